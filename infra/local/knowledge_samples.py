@@ -15,6 +15,7 @@ from infra.local.sample_ids import (
 )
 
 from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.agents import make_meters
 from stint.bootstrap.knowledge import compose_knowledge
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
@@ -38,7 +39,10 @@ class KnowledgeSamples:
     def __init__(
         self, adapters: Adapters, store: Store, index: VectorIndex, deletions: Deletions, find_models: FindModels
     ) -> None:
-        parts = KnowledgeParts(adapters, store, lambda: index, deletions, self.send, lambda _: find_models)
+        meters = make_meters(TENANT, adapters.settings, store)
+        parts = KnowledgeParts(
+            adapters, store, lambda: index, deletions, self.send, lambda _: meters, lambda _: find_models
+        )
         self.services = compose_knowledge(TENANT, parts, compose_vector_stores(TENANT, parts))
         self.ingestion = compose_ingestion(TENANT, parts)
 

@@ -140,7 +140,13 @@ class AppFixture:
         worker = compose_worker(tenant, settings, self.store, responses, self.desk)
         registry = services.registry
         parts = KnowledgeParts(
-            adapters, store, self.get_index, deletions, self.desk.send, lambda _: registry.find_models
+            adapters,
+            store,
+            self.get_index,
+            deletions,
+            self.desk.send,
+            lambda _: services.meters,
+            lambda _: registry.find_models,
         )
         self.ingestion = compose_ingestion(tenant, parts)
         knowledge = compose_knowledge(tenant, parts, compose_vector_stores(tenant, parts))

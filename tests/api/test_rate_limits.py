@@ -31,6 +31,40 @@ def limit(app_fixture: AppFixture) -> Iterator[Any]:
     app_fixture.settings = before
 
 
+EMBEDDING = {"model": "hashed/words-384", "input": "Llamas hum. " * 200}
+CONTENTS = {"model_id": "hashed/words-384", "contents": ["Llamas hum. " * 200]}
+EMBEDDINGS = [
+    ("/v1/embeddings", EMBEDDING),
+    ("/v1/openai/v1/embeddings", EMBEDDING),
+    ("/v1/inference/embeddings", CONTENTS),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), EMBEDDINGS)
+def test_embeddings_are_limited_by_their_tokens(
+    http: httpx.Client, limit: Any, path: str, body: dict[str, Any]
+) -> None:
+    limit(tokens_per_minute=400)
+
+    first, second = (http.post(path, json=body) for _ in range(2))
+
+    assert (first.status_code, first.headers["x-ratelimit-remaining-tokens"]) == (200, "0")
+    assert (second.status_code, second.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+    assert 1 <= int(second.headers["retry-after"]) <= 60
+
+
+@pytest.mark.parametrize(("path", "body"), EMBEDDINGS)
+def test_embeddings_are_refused_when_the_month_is_spent(
+    http: httpx.Client, limit: Any, path: str, body: dict[str, Any]
+) -> None:
+    limit(dollars_per_month=0.0000001)
+
+    answers = [http.post(path, json=body) for _ in range(2)]
+
+    assert [each.status_code for each in answers] == [200, 402]
+    assert answers[1].json()["error"]["code"] == "insufficient_quota"
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("path", "body"), [("/v1/responses", RESPONSE), ("/v1/chat/completions", CHAT)])
 def test_responses_have_the_headers_of_rate_limits(

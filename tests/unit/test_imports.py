@@ -33,14 +33,14 @@ ALLOWED = {
 
 # Modules that a cold start loads, at most.
 MODULES = {
-    "authorizer": 440,
+    "authorizer": 377,
     "admin": 690,
     "agents": 679,
-    "knowledge": 715,
+    "knowledge": 716,
     "registry": 694,
-    "responses": 754,
+    "responses": 755,
     "turns": 671,
-    "worker": 647,
+    "worker": 648,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.
@@ -228,3 +228,9 @@ def test_agents_and_turns_load_nothing_of_responses(function: str) -> None:
     loaded = {name for name in modules_of(function) for each in of_responses if name.startswith(f"stint.{each}")}
 
     assert loaded == set()
+
+
+def test_the_authorizer_loads_the_types_of_no_api() -> None:
+    apis = ("stint.domain.llama_stack", "stint.domain.openai", "stint.domain.notifications")
+
+    assert [name for name in modules_of("authorizer") if name.startswith(apis)] == []

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from stint.caller import acting_as
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import remember
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.llama_stack.turns import Turn, TurnStatus
+from stint.domain.principals import Principal
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
 from stint.log_keys import add_log_keys, log_keys
@@ -83,3 +85,13 @@ async def test_log_lines_hold_none_of_the_credentials_of_their_request(caplog: p
 
     assert json.loads(line) == {"message": "***", "exception": "ValueError: /?key=***", "n": 1}
     assert "quoted" in serialize({"message": 'sk-"quoted"-key'})
+
+
+def test_log_lines_of_work_for_a_caller_name_the_caller() -> None:
+    observation = Observation("r", "worker")
+
+    with acting_as(Principal("acme", "ann", frozenset({"use"}), "k1")):
+        keys = dict(log_keys())
+    observation.finish_request("TASK", "ingest", 200)
+
+    assert (keys["tenant"], keys["subject"], keys["key_id"]) == ("acme", "ann", "k1")

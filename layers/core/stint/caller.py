@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from stint.domain.errors import Forbidden, Unauthenticated
 from stint.domain.principals import Principal, Scope, matches_model
+from stint.log_keys import add_log_keys
 
 _principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
 _end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
@@ -21,9 +22,16 @@ def set_principal(principal: Principal | None) -> None:
     _principal.set(principal)
 
 
+def log_principal(principal: Principal | None) -> None:
+    """Add a principal to the following log lines of the request."""
+    if principal is not None:
+        add_log_keys(tenant=principal.tenant, subject=principal.subject, key_id=principal.key_id or None)
+
+
 @contextmanager
 def acting_as(principal: Principal | None) -> Iterator[None]:
-    """Run the body, and the tasks that it starts, for another principal than the current one."""
+    """Run the body, and the tasks that it starts, for another principal than the current one. Log lines name it."""
+    log_principal(principal)
     current = _principal.set(principal)
     try:
         yield

@@ -25,8 +25,8 @@ class Reservation(Protocol):
 class Spending(Protocol):
     """The budgets of a run. `admit` and `admit_call` raise a StintError if a budget does not allow them."""
 
-    async def admit(self) -> None:
-        """Admit the run, before anything of it is announced."""
+    async def admit(self, requests: int = 1) -> None:
+        """Admit the run, which counts as so many requests, before anything of it is announced."""
         ...
 
     async def admit_call(self, tokens: int, dollars: float) -> Reservation:
@@ -61,10 +61,10 @@ class Meter:
     agent_id: str = ""
     session_id: str = ""
 
-    async def admit(self) -> None:
+    async def admit(self, requests: int = 1) -> None:
         """Admit the run under its budgets. Raises a StintError if one does not allow it."""
         if self.spending is not None:
-            await self.spending.admit()
+            await self.spending.admit(requests)
 
     def count_call(self, model_id: str, usage: Usage | None) -> float:
         """Count a model call, and return its dollars. `model_id` has the provider."""
@@ -122,11 +122,11 @@ def resume_meter(earlier: Consumption | None) -> None:
         meter.earlier = earlier
 
 
-async def admit_run() -> None:
-    """Admit the current run under its budgets. Raises a StintError if one does not allow it."""
+async def admit_run(requests: int = 1) -> None:
+    """Admit the current run under its budgets, as so many requests. Raises a StintError if one does not allow it."""
     meter = _meter.get()
     if meter is not None:
-        await meter.admit()
+        await meter.admit(requests)
 
 
 def read_meter(further_writes: int) -> Consumption | None:

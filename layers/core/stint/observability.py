@@ -17,11 +17,11 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import begin_request, redact
-from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys
 from stint.metering import set_meter
 
-if TYPE_CHECKING:  # they cost a cold start 30 ms, and few functions answer with them
+if TYPE_CHECKING:  # they cost a cold start 30 ms or more, and few functions answer with them
+    from stint.domain.llama_stack.events import Event
     from stint.domain.notifications.completion_events import CompletionEvent
     from stint.domain.openai.response_events import ResponseEvent
     from stint.domain.openai.response_resource import Response, ResponseUsage
@@ -135,8 +135,15 @@ class Observation:
                     first = False
                 yield event
 
-    async def yield_events(self, events: AsyncIterator[Event], used: Usage | None) -> AsyncGenerator[Event, None]:
+    async def yield_events(self, events: "AsyncIterator[Event]", used: Usage | None) -> "AsyncGenerator[Event, None]":
         """Yield a turn's events, and record its metrics. `used` is the usage before the turn was resumed."""
+        from stint.domain.llama_stack.events import (  # noqa: PLC0415 - see above
+            TurnAwaitingInput,
+            TurnComplete,
+            TurnFailed,
+            TurnStart,
+        )
+
         first = True
         async for event in events:
             if first:

@@ -1,8 +1,8 @@
 """The stop of a run by an admin. All tasks of a request share it."""
 
 import asyncio
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 from stint.domain.errors import Stopped
@@ -109,3 +109,17 @@ def expiring_on_stop(limit: asyncio.Timeout) -> Iterator[None]:
         yield
     finally:
         stop.limits.discard(limit)
+
+
+@asynccontextmanager
+async def ending_on_stop() -> AsyncGenerator[None, None]:
+    """Cancel the body when the current run is stopped. Raises Stopped then."""
+    limit = asyncio.timeout(None)
+    try:
+        async with limit:
+            with expiring_on_stop(limit):
+                yield
+    except TimeoutError:
+        if limit.expired():
+            raise_if_stopped()
+        raise

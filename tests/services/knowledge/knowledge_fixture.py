@@ -1,6 +1,8 @@
 """A tenant's vector stores with a real table and bucket, a fake queue, and a worker that tests run by hand."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from tests.script_model import deadline
@@ -9,6 +11,7 @@ from tests.services.knowledge.mortal import Death, MortalIndex, mortal_store
 from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.agents import make_meters
 from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
@@ -48,7 +51,12 @@ class KnowledgeFixture:
     """The files and vector stores of a tenant. Two with the same tenant, index and queue are two processes."""
 
     def __init__(
-        self, cloud: Cloud, tenant: str, other: "KnowledgeFixture | None" = None, death: Death | None = None
+        self,
+        cloud: Cloud,
+        tenant: str,
+        other: "KnowledgeFixture | None" = None,
+        death: Death | None = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.cloud, self.tenant = cloud, tenant
         store = cloud.store if death is None else mortal_store(cloud, death)
@@ -56,11 +64,12 @@ class KnowledgeFixture:
         self.queue: TaskQueue = other.queue if other else TaskQueue()
         self.embedder = WordsEmbedder()
         index = self.make_index(death)
-        settings = Settings(lease_seconds=LEASE_SECONDS, bucket=cloud.bucket)
-        adapters = Adapters(settings, router=Router({}, "scripted/demo"), tool_providers={})
+        chosen = Settings(lease_seconds=LEASE_SECONDS, bucket=cloud.bucket, **settings)
+        adapters = Adapters(chosen, router=Router({}, "scripted/demo"), tool_providers={})
         adapters.embedders = EmbedderRouter({"words": lambda: self.embedder}, "words/four")
         self.deletions = Deletions(delete_knowledge_objects(store, lambda: index), self.queue.send)
-        parts = KnowledgeParts(adapters, store, lambda: index, self.deletions, self.queue.send)
+        meters = make_meters(tenant, chosen, store)
+        parts = KnowledgeParts(adapters, store, lambda: index, self.deletions, self.queue.send, lambda _: meters)
         services = compose_vector_stores(tenant, parts)
         self.stores, self.documents, self.search = services.stores, services.documents, services.search
         self.insertions, self.batches = services.insertions, services.batches

@@ -35,7 +35,9 @@ class RAGFixture:
         contents = ContentReader(tenant, cloud.store, nothing)
         writer = ChunkWriter(tenant, self.index, EmbeddingModels(adapters.embedders))
         tasks = IngestionTasks(tenant, self.inbox.leave)
-        self.ingestion = Ingestion(tenant, cloud.store, writer, contents, tasks, lease_seconds=30)
+        self.ingestion = Ingestion(
+            tenant, cloud.store, writer, contents, tasks, self.fixture.services.meters, lease_seconds=30
+        )
         self.working: set[asyncio.Task[None]] = set()
         self.inbox.on_ingestion = self.start_work
 

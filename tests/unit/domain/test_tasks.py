@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from stint.domain.tasks import TASK, DeletionTask, ObjectKind
+from stint.domain.principals import Principal
+from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ObjectKind
 
 OLD_MESSAGES: list[tuple[dict[str, Any], ObjectKind, tuple[str, ...]]] = [
     ({"kind": "delete", "tenant": "t", "agent_id": "a", "session_id": None}, "agent", ("a",)),
@@ -56,3 +57,28 @@ def test_an_empty_session_id_does_not_name_the_agent() -> None:
     task = DeletionTask(tenant="t", agent_id="a", session_id="")
 
     assert (task.object_kind, task.ids) == ("session", ("a", ""))
+
+
+CREATOR = Principal("t", "ann", frozenset({"use"}), "k1").to_context()
+INGESTION = {"kind": "ingest", "tenant": "t", "vector_store_id": "v", "documents": ["d"]}
+
+
+def test_an_ingestion_has_the_principal_that_sent_it() -> None:
+    task = TASK.validate_json(json.dumps(INGESTION | {"creator": CREATOR}))
+
+    assert isinstance(task, IngestionTask)
+    assert task.principal is not None
+    assert (task.principal.key_id, task.principal.subject) == ("k1", "ann")
+
+
+def test_an_ingestion_that_an_older_version_sent_has_no_principal() -> None:
+    task = TASK.validate_json(json.dumps(INGESTION))
+
+    assert isinstance(task, IngestionTask)
+    assert task.principal is None
+
+
+@pytest.mark.parametrize("creator", [CREATOR | {"tenant": "other"}, {"tenant": "t"}, {}])
+def test_an_ingestion_for_a_principal_of_another_tenant_is_refused(creator: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        TASK.validate_json(json.dumps(INGESTION | {"creator": creator}))

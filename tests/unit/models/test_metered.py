@@ -31,7 +31,7 @@ class Recorded:
     calls: list[tuple[str, int, float]] = field(default_factory=list)
     refuses: bool = False
 
-    async def admit(self) -> None:
+    async def admit(self, requests: int = 1) -> None:
         pass
 
     async def admit_call(self, tokens: int, dollars: float) -> "Recorded":

@@ -116,10 +116,7 @@ def compose(
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
-    budgets = limits_of(tenant, parse_tenants(settings.tenants)).budgets
-    meters = Meters(
-        tenant, store, parse_prices(settings.prices), budgets, settings.memory_mb, sums_usage=settings.usage_sums
-    )
+    meters = make_meters(tenant, settings, store)
     return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days, settings.retention_days),
@@ -161,6 +158,12 @@ def make_turn_tail(tenant: str, store: Store, agents: Agents) -> "TurnTail":
     from stint.services.turns.turn_tail import TurnTail  # noqa: PLC0415 - few clients rejoin a stream
 
     return TurnTail(tenant, store, agents)
+
+
+def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
+    """Return the meters of a tenant's runs."""
+    prices, budgets = parse_prices(settings.prices), limits_of(tenant, parse_tenants(settings.tenants)).budgets
+    return Meters(tenant, store, prices, budgets, settings.memory_mb, sums_usage=settings.usage_sums)
 
 
 def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -> "RAGServices":

@@ -42,6 +42,7 @@ class KnowledgeComposition(AgentsComposition):
             make_index=self.get_index,
             deletions=self.deletions,
             send=self.queue.send,
+            meters=lambda tenant: self.make_services(tenant).meters,
             find_models=lambda tenant: self.make_services(tenant).registry.find_models,
         )
 
@@ -147,6 +148,7 @@ def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "Vector
         vector_io=rag.vector_io,
         rag=rag.rag,
         rag_insertion=rag.rag_insertion,
+        meters=parts.meters(tenant),
         heartbeat_seconds=parts.adapters.settings.heartbeat_seconds,
         make_embeddings=make_embeddings,
         make_idempotent_requests=defer_idempotency(tenant, parts.store, parts.adapters.settings.lease_seconds),

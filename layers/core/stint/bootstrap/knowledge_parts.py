@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import model_access
 from stint.services.deletions import Deletions, SendTask
+from stint.services.spending.meters import Meters
 from stint.store.store import Store
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class KnowledgeParts:
     """The parts that all tenants of a process share.
 
-    `find_models` returns the function that finds a tenant's models in the registry.
+    `meters` returns a tenant's meters, and `find_models` the function that finds its models in the registry.
     """
 
     adapters: Adapters
@@ -26,6 +27,7 @@ class KnowledgeParts:
     make_index: "Callable[[], VectorIndex]"
     deletions: Deletions
     send: SendTask
+    meters: Callable[[str], Meters]
     find_models: "Callable[[str], FindModels] | None" = None
 
     def embedding_models(self, tenant: str) -> "EmbeddingModels":

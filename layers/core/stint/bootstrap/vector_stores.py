@@ -57,7 +57,7 @@ def compose_ingestion(tenant: str, parts: "KnowledgeParts") -> Ingestion:
     contents = ContentReader(tenant, store, extract_text)
     writer = ChunkWriter(tenant, parts.make_index(), parts.embedding_models(tenant))
     tasks = IngestionTasks(tenant, parts.send)
-    return Ingestion(tenant, store, writer, contents, tasks, settings.lease_seconds)
+    return Ingestion(tenant, store, writer, contents, tasks, parts.meters(tenant), settings.lease_seconds)
 
 
 async def extract_text(content: bytes, filename: str, mime_type: str | None) -> str:

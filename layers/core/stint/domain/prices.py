@@ -49,6 +49,10 @@ class InfrastructurePrices(BaseModel):
         return (storage + self.invocations) / MILLION + duration
 
 
+IN_PROCESS = ("hashed/", "local/")
+"""Providers of embedding models that run in the function. They cost nothing besides its time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prices:
     """The known prices. `models` has them by pattern of the model id; the first pattern that matches applies."""
@@ -59,7 +63,7 @@ class Prices:
     def find(self, model_id: str) -> ModelPrice | None:
         """Return the price of a model, by its id with the provider; None if it is not known."""
         matching = (price for pattern, price in self.models.items() if fnmatchcase(model_id, pattern))
-        return next(matching, None)
+        return next(matching, ModelPrice(input=0, output=0) if model_id.startswith(IN_PROCESS) else None)
 
 
 INFRASTRUCTURE = "infrastructure"

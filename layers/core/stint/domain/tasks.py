@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
 from stint.domain.fields import Omitted
 from stint.domain.ids import TenantName
+from stint.domain.principals import Principal
 from stint.domain.schema import Schema
 
 ObjectKind = Literal[
@@ -105,12 +106,27 @@ class ResponseTask(Schema):
 
 
 class IngestionTask(Schema):
-    """Ingest documents of a vector store that are in progress."""
+    """Ingest documents of a vector store that are in progress.
+
+    `creator` is the principal whose request sent the task, as in the context of a request, without a credential.
+    """
 
     kind: Literal["ingest"] = "ingest"
     tenant: TenantName
     vector_store_id: str
     documents: list[str]
+    creator: Omitted[dict[str, str]] = None
+
+    @model_validator(mode="after")
+    def require_creator_of_tenant(self) -> Self:
+        if self.principal is not None and self.principal.tenant != self.tenant:
+            raise ValueError("The creator of a task is of its tenant.")
+        return self
+
+    @property
+    def principal(self) -> Principal | None:
+        """Return the principal whose request sent the task; None if an event did."""
+        return None if self.creator is None else Principal.from_context(self.creator)
 
 
 AnyTask = Annotated[DeletionTask | ResponseTask | IngestionTask, Field(discriminator="kind")]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from stint.domain.errors import InvalidRequest
 from stint.retrieval.dimensions import MINILM, minilm_model
+from stint.retrieval.metered import MeteredEmbedder
 from stint.retrieval.port import Embedder
 
 SENTENCE_TRANSFORMERS = "sentence-transformers/"
@@ -46,7 +47,7 @@ class EmbedderRouter:
         """
         provider, provider_model_id = self.route(model_id)
         if provider not in self._embedders:
-            self._embedders[provider] = self._factories[provider]()
+            self._embedders[provider] = MeteredEmbedder(self._factories[provider](), provider)
         embedder = self._embedders[provider]
         dimension = embedder.dimension(provider_model_id)
         return ResolvedEmbedder(embedder, f"{provider}/{provider_model_id}", provider_model_id, dimension)

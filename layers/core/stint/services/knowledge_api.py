@@ -9,6 +9,7 @@ from stint.services.knowledge.files import Files
 from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.uploads import Uploads
 from stint.services.knowledge.vector_stores import VectorStoresOfTenant
+from stint.services.spending.meters import Meters
 
 if TYPE_CHECKING:  # loaded by the composition
     from stint.services.idempotency.requests import IdempotentRequests
@@ -36,6 +37,7 @@ class KnowledgeServices:
     vector_io: "VectorIO"
     rag: "RAG"
     rag_insertion: "RAGInsertion"
+    meters: Meters
     heartbeat_seconds: float
     make_embeddings: "Callable[[], TextEmbeddings]"
     make_idempotent_requests: "Callable[[], IdempotentRequests]"

@@ -5,12 +5,11 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from stint.caller import set_principal
+from stint.caller import log_principal, set_principal
 from stint.domain.errors import StintError, Unauthenticated
 from stint.domain.principals import ANONYMOUS, Principal
 from stint.http.errors import respond
 from stint.http.scopes import OPEN_PATHS
-from stint.log_keys import add_log_keys
 from stint.settings import Settings
 
 UNAUTHENTICATED = "The request has no credentials. Send an API key or a token with the header Authorization: Bearer ..."
@@ -34,7 +33,7 @@ class AuthenticationMiddleware:
         except StintError as error:
             return await respond(error)(scope, receive, send)
         set_principal(principal)
-        add_log_keys(tenant=principal.tenant, subject=principal.subject, key_id=principal.key_id or None)
+        log_principal(principal)
         try:
             await self.app(scope, receive, send)
         finally:

@@ -14,10 +14,12 @@ router = APIRouter(tags=["Embeddings"], route_class=StrictRoute)
 @router.post("/v1/embeddings", response_model=EmbeddingsList)
 async def create_embeddings(body: EmbeddingsRequest, services: KnowledgeServicesDep) -> Response:
     """Embed up to 2,048 texts. Lists of tokens are refused."""
-    return document(await services.make_embeddings().create(body))
+    async with services.meters.request():
+        return document(await services.make_embeddings().create(body))
 
 
 @router.post("/v1/inference/embeddings", response_model=InferenceEmbeddings)
 async def embed_contents(body: InferenceEmbeddingsRequest, services: KnowledgeServicesDep) -> Response:
     """Embed texts, as Llama Stack's inference does."""
-    return document(await services.make_embeddings().embed_contents(body))
+    async with services.meters.request():
+        return document(await services.make_embeddings().embed_contents(body))

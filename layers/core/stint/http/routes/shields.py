@@ -46,4 +46,5 @@ async def unregister_shield(shield_id: str, services: AgentsServicesDep) -> Resp
 @router.post("/safety/run-shield", response_model=RunShieldResponse)
 async def run_shield(body: RunShieldRequest, services: AgentsServicesDep) -> Response:
     """Check the last of some messages with a shield."""
-    return document(RunShieldResponse(violation=await services.shields.run(body.shield_id, body.messages)))
+    async with services.meters.request(acts=True):
+        return document(RunShieldResponse(violation=await services.shields.run(body.shield_id, body.messages)))

@@ -81,4 +81,5 @@ async def list_runtime_tools(
 @router.post("/tool-runtime/invoke", response_model=ToolInvocationResult)
 async def invoke_tool(body: ToolInvokeRequest, services: AgentsServicesDep, keys: ProviderDataDep) -> Response:
     """Run a tool outside a turn."""
-    return document(await services.toolgroups.invoke(body.tool_name, body.arguments, keys))
+    async with services.meters.request(acts=True):
+        return document(await services.toolgroups.invoke(body.tool_name, body.arguments, keys))

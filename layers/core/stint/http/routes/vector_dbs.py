@@ -23,7 +23,8 @@ async def list_vector_dbs(services: KnowledgeServicesDep) -> Response:
 @router.post("/vector-dbs", response_model=VectorDB)
 async def register_vector_db(body: VectorDBRegisterRequest, services: KnowledgeServicesDep) -> Response:
     """Register a vector db: a vector store with a name."""
-    return document(await services.vector_dbs.register(body))
+    async with services.meters.request():
+        return document(await services.vector_dbs.register(body))
 
 
 @router.get("/vector-dbs/{vector_db_id:path}", response_model=VectorDB)
@@ -42,24 +43,28 @@ async def unregister_vector_db(vector_db_id: str, services: KnowledgeServicesDep
 @router.post("/vector-io/insert", response_model=None)
 async def insert_chunks(body: ChunkInsertRequest, request: Request, services: KnowledgeServicesDep) -> Response:
     """Insert chunks as they are. When this returns, they can be found."""
-    await services.rag_insertion.insert_chunks(body, deadline_of(request))
+    async with services.meters.request(acts=True):
+        await services.rag_insertion.insert_chunks(body, deadline_of(request))
     return null()
 
 
 @router.post("/vector-io/query", response_model=ChunkQueryResponse)
 async def query_chunks(body: ChunkQueryRequest, services: KnowledgeServicesDep) -> Response:
     """Return the chunks that fit a query best."""
-    return document(await services.vector_io.query(body))
+    async with services.meters.request():
+        return document(await services.vector_io.query(body))
 
 
 @router.post("/tool-runtime/rag-tool/insert", response_model=None)
 async def insert_documents(body: RAGInsertRequest, request: Request, services: KnowledgeServicesDep) -> Response:
     """Insert documents in chunks. When this returns, they can be found."""
-    await services.rag_insertion.insert_documents(body, deadline_of(request))
+    async with services.meters.request(acts=True):
+        await services.rag_insertion.insert_documents(body, deadline_of(request))
     return null()
 
 
 @router.post("/tool-runtime/rag-tool/query", response_model=RAGQueryResult)
 async def query_context(body: RAGQueryRequest, services: KnowledgeServicesDep) -> Response:
     """Return context for a question from vector dbs."""
-    return document(await services.rag.query(body.content, body.vector_db_ids, body.query_config))
+    async with services.meters.request():
+        return document(await services.rag.query(body.content, body.vector_db_ids, body.query_config))

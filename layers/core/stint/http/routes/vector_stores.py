@@ -65,7 +65,8 @@ def followed(schema: Schema, status: str) -> Response:
 @router.post(STORES, response_model=VectorStore)
 async def create_vector_store(services: KnowledgeServicesDep, body: CreateVectorStore | None = None) -> Response:
     """Create a vector store, with its first files."""
-    created = await services.vector_stores.create(body or CreateVectorStore())
+    async with services.meters.request():
+        created = await services.vector_stores.create(body or CreateVectorStore())
     return followed(created, created.status)
 
 
@@ -108,7 +109,8 @@ async def search_vector_store(
     vector_store_id: str, body: SearchVectorStore, services: KnowledgeServicesDep
 ) -> Response:
     """Search a vector store. Scores are from 0 to 1."""
-    return document(await services.vector_stores.search(vector_store_id, body))
+    async with services.meters.request():
+        return document(await services.vector_stores.search(vector_store_id, body))
 
 
 @router.post(FILES, response_model=VectorStoreFile)
@@ -116,7 +118,8 @@ async def create_vector_store_file(
     vector_store_id: str, body: CreateVectorStoreFile, services: KnowledgeServicesDep
 ) -> Response:
     """Add a file to a vector store. The worker ingests it."""
-    created = await services.store_documents.create(vector_store_id, body)
+    async with services.meters.request(acts=True):
+        created = await services.store_documents.create(vector_store_id, body)
     return followed(created, created.status)
 
 
@@ -167,7 +170,8 @@ async def get_vector_store_file_content(vector_store_id: str, file_id: str, serv
 @router.post(BATCHES, response_model=FileBatch)
 async def create_file_batch(vector_store_id: str, body: CreateFileBatch, services: KnowledgeServicesDep) -> Response:
     """Add up to 2,000 files to a vector store."""
-    created = await services.file_batches.create(vector_store_id, body)
+    async with services.meters.request(acts=True):
+        created = await services.file_batches.create(vector_store_id, body)
     return followed(created, created.status)
 
 

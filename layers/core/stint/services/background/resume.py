@@ -1,17 +1,15 @@
 """Rebuilding of a response's run from its log, and resuming it at the interruption."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from stint.domain.content import text_of
-from stint.domain.errors import RateLimitExceeded, StintError
+from stint.domain.errors import StintError
 from stint.domain.inference import Usage
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.loop.model_call import with_deadline
 from stint.loop.next_step import RunTools, ending_of, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
@@ -25,6 +23,7 @@ from stint.services.responses.recovery import failed
 from stint.services.responses.replay import ReplayPosition, emit_missing
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.responses import Responses
+from stint.services.spending.waiting import retry_next_minute
 from stint.tools.port import NO_PROVIDER_DATA
 
 
@@ -46,7 +45,7 @@ class Resumer:
         """
         header, settings, deadline = stored.header, stored.header.settings, keeper.deadline
         await refuse_stopped()
-        await admit_in_time(deadline)
+        await retry_next_minute(admit_run, deadline)
         context = await self.open_context(header, deadline)
         try:
             plan = await self.responses.planner.plan(header.model, settings, settings.tools, NO_PROVIDER_DATA)
@@ -69,21 +68,6 @@ class Resumer:
 
 ENDING_UNITS = 2
 """Write units of a small record with an ending, and of the release of the lease."""
-
-
-async def admit_in_time(deadline: float) -> None:
-    """Admit the current run under its budgets, at the latest in the next minute if the deadline allows it.
-
-    Raises:
-        RateLimitExceeded, QuotaExceeded: a budget is used up.
-    """
-    try:
-        await admit_run()
-    except RateLimitExceeded as refused:
-        if asyncio.get_running_loop().time() + refused.retry_after >= deadline:
-            raise
-        await with_deadline(deadline, asyncio.sleep(refused.retry_after))
-        await admit_run()
 
 
 def metered_failure(error: StintError, usage: Usage | None) -> ResponseOutcome:

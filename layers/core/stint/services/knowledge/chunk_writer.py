@@ -9,9 +9,11 @@ from stint.domain.errors import DeadlineExceeded, NotFound
 from stint.domain.vector_stores import IngestionProgress
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.retrieval.port import Entry, VectorIndex
+from stint.run_stop import expiring_on_stop, raise_if_stopped
 from stint.services.knowledge.contents import Chunk
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.entries import chunk_keys, make_entries
+from stint.services.spending.waiting import retry_next_minute
 from stint.store.document_leases import DocumentLease
 from stint.store.knowledge_keys import vector_index
 from stint.store.stored_documents import StoredDocument
@@ -46,6 +48,8 @@ class ChunkWriter:
         Raises:
             Interrupted: the lease is lost.
             DeadlineExceeded: the time of the worker is over, or would be before the end of another batch.
+            Stopped: an admin stopped the creator's key or the tenant.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
         clock, longest = asyncio.get_running_loop().time, 0.0
         while progress.next_chunk < len(chunks):
@@ -62,14 +66,16 @@ class ChunkWriter:
     async def embed_in_time(
         self, store: StoredVectorStore, chunks: Sequence[Chunk], deadline: float
     ) -> list[Sequence[float]]:
-        """Return the vectors of chunks. Raises DeadlineExceeded.
+        """Return the vectors of chunks. Raises DeadlineExceeded, Stopped, RateLimitExceeded and QuotaExceeded.
 
         Only this call is stopped: an upsert would go on in its thread.
         """
         try:
-            async with asyncio.timeout_at(deadline):
-                return await self.embed(store, chunks)
+            async with asyncio.timeout_at(deadline) as limit:
+                with expiring_on_stop(limit):
+                    return await retry_next_minute(lambda: self.embed(store, chunks), deadline)
         except TimeoutError:
+            raise_if_stopped()
             refuse_late(deadline, deadline)
             raise
 

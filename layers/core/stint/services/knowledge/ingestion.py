@@ -4,17 +4,31 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from stint.domain.errors import Conflict, Interrupted, InvalidRequest, NotFound, StintError, TooLarge
+from stint.caller import acting_as
+from stint.domain.errors import (
+    Conflict,
+    Interrupted,
+    InvalidRequest,
+    NotFound,
+    QuotaExceeded,
+    StintError,
+    Stopped,
+    TooLarge,
+)
 from stint.domain.ids import hex_of, new_id
 from stint.domain.tasks import IngestionTask
 from stint.domain.vector_stores import IngestionProgress, LastError
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
+from stint.metering import admit_run
+from stint.run_stop import ending_on_stop, refuse_stopped
 from stint.services.knowledge.attribute_updates import AttributeUpdates
 from stint.services.knowledge.chunk_writer import ChunkWriter, DocumentKeeper
 from stint.services.knowledge.contents import Content, ContentReader, UnreadableDocument, last_error_of
 from stint.services.knowledge.expired_stores import refuse_expired
 from stint.services.knowledge.ingestion_attempt import IngestionAttempt
 from stint.services.knowledge.tasks import IngestionTasks
+from stint.services.spending.meters import Meters
+from stint.services.spending.waiting import retry_next_minute
 from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore
@@ -41,13 +55,22 @@ class Ingestion:
     writer: ChunkWriter
     contents: ContentReader
     tasks: IngestionTasks
+    meters: Meters
     lease_seconds: float
 
     async def handle_task(self, task: IngestionTask, deadline: float, *, last: bool = False) -> None:
-        """Handle each document of a task, also if others fail. Raises the first error.
+        """Handle each document of a task for its creator, also if others fail. Raises the first error.
 
-        After half of the time, each of the others is sent in a task of its own.
+        After half of the time, each of the others is sent in a task of its own. A task is a run, but no request.
         """
+        with acting_as(task.principal):
+            self.meters.begin()
+            try:
+                await self.handle_documents(task, deadline, last=last)
+            finally:
+                await self.meters.end()
+
+    async def handle_documents(self, task: IngestionTask, deadline: float, *, last: bool) -> None:
         clock, errors = asyncio.get_running_loop().time, list[StintError]()
         halfway = (clock() + deadline) / 2
         for at, document in enumerate(task.documents):
@@ -82,6 +105,8 @@ class Ingestion:
             await self.fail(store_id, found, unreadable.error)
         except (InvalidRequest, TooLarge) as error:
             await self.fail(store_id, found, last_error_of(error))
+        except (Stopped, QuotaExceeded) as error:
+            await self.fail(store_id, found, LastError(code="server_error", message=error.message))
         except StintError as error:
             if not last or isinstance(error, Conflict):
                 raise
@@ -102,9 +127,17 @@ class Ingestion:
             await self.delete_outdated(store.id, found)
 
     async def ingest(self, store: StoredVectorStore, found: StoredDocument, deadline: float) -> None:
-        """Ingest a document, from where an earlier attempt ended or from its first chunk."""
+        """Ingest a document, from where an earlier attempt ended or from its first chunk.
+
+        Raises:
+            Stopped: an admin stopped the creator's key or the tenant.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
+        """
+        await refuse_stopped()
+        await retry_next_minute(lambda: admit_run(requests=0), deadline)
         try:
-            content = await self.contents.read_again(found)
+            async with ending_on_stop():
+                content = await self.contents.read_again(found)
             if content is not None:
                 await self.ingest_content(store, found, content, progress_of(found, len(content.chunks)), deadline)
             else:
@@ -116,17 +149,23 @@ class Ingestion:
                 raise
 
     async def begin(self, store: StoredVectorStore, found: StoredDocument, deadline: float) -> None:
-        body, progress = await self.contents.load(found.settings), new_progress()
+        async with ending_on_stop():
+            body, progress = await self.contents.load(found.settings), new_progress()
         if len(body) < LARGE_BYTES:
-            content = await self.contents.divide(found.settings, body)
+            content = await self.divide(found, body)
             await self.ingest_content(store, found, content, progress, deadline)
             return
         keeper = await self.acquire(store.id, found, progress, 0, deadline)
         async with keeper.released_on_error():
-            content = await self.contents.divide(found.settings, body)
+            content = await self.divide(found, body)
             keeper.check()
             await keeper.lease.set_chunks(len(content.chunks))
         await self.run(store, found, content, progress, keeper)
+
+    async def divide(self, found: StoredDocument, body: bytes) -> Content:
+        """Return the chunks of a document. Raises Stopped, which its thread does not notice."""
+        async with ending_on_stop():
+            return await self.contents.divide(found.settings, body)
 
     async def ingest_content(
         self,

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from stint.caller import find_principal
 from stint.domain.tasks import DeletionTask, IngestionTask
 from stint.store.parallel import map_concurrently
 
@@ -14,7 +15,7 @@ SendKnowledgeTask = Callable[[IngestionTask | DeletionTask], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class IngestionTasks:
-    """Sends documents of a tenant's vector stores to the worker."""
+    """Sends documents of a tenant's vector stores to the worker, which ingests them for the current caller."""
 
     tenant: str
     send: SendKnowledgeTask
@@ -29,4 +30,8 @@ class IngestionTasks:
         await map_concurrently(lambda document: self.send_part(store_id, [document]), documents)
 
     async def send_part(self, store_id: str, documents: Sequence[str]) -> None:
-        await self.send(IngestionTask(tenant=self.tenant, vector_store_id=store_id, documents=list(documents)))
+        principal = find_principal()
+        creator = principal.to_context() if principal is not None else None
+        await self.send(
+            IngestionTask(tenant=self.tenant, vector_store_id=store_id, documents=list(documents), creator=creator)
+        )

@@ -42,11 +42,14 @@ class RunBudgets:
         self.open = 0
         self.admitted: list[ReservedBlock] = []
 
-    async def admit(self) -> None:
-        """Admit the run, and fetch blocks for its first model call. Raises RateLimitExceeded or QuotaExceeded."""
+    async def admit(self, requests: int = 1) -> None:
+        """Admit the run, and fetch blocks for its first model call. It may be repeated for a run of no request.
+
+        Raises RateLimitExceeded or QuotaExceeded.
+        """
         limits = self.limits_of(TOKENS)
         tokens = min([CALL_TOKENS, *(max(limit // PARTS, 1) for limit in limits)])
-        self.admitted = await self.reserve({REQUESTS: 1, TOKENS: tokens}, self.call_microdollars)
+        self.admitted = await self.reserve({REQUESTS: requests, TOKENS: tokens}, self.call_microdollars)
         for block in self.admitted:
             block.put_back({TOKENS: tokens} if limits else {})
 

@@ -1,6 +1,7 @@
 """The meters of runs, with the budgets of their callers."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -9,6 +10,7 @@ from stint.domain.inference import Usage
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS, Budgets
 from stint.metering import Meter, Spending, find_meter, set_meter
+from stint.run_stop import admit_model_call, ending_on_stop, refuse_stopped
 from stint.services.spending.stop_monitor import StopMonitor
 from stint.store.store import Store
 
@@ -56,6 +58,27 @@ class Meters:
             await meter.spending.close(meter.read_own().infrastructure_dollars, started=started)
         if started and self.sums_usage:
             await self.usage.add(meter.agent_id, meter.session_id, meter.read_own())
+
+    @asynccontextmanager
+    async def request(self, *, acts: bool = False) -> AsyncGenerator[None, None]:
+        """Meter the body as a run of its own, which ends when an admin stops it.
+
+        With `acts`, it may change something elsewhere, so it begins only when it is known that it was not stopped.
+
+        Raises:
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
+            Stopped: the caller's key or the tenant was stopped.
+        """
+        meter, started = self.begin(), False
+        try:
+            await meter.admit()
+            await (refuse_stopped() if acts else admit_model_call())
+            started = True
+            async with ending_on_stop():
+                yield
+            await refuse_stopped()
+        finally:
+            await self.end(started=started)
 
     def make_spending(self) -> Spending | None:
         """Return the budgets of the current caller; None if nothing limits it, in which case nothing is loaded."""

@@ -1,0 +1,72 @@
+"""Embedders whose calls are counted, and admitted by the budgets of the run that makes them."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from stint.domain.inference import Usage
+from stint.metering import Meter, find_meter
+from stint.retrieval.port import Embedder, Embeddings
+from stint.run_stop import admit_model_call, refuse_stopped
+
+CHARACTERS_PER_TOKEN = 4
+
+
+class MeteredEmbedder:
+    """The embedding models of a provider. Outside of a run, nothing is counted."""
+
+    def __init__(self, embedder: Embedder, provider: str) -> None:
+        self._embedder = embedder
+        self._provider = provider
+
+    def dimension(self, model_id: str) -> int | None:
+        """Return the dimension of a model's vectors; see the port."""
+        return self._embedder.dimension(model_id)
+
+    async def embed(
+        self,
+        model_id: str,
+        texts: Sequence[str],
+        *,
+        kind: Literal["document", "query"] = "document",
+        dimensions: int | None = None,
+    ) -> Embeddings:
+        """Embed texts once the budgets of the run admit it; see the port."""
+        await admit_model_call()
+        meter = find_meter()
+        if meter is None:
+            found = await self._embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
+        else:
+            found = await self._embed_metered(meter, model_id, texts, kind, dimensions)
+        await refuse_stopped()
+        return found
+
+    async def _embed_metered(
+        self,
+        meter: Meter,
+        model_id: str,
+        texts: Sequence[str],
+        kind: Literal["document", "query"],
+        dimensions: int | None,
+    ) -> Embeddings:
+        """Embed texts under a reservation of their estimated tokens. A call that fails costs nothing."""
+        full_id, estimated = f"{self._provider}/{model_id}", usage_of(estimate(texts))
+        price = meter.prices.find(full_id)
+        dollars, spent, cost = price.cost_of(estimated) if price else 0.0, Usage(), 0.0
+        reservation = meter.spending and await meter.spending.admit_call(estimated.total_tokens, dollars)
+        try:
+            found = await self._embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
+            spent = estimated if found.tokens is None else usage_of(found.tokens)
+            cost = meter.count_call(full_id, spent)
+        finally:
+            if reservation:
+                await reservation.settle(spent.total_tokens, cost)
+        return found
+
+
+def estimate(texts: Sequence[str]) -> int:
+    """Return the probable number of tokens."""
+    return sum(map(len, texts)) // CHARACTERS_PER_TOKEN + 1
+
+
+def usage_of(tokens: int) -> Usage:
+    return Usage(input_tokens=tokens, total_tokens=tokens)

@@ -17,6 +17,7 @@ from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
 from stint.services.document_reader import DocumentReader
+from stint.services.responses.conversation_recovery import ConversationRecovery
 
 
 class ConversationFixture:
@@ -32,7 +33,8 @@ class ConversationFixture:
         opaque = OpaqueTexts(tenant, cloud.store.signing_keys)
         reader = DocumentReader(self.fetch, self.check_url)
         self.deletions = Deletions(delete_response_objects(cloud.store), self.leave)
-        self.service = Conversations(tenant, self.store, reader, self.deletions, opaque)
+        recovery = ConversationRecovery(tenant, cloud.store, opaque)
+        self.service = Conversations(tenant, self.store, reader, self.deletions, opaque, recovery.reconcile)
 
     async def leave(self, task: DeletionTask | IngestionTask) -> None:
         assert isinstance(task, DeletionTask)

@@ -9,6 +9,7 @@ from tests.script_model import STOP, Part, called, said, script, until
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.inference import Finished, FinishReason, ReasoningChunk, TextChunk, Usage
@@ -237,8 +238,8 @@ async def test_a_conversation_that_is_taken_over_fails_the_response(make_worker_
     assert items.data == []
 
 
-async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(
-    make_worker_fixture: MakeWorkerFixture,
+async def test_a_response_is_complete_and_adds_nothing_to_a_conversation_that_is_deleted_meanwhile(
+    make_worker_fixture: MakeWorkerFixture, cloud: Cloud, tenant: str
 ) -> None:
     gate = asyncio.Event()
     model = script([TextChunk("Hi"), gate, STOP])
@@ -251,9 +252,9 @@ async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(
     gate.set()
     answered = await playing
 
-    assert answered.response.error is not None
-    assert answered.response.error.code == "conversation_not_found"
-    assert (await responder.get(answered.response.id)).status is ResponseStatus.failed
+    assert answered.response.status is ResponseStatus.completed
+    assert (await responder.get(answered.response.id)).status is ResponseStatus.completed
+    assert [item for item in cloud.items(tenant) if "conversation" in item["pk"]["S"]] == []
 
 
 async def test_a_fault_of_an_adapter_is_told_without_its_words(make_worker_fixture: MakeWorkerFixture) -> None:

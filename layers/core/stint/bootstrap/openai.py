@@ -121,7 +121,8 @@ def compose_responses(
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
     stored = ResponseReader(tenant, store, recovery, deletions, links)
-    conversations = Conversations(tenant, store.conversations, reader, deletions, opaque, days)
+    reconcile = contexts.conversations.reconcile
+    conversations = Conversations(tenant, store.conversations, reader, deletions, opaque, reconcile, days)
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
 
     async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:

@@ -1,9 +1,13 @@
 """The leases of conversations: one response at a time. A lease is on the conversation's record."""
 
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, NotFound
 from stint.store import keys
+from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
 from stint.store.table import LIVE, Table
@@ -12,10 +16,26 @@ from stint.store.tombstones import is_live
 OWN = f"{LIVE} AND lock_holder = :holder"
 
 
+@dataclass(frozen=True, slots=True)
+class LapsedLease:
+    """A lease that its holder, a response, let lapse. `expires_at` is that of the conversation."""
+
+    holder: str
+    lock_id: str
+    lock_until: int
+    expires_at: int | None
+
+
+def has_lapsed(record: Item) -> bool:
+    """Return whether a conversation's record has a lapsed lease."""
+    return "lock_holder" in record and int(record["lock_until"]) <= time.time() * 1000
+
+
 class ConversationLeases:
     """Acquires the leases of conversations; each write costs what the conversation's record weighs."""
 
     def __init__(self, table: Table) -> None:
+        self._table = table
         released = dict.fromkeys(("lock_id", "lock_holder", "lock_until"))
         self._leases = Leases(table, "lock_id", "lock_until", LIVE, released, "conversation_locked", "lock_holder")
 
@@ -52,3 +72,19 @@ class ConversationLeases:
         first = Attempt(OWN, assign, {":holder": response_id}) if again else leases.attempt({}, assign)
         key = keys.conversation(tenant, conversation_id)
         return await leases.acquire(key, f"Conversation {conversation_id}", seconds, first, next_attempt)
+
+    async def find_lapsed(self, tenant: str, conversation_id: str) -> LapsedLease | None:
+        """Read a conversation's record, and return its lapsed lease, if there is one. Raises NotFound."""
+        found = await self._table.get(keys.conversation(tenant, conversation_id))
+        if not is_live(found):
+            raise NotFound("Conversation", conversation_id)
+        if not has_lapsed(found):
+            return None
+        return LapsedLease(found["lock_holder"], found["lock_id"], found["lock_until"], found.get("expires_at"))
+
+    async def clear(self, tenant: str, conversation_id: str, lapsed: LapsedLease) -> None:
+        """Remove a lapsed lease, unless another response has acquired it in the meantime."""
+        seen = {":old_id": lapsed.lock_id, ":old_until": lapsed.lock_until}
+        with suppress(ConditionFailed):
+            key = keys.conversation(tenant, conversation_id)
+            await self._table.update(key, self._leases.released, "lock_id = :old_id AND lock_until = :old_until", seen)

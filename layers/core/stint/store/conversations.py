@@ -11,6 +11,7 @@ from stint.domain.openai.conversations import Conversation, StoredItem
 from stint.domain.paging import Page
 from stint.store import items, keys
 from stint.store.blobs import Blobs
+from stint.store.conversation_leases import has_lapsed
 from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.owners import add_owners, remove_owners
@@ -25,10 +26,18 @@ Items = list[StoredItem]
 
 @dataclass(frozen=True, slots=True)
 class ItemHistory:
-    """A conversation's items, oldest first. `complete`: none was omitted."""
+    """A conversation's items, oldest first. `complete`: none was omitted. `lapsed` is that of an ItemPage."""
 
     items: list[StoredItem]
     complete: bool
+    lapsed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage(Page[StoredItem]):
+    """A page of items. `lapsed`: a response let its lease lapse, and may not have added its items."""
+
+    lapsed: bool = False
 
 
 class ConversationStore:
@@ -54,7 +63,7 @@ class ConversationStore:
         own = {"created_at": conversation.created_at, "metadata": _metadata(conversation.metadata)}
         await self._table.put_many(
             [
-                *await self._pack(tenant, conversation.id, first, conversation.expires_at),
+                *await self.pack_items(tenant, conversation.id, first, conversation.expires_at),
                 entry._asdict() | end,
                 key._asdict() | own | owned | end,
             ]
@@ -99,12 +108,16 @@ class ConversationStore:
     ) -> None:
         """Add any number of items: 25 per call, a unit for each small one, and one read.
 
-        `expires_at` is that of the conversation.
+        `expires_at` is that of the conversation. Raises NotFound as `put_items`.
+        """
+        await self.put_items(tenant, conversation_id, await self.pack_items(tenant, conversation_id, added, expires_at))
+
+    async def put_items(self, tenant: str, conversation_id: str, packed: Sequence[items.Item]) -> None:
+        """Write packed items.
 
         The conversation's existence is checked after the write, so that a later deletion finds the items. Raises
         NotFound after an earlier deletion, and removes the items.
         """
-        packed = await self._pack(tenant, conversation_id, added, expires_at)
         await self._table.put_many(packed)
         if is_live(await self._table.get(keys.conversation(tenant, conversation_id))):
             return
@@ -113,9 +126,10 @@ class ConversationStore:
             await self._documents.delete_blob(item)
         raise NotFound("Conversation", conversation_id)
 
-    async def _pack(
+    async def pack_items(
         self, tenant: str, conversation_id: str, added: Sequence[StoredItem], expires_at: int | None
     ) -> Sequence[items.Item]:
+        """Return the records of items. Those that are too large are in S3 when this returns."""
         blobs, end = (
             keys.conversation_blobs(tenant, conversation_id, expires=expires_at is not None),
             expiry(expires_at),
@@ -127,7 +141,7 @@ class ConversationStore:
 
     async def list_items(
         self, tenant: str, conversation_id: str, *, after: str | None = None, limit: int = 20, order: Order = "desc"
-    ) -> Page[StoredItem]:
+    ) -> ItemPage:
         """List items, starting after `after`: up to MAX_BYTES of JSON, at least one.
 
         Raises NotFound if the conversation or its item `after` does not exist.
@@ -135,7 +149,8 @@ class ConversationStore:
         key = keys.conversation(tenant, conversation_id)
         begin = keys.conversation_item(tenant, conversation_id, after) if after is not None else None
         present = await self._table.get_many([key] if begin is None else [key, begin])
-        if not is_live(present.get(key)):
+        own = present.get(key)
+        if not is_live(own):
             raise NotFound("Conversation", conversation_id)
         if begin is not None and begin not in present:
             raise NotFound("Item", str(after))
@@ -148,7 +163,7 @@ class ConversationStore:
         )
         listed = await take(found, limit + 1)
         shown = min(limit, fitting(map(json_size, listed)))
-        return Page(await self._read(listed[:shown]), shown < len(listed))
+        return ItemPage(await self._read(listed[:shown]), shown < len(listed), has_lapsed(own))
 
     async def get_item(self, tenant: str, conversation_id: str, item_id: str) -> StoredItem:
         """Read one item and its conversation, in one call."""
@@ -184,9 +199,9 @@ class ConversationStore:
         async for item in found:
             total += json_size(item)
             if chosen and max_bytes is not None and total > max_bytes:
-                return ItemHistory(await self._read(chosen[::-1]), complete=False)
+                return ItemHistory(await self._read(chosen[::-1]), False, has_lapsed(own))
             chosen.append(item)
-        return ItemHistory(await self._read(chosen[::-1]), complete=True)
+        return ItemHistory(await self._read(chosen[::-1]), True, has_lapsed(own))
 
     async def _read(self, found: Sequence[items.Item]) -> Items:
         return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found)]

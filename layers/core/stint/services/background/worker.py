@@ -153,6 +153,7 @@ class Worker:
         finally:
             if response.log.response.ending is None:
                 await response.log.lapse()
+            response.log.stop()
 
     async def rebuild(self, stored: StoredResponse, keeper: ResponseKeeper) -> ResponseRun:
         """Step 3: rebuild the run from the stored response.

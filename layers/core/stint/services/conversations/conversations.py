@@ -1,9 +1,12 @@
 """Conversations and their items: create, read, list, update, delete."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from stint.caller import end_users_of
+from stint.domain.errors import NotFound
 from stint.domain.expiry import find_end
 from stint.domain.ids import new_name
 from stint.domain.openai.conversations import (
@@ -26,6 +29,11 @@ from stint.services.deletions import Deletions
 from stint.services.document_reader import DocumentReader
 from stint.store.conversations import ConversationStore, Order
 
+T = TypeVar("T")
+
+Reconcile = Callable[[str], Awaitable[bool]]
+"""A function that adds the items which a response left out, and returns whether a conversation may have changed."""
+
 
 class Conversations:
     """The conversations of a tenant. Unknown ids raise NotFound.
@@ -40,6 +48,7 @@ class Conversations:
         reader: DocumentReader,
         deletions: Deletions,
         opaque: OpaqueTexts,
+        reconcile: Reconcile,
         retention_days: float = 0,
     ) -> None:
         self.tenant = tenant
@@ -47,6 +56,7 @@ class Conversations:
         self.reader = reader
         self.deletions = deletions
         self.opaque = opaque
+        self.reconcile = reconcile
         self.retention_days = retention_days
 
     async def create(self, request: CreateConversation) -> Conversation:
@@ -105,17 +115,29 @@ class Conversations:
         self, conversation_id: str, after: str | None, limit: int, order: Order, include: Collection[str] = ()
     ) -> ItemList:
         """List items, starting after `after`. Raises NotFound, also if the conversation has no such item."""
-        page = await self.store.list_items(self.tenant, conversation_id, after=after, limit=limit, order=order)
+        read = partial(self.store.list_items, self.tenant, conversation_id, after=after, limit=limit, order=order)
+        page = await read()
+        if page.lapsed and await self.reconcile(conversation_id):
+            page = await read()
         return ItemList.of([include_fields(stored.item, include) for stored in page.data], page.has_more)
 
     async def get_item(self, conversation_id: str, item_id: str, include: Collection[str] = ()) -> Item:
-        stored = await self.store.get_item(self.tenant, conversation_id, item_id)
+        stored = await self.find(conversation_id, partial(self.store.get_item, self.tenant, conversation_id, item_id))
         return include_fields(stored.item, include)
 
     async def delete_item(self, conversation_id: str, item_id: str) -> Conversation:
         """Delete one item, and return its conversation."""
-        await self.store.delete_item(self.tenant, conversation_id, item_id)
+        await self.find(conversation_id, partial(self.store.delete_item, self.tenant, conversation_id, item_id))
         return await self.get(conversation_id)
+
+    async def find(self, conversation_id: str, find_item: Callable[[], Awaitable[T]]) -> T:
+        """Find an item, also one that a response has not added to the conversation. Raises NotFound."""
+        try:
+            return await find_item()
+        except NotFound:
+            if not await self.reconcile(conversation_id):
+                raise
+        return await find_item()
 
     async def prepare_items(self, items: Sequence[InputItem]) -> Sequence[StoredItem]:
         """Check opaque texts and images, convert files to text, and assign ids."""

@@ -14,12 +14,13 @@ from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import name_run
 from stint.services.conversations.opaque_texts import OpaqueTexts
+from stint.services.responses.conversation_recovery import ConversationRecovery
 from stint.services.responses.input_items import owner_of
 from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.link_cache import LinkCache, TenantLinks
 from stint.services.responses.links import Context, add_cached_link, add_link
 from stint.services.responses.output_items import output_of, whole
-from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
+from stint.services.responses.recovery import Recovery, mark_interrupted
 from stint.services.responses.search_items import files_in
 from stint.store.chains import Chain, place_after, place_behind
 from stint.store.lease import Lease
@@ -42,6 +43,10 @@ class Contexts:
     lease_seconds: float
     history_bytes: int
     links: LinkCache
+
+    @property
+    def conversations(self) -> ConversationRecovery:
+        return ConversationRecovery(self.tenant, self.store, self.opaque)
 
     def new(self) -> Context:
         """Return an empty context."""
@@ -118,7 +123,8 @@ class Contexts:
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             if lease.taken_over is not None:
-                await self.end_dead(lease.taken_over)
+                end = lease.item.get("expires_at")
+                await self.conversations.finish_holder(conversation_id, lease.taken_over, end)
             context = await self.peek(conversation_id, shortens=shortens)
         context.keeper = keeper
         return context
@@ -162,17 +168,11 @@ class Contexts:
         except NotFound:
             return True
 
-    async def end_dead(self, response_id: str) -> None:
-        """End a foreground response whose lease on the conversation lapsed."""
-        responses = self.store.responses
-        with suppress(NotFound):
-            stored = await responses.get(self.tenant, response_id)
-            if not stored.header.background:
-                await responses.seal(self.tenant, response_id, interrupted_record)
-
     async def peek(self, conversation_id: str, *, shortens: bool) -> Context:
         """Read a conversation without a lease. Raises NotFound and ContextLengthExceeded."""
         history = await self.store.conversations.history(self.tenant, conversation_id, self.history_bytes)
+        if history.lapsed and await self.conversations.reconcile(conversation_id):
+            history = await self.store.conversations.history(self.tenant, conversation_id, self.history_bytes)
         self.refuse_excess(complete=history.complete, shortens=shortens)
         reader = MessageBuilder(Transcript(), lenient=True)
         reader.append_items(dict(enumerate(history.items)))

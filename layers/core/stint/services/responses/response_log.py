@@ -1,14 +1,15 @@
 """The log of a running response, in the store or only in memory."""
 
 import asyncio
+import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stint.caller import end_users_of
 from stint.domain.content import Content, KeptResult, text_of
-from stint.domain.errors import StoreUnavailable
+from stint.domain.errors import NotFound, StintError, StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.stored_responses import (
     ResponseError,
@@ -23,7 +24,10 @@ from stint.domain.steps import InferenceStep, Step
 from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
 from stint.metering import read_meter
 from stint.services.responses.conversation_writer import ConversationWriter
+from stint.store.items import Item, write_units
 from stint.store.responses import ResponseStore
+
+logger = logging.getLogger(__name__)
 
 STATUS = {
     RunStatus.completed: ResponseStatus.completed,
@@ -40,7 +44,7 @@ class ResponseLog:
     `keepers` renew the leases of its conversation and event; `lease` is the worker's lease of a background response.
     `renewal` renews the lease of a foreground response for readers. Whether this process may write, the log decides.
 
-    Without `store`, nothing is written. Items are added to a `conversation` before the response ends. `used` returns
+    Without `store`, nothing is written. Items are added to a `conversation` after the ending is stored. `used` returns
     the usage so far, and `skipped` the output indexes of interrupted items. The next record has both, for the process
     that resumes or ends the response. `sources` has the files that were found before.
     """
@@ -112,10 +116,10 @@ class ResponseLog:
     async def write(self, record: ResponseRecord) -> None:
         """Store a record unchanged. Raises as `append` does."""
         self.check()
-        if record.ending is not None and self.conversation is not None:
-            await self.conversation.add_items(self.response, record)
+        items = await self.pack_items(record)
         if record.ending is not None:
-            record.ending.consumption = read_meter(len(self.all_keepers) + (self.store is not None))
+            units = len(self.all_keepers) + (self.store is not None) + sum(map(write_units, items))
+            record.ending.consumption = read_meter(units)
         if self.store is not None:
             place = len(self.response.records)
             expires_at = self.response.header.expires_at
@@ -123,7 +127,32 @@ class ResponseLog:
         self.response.records.append(record)
         self.skipped = None
         if record.ending is not None:
-            await self.release()
+            await self.finish(items)
+
+    async def pack_items(self, record: ResponseRecord) -> Sequence[Item]:
+        """Return the records of the conversation's new items, if the response ends with this record."""
+        if record.ending is None or self.conversation is None:
+            return []
+        header, records = self.response.header, self.response.records
+        return await self.conversation.pack_items(StoredResponse(header, [*records, record]))
+
+    async def finish(self, items: Sequence[Item]) -> None:
+        """Add the items of an ended response to its conversation, and release all leases.
+
+        If this fails, the lease of the conversation lapses, and its next holder or reader adds the items.
+        """
+        try:
+            self.check()
+            if self.conversation is not None:
+                await self.conversation.put_items(items)
+        except NotFound:
+            logger.info("The conversation was deleted before its items were added")
+        except StintError as error:
+            extra = {"response_id": self.response_id, "error": error.message}
+            logger.warning("The items were not added: a reader of the conversation adds them", extra=extra)
+            await self.lapse()
+            return
+        await self.release()
 
     def check(self) -> None:
         """Check that all leases are valid. Raises Interrupted."""

@@ -253,4 +253,4 @@ class Responses:
         except Exception:  # nothing may be raised here, whatever is wrong with the store
             logger.warning("The outcome of a failed response was not stored", exc_info=True)
             response.log.response.records.append(record)
-            await response.log.release()
+            await response.log.lapse()

@@ -12,6 +12,7 @@ from stint.services.admin_api import AdminServices
 from stint.store.api_keys import ApiKeyStore
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.stops import StopStore
+from stint.store.store import Store
 from stint.store.table import Table
 
 if TYPE_CHECKING:  # loaded by the first request with a key
@@ -28,6 +29,10 @@ class OperatorComposition(Parts):
     @cached_property
     def stops(self) -> Stops:
         return Stops(StopStore(self.dynamodb, self.settings.table), self.api_keys)
+
+    @cached_property
+    def store(self) -> Store:
+        return Store(self.dynamodb, self.settings.table, make_s3, self.settings.bucket)
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:

@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from stint.aws.credentials import CredentialsError
 from stint.aws.errors import AwsConfigurationError
 from stint.bootstrap.operator import OperatorComposition
-from stint.cli import keys, stop, users
+from stint.cli import imports, keys, stop, users
 from stint.cli.group import KEY_VARIABLE, CommandError
 from stint.domain.errors import StintError
 from stint.domain.validation import describe_faults
 from stint.settings import SettingsError, read_settings
 
-GROUPS = (keys, stop, users)
+GROUPS = (imports, keys, stop, users)
 """The modules of the groups of commands. Each has `add_commands`, which sets `run` of each command."""
 
 NO_TABLE = (
@@ -37,7 +37,7 @@ def run(arguments: Sequence[str], environment: Environment) -> int:
         if needs_table:
             select_stack(parsed, environment)
         composition = OperatorComposition(lambda: read_settings(environment))
-        if needs_table and not composition.settings.keys_table:
+        if needs_table and getattr(parsed, "needs_keys_table", True) and not composition.settings.keys_table:
             raise CommandError(NO_TABLE)
         asyncio.run(parsed.run(parsed, composition))
     except ValidationError as error:
@@ -61,6 +61,8 @@ def select_stack(parsed: argparse.Namespace, environment: Environment) -> None:
         environment["STINT_KEYS_TABLE"] = parsed.table
     if getattr(parsed, "data_table", None):  # an option of some groups
         environment["STINT_TABLE"] = parsed.data_table
+    if getattr(parsed, "bucket", None):
+        environment["STINT_BUCKET"] = parsed.bucket
     if parsed.state:
         environment.update(local_environment(parsed.state))
 

@@ -6,6 +6,8 @@ import secrets
 import threading
 import time
 import uuid
+from datetime import datetime
+from hashlib import sha256
 from typing import Annotated
 
 from pydantic import Field
@@ -46,6 +48,20 @@ def new_ids_before(identifier: str, count: int) -> list[str]:
     """Make ids that sort directly before another one, in the order in which they are returned."""
     ticks = _ticks_of(identifier)
     return [_id_at(ticks - left) for left in range(count, 0, -1)]
+
+
+def id_from_time(moment: datetime, name: str) -> str:
+    """Make the id of something that another server made at a time: always the same one (RFC 9562, section 6.2,
+    method 3). The time is in microseconds, and the last 62 bits are those of the SHA-256 of its name.
+    """
+    microseconds = int(moment.timestamp()) * 1_000_000 + moment.microsecond
+    ticks = (microseconds << 12) // 1000
+    return _id_at(ticks, int.from_bytes(sha256(name.encode()).digest()[:8]) >> 2)
+
+
+def is_foreign(identifier: str) -> bool:
+    """Return whether another server made an id: it is a UUID of another version than 7."""
+    return is_id(identifier) and identifier[14] != "7"
 
 
 def is_id(value: str) -> bool:
@@ -95,8 +111,10 @@ def unpack_name(prefix: str, packed: str) -> str:
     return f"{prefix}_{base64.urlsafe_b64decode(packed + '==').hex()}"
 
 
-def _id_at(ticks: int) -> str:
-    value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | secrets.randbits(62)
+def _id_at(ticks: int, tail: int | None = None) -> str:
+    """Return the id with a time, and with the last 62 bits, which are random by default."""
+    tail = secrets.randbits(62) if tail is None else tail
+    value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | tail
     return str(uuid.UUID(int=value))
 
 

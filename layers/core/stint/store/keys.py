@@ -19,7 +19,9 @@ AFTER_TURNS = "g"
 SEGMENTS = "history:"
 
 AFTER_SEGMENTS = "i"
-"""Sorts after all turns and segments, and before the session's name."""
+"""Sorts after all turns and segments, and before the session's other records."""
+
+IMPORTED = "imported:"
 
 SHARDS = 8
 """Number of shards of the list entries of a tenant's responses, or conversations."""
@@ -94,6 +96,11 @@ def after_records(tenant: str, agent_id: str, session_id: str, turn_id: str) -> 
 def segment(tenant: str, agent_id: str, session_id: str, first_turn: str) -> Key:
     """The segment of a session's history that begins with a turn."""
     return Key(turns(tenant, agent_id, session_id), f"{SEGMENTS}{_id('Turn', first_turn)}")
+
+
+def imported_turn(tenant: str, agent_id: str, session_id: str, old_id: str) -> Key:
+    """The record that names the turn which had another id on the server that it was imported from."""
+    return Key(turns(tenant, agent_id, session_id), f"{IMPORTED}{_id('Turn', old_id)}")
 
 
 def first_turn(sk: str) -> str | None:

@@ -69,15 +69,24 @@ class SessionStore:
         self._documents = documents
 
     async def create(
-        self, tenant: str, agent_id: str, session: Session, expires_at: int | None, users: Sequence[str] = ()
+        self,
+        tenant: str,
+        agent_id: str,
+        session: Session,
+        expires_at: int | None,
+        users: Sequence[str] = (),
+        last: LastTurn | None = None,
     ) -> None:
         """Store a session. `expires_at` (seconds of the epoch) is the end of one without persistence.
+
+        `last` is the end of the history of an imported one.
 
         The agent's existence is checked after the write, so that a later deletion finds the session. Raises NotFound
         after an earlier deletion.
         """
         key = keys.session(tenant, agent_id, session.session_id)
-        expiry = {} if expires_at is None else {"expires_at": expires_at}
+        expiry: Item = {} if expires_at is None else {"expires_at": expires_at}
+        ended: Item = {"last_turn": last.turn_id, "last_records": last.records} if last else {}
         owned = await add_owners(
             self._table, tenant, users, "session", agent_id, session.session_id, expires_at=expires_at
         )
@@ -87,7 +96,7 @@ class SessionStore:
         else:
             name = {"name_size": name_bytes(session.session_name)}
             await self._put_name(tenant, agent_id, session, expiry)
-        await self._table.put_new(key._asdict() | started | name | expiry | owned)
+        await self._table.put_new(key._asdict() | started | name | expiry | ended | owned)
         if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
             await self._table.delete(key)
             await self._table.delete(keys.session_name(tenant, agent_id, session.session_id))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stint.store.files import FileStore
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.idempotent_requests import RequestRecords
+    from stint.store.imports import ImportStore
     from stint.store.inbox import Inbox
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
@@ -73,6 +74,12 @@ class Store:
     @cached_property
     def turns(self) -> TurnStore:
         return TurnStore(self._table, self._documents)
+
+    @cached_property
+    def imports(self) -> "ImportStore":
+        from stint.store.imports import ImportStore  # noqa: PLC0415 - only for the command that imports
+
+        return ImportStore(self._table, self._documents, self.agents, self.sessions, self.turns)
 
     @cached_property
     def registrations(self) -> Registrations:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence, Set
 from dataclasses import dataclass, field
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.ids import is_foreign
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
 from stint.domain.llama_stack.transcribed_turns import TranscribedTurn
 from stint.domain.paging import MAX_BYTES
@@ -17,7 +18,7 @@ from stint.store.segments import NewestTurns, SegmentStore, unexpired
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.table import Table
-from stint.store.tombstones import is_expired, new_seal
+from stint.store.tombstones import is_expired, is_live, new_seal
 from stint.store.turn_documents import TurnDocuments
 
 
@@ -166,6 +167,8 @@ class TurnStore:
         Each page has a flag whether others follow. There is at least one. Raises NotFound for a session that has
         expired.
         """
+        if turn_ids is not None:
+            turn_ids = set((await self.find_imported(tenant, agent_id, session_id, turn_ids)).values())
         chosen: list[LogItems] = []
         total = 0
         items = self._table.query(keys.turns(tenant, agent_id, session_id), before=keys.AFTER_TURNS)
@@ -181,6 +184,7 @@ class TurnStore:
 
     async def get(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> StoredTurn:
         """Read one turn. Raises NotFound."""
+        turn_id = (await self.find_imported(tenant, agent_id, session_id, {turn_id}))[turn_id]
         pk, prefix = keys.turn(tenant, agent_id, session_id, turn_id)
         log = turn_log([item async for item in unexpired(self._table.query(pk, prefix=prefix), session_id)])
         if log.header is None:
@@ -199,6 +203,19 @@ class TurnStore:
         if log.ended and not log.records:
             raise NotFound("Turn", turn_id)
         return await self._documents.read_records(log.records)
+
+    async def find_imported(self, tenant: str, agent_id: str, session_id: str, turn_ids: Set[str]) -> dict[str, str]:
+        """Return the ids of turns that had other ids on the server that they were imported from.
+
+        Ids that this server made, and unknown ones, are returned as they are: without a read if there are no others.
+        """
+        asked = {
+            turn_id: keys.imported_turn(tenant, agent_id, session_id, turn_id)
+            for turn_id in filter(is_foreign, turn_ids)
+        }
+        found = await self._table.get_many(list(asked.values())) if asked else {}
+        new = {turn_id: found[key]["turn_id"] for turn_id, key in asked.items() if is_live(found.get(key))}
+        return {turn_id: new.get(turn_id, turn_id) for turn_id in turn_ids}
 
     async def put_body(self, lease: SessionLease, body: bytes) -> str:
         """Store a body among the blobs of the lease's turn, and return its key."""

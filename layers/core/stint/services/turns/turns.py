@@ -92,11 +92,8 @@ class Turns:
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         documents = await self.reader.read(request.documents)
-        opened, _ = await asyncio.gather(
-            self.opener.open_session(agent_id, session_id, new_id(), deadline),
-            self.planner.prepare(),
-            return_exceptions=True,
-        )
+        opening = self.opener.open_session(agent_id, session_id, new_id(), deadline)
+        opened, _ = await asyncio.gather(opening, self.planner.prepare(), return_exceptions=True)
         session = value_of(opened)
         async with session.keeper.released_on_error():
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
@@ -158,6 +155,7 @@ class Turns:
         """
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
         responses = request.tool_responses
+        turn_id = (await self.store.turns.find_imported(self.tenant, agent_id, session_id, {turn_id}))[turn_id]
         session, turn, noted = await self.open_last(agent_id, session_id, turn_id, responses, deadline)
         async with session.keeper.released_on_error():
             stored = stored_answer(turn, responses)

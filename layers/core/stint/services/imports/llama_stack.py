@@ -1,0 +1,91 @@
+"""Import of the agents, sessions and turns that a Llama Stack server stored in a file."""
+
+import time
+
+from stint.domain.errors import NotFound
+from stint.domain.expiry import DAY_SECONDS
+from stint.domain.llama_stack.agents import Agent
+from stint.domain.llama_stack.imported_agents import read_agent_config
+from stint.domain.llama_stack.imported_turns import read_time
+from stint.domain.paging import MAX_BYTES, carried_size
+from stint.domain.schema import now
+from stint.services.imports.report import ImportReport, ImportTally
+from stint.services.imports.rows import RowSource, SessionKey, SessionRows, group_rows, read_object, reason_of
+from stint.services.imports.sessions import SessionImport
+from stint.store.imports import SessionPlace
+from stint.store.store import Store
+
+NO_AGENT = "its agent was not imported"
+NO_SESSION = "the file does not have its session"
+
+
+class LlamaStackImport:
+    """One import of a file into a tenant. A dry run writes nothing.
+
+    Sessions of agents without persistence expire `expiry_days` after the import.
+    """
+
+    def __init__(
+        self, tenant: str, store: Store, source: RowSource, expiry_days: float, *, dry_run: bool = False
+    ) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.source = source
+        self.expires_at = int(time.time() + expiry_days * DAY_SECONDS)
+        self.dry_run = dry_run
+        self.persistent: dict[str, bool] = {}
+        self.tally = ImportTally()
+
+    async def run(self) -> ImportReport:
+        """Import all rows, and return what was found and done. A bad row does not stop the others."""
+        rows = group_rows(self.source)
+        self.tally.ignored = rows.ignored
+        for key, reason in rows.bad:
+            self.tally.refuse(key, reason)
+        for agent_id, key in rows.agents.items():
+            await self.import_agent(agent_id, key)
+        for ids, session in rows.sessions.items():
+            await self.import_session(ids, session)
+        return self.tally.make_report(dry_run=self.dry_run)
+
+    async def import_agent(self, agent_id: str, key: str) -> None:
+        self.tally.counts["agents"].found += 1
+        try:
+            agent = self.read_agent(agent_id, key)
+        except ValueError as error:
+            self.tally.refuse(key, reason_of(error))
+            return
+        present = await self.has_agent(agent_id)
+        if not present and not self.dry_run and not await self.store.imports.put_agent(self.tenant, agent):
+            self.tally.refuse(key, "the agent is being deleted. Repeat the import in some minutes")
+            return
+        self.persistent[agent_id] = agent.agent_config.enable_session_persistence
+        self.tally.count("agents", new=not present)
+
+    def read_agent(self, agent_id: str, key: str) -> Agent:
+        """Return the agent of a row. Raises ValueError."""
+        value = read_object(self.source, key)
+        config = read_agent_config(value)
+        if carried_size(config.model_dump_json()) > MAX_BYTES:
+            raise ValueError(f"its configuration has more than {MAX_BYTES} bytes")
+        created = read_time(value["created_at"], "created_at") if value.get("created_at") else now()
+        return Agent(agent_id=agent_id, agent_config=config, created_at=created)
+
+    async def has_agent(self, agent_id: str) -> bool:
+        try:
+            await self.store.agents.require(self.tenant, agent_id)
+        except NotFound:
+            return False
+        return True
+
+    async def import_session(self, ids: SessionKey, rows: SessionRows) -> None:
+        """Import a session with its turns, unless it has no agent, or no row of its own."""
+        persistent = self.persistent.get(ids.agent_id)
+        if persistent is None or not rows.key:
+            self.tally.counts["sessions"].found += bool(rows.key)
+            self.tally.counts["turns"].found += len(rows.turns)
+            for key in rows.all_keys():
+                self.tally.refuse(key, NO_SESSION if not rows.key else NO_AGENT)
+            return
+        place = SessionPlace(self.tenant, ids.agent_id, ids.session_id, None if persistent else self.expires_at)
+        await SessionImport(self.store, self.source, self.tally, place, rows, dry_run=self.dry_run).run()

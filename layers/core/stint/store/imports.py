@@ -37,6 +37,7 @@ class ImportStore:
         self._agents = agents
         self._sessions = sessions
         self._stored = turns
+        self._documents = documents
         self._turns = TurnDocuments(table, documents)
 
     async def put_agent(self, tenant: str, agent: Agent) -> bool:
@@ -83,10 +84,11 @@ class ImportStore:
         ending = getattr(document, "ending", None)
         if ending is not None:
             item["ended_as"] = ending.status.value
+        packed = await self._turns.pack(item, document, prefix)
         try:
-            await self._turns.put_new(item, document, prefix)
+            await self._table.put_new(packed)
         except ConditionFailed:  # an earlier import wrote it
-            return
+            await self._documents.delete_blob(packed)
 
     async def put_session(self, place: SessionPlace, session: Session, last: LastTurn | None) -> None:
         """Store the record of a session, whose turns are stored. Raises NotFound if the agent was deleted."""

@@ -107,3 +107,23 @@ def test_a_running_turn_is_followed_to_its_end(http: httpx.Client, app_fixture: 
     for each in found:
         assert [payload for _, payload in frames(each)][1:] == sent[1:]
     assert len(found) == 3
+
+
+def test_a_foreground_response_is_rejoined_with_its_events(http: httpx.Client) -> None:
+    body = {"model": "scripted/demo", "input": "say: one two three", "stream": True}
+    first = http.post("/v1/responses", json=body).text.split("\n\n")
+    response_id = json.loads(first[0].partition("data: ")[2])["response"]["id"]
+    path = f"/v1/responses/{response_id}?stream=true"
+
+    assert http.get(path).text.split("\n\n") == first
+    assert http.get(f"{path}&starting_after=4").text.split("\n\n") == first[5:]
+    assert http.get(path, headers={"Last-Event-ID": "4"}).text.split("\n\n") == first[5:]
+
+
+@pytest.mark.parametrize(("last", "param"), [("x", "Last-Event-ID"), ("999", "starting_after")])
+def test_an_event_that_a_response_does_not_have_is_refused(http: httpx.Client, last: str, param: str) -> None:
+    response_id = http.post("/v1/responses", json={"model": "scripted/demo", "input": "Hello"}).json()["id"]
+
+    answer = http.get(f"/v1/responses/{response_id}?stream=true", headers={"Last-Event-ID": last})
+
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)

@@ -56,6 +56,8 @@ class Exchange:
     def hear_headers(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Read the request's headers: streams to Llama Stack's clients do not end with `[DONE]`."""
         sent = {name.lower(): value for name, value in headers}
+        if (last := sent.get(b"last-event-id", b"")).isdigit():
+            self.after = int(last)
         named = b"LlamaStackClient/" in sent.get(b"user-agent", b"")
         self.marked = not named and b"x-llamastack-client-version" not in sent
 

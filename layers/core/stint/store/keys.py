@@ -26,6 +26,9 @@ IMPORTED = "imported:"
 SHARDS = 8
 """Number of shards of the list entries of a tenant's responses, or conversations."""
 
+AFTER_INDEXES = "a"
+"""Sorts after the indexes of a log, and before the other records of a response."""
+
 AFTER_RECORDS = "n"
 """Sorts after the log, the lease and the header of a response, and before its stored stream."""
 
@@ -90,7 +93,7 @@ def record(tenant: str, agent_id: str, session_id: str, turn_id: str, index: int
 def after_records(tenant: str, agent_id: str, session_id: str, turn_id: str) -> Key:
     """Sorts after the log of a turn. No record has this key."""
     pk, sk = turn(tenant, agent_id, session_id, turn_id)
-    return Key(pk, f"{sk}:a")
+    return Key(pk, f"{sk}:{AFTER_INDEXES}")
 
 
 def segment(tenant: str, agent_id: str, session_id: str, first_turn: str) -> Key:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from stint.domain.errors import NotFound
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.store import keys
 from stint.store.documents import Documents
@@ -32,6 +33,16 @@ class ResponseLogs:
         pk = keys.response_records(tenant, response_id)
         log = response_log([item async for item in self._table.query(pk, before=keys.AFTER_RECORDS)])
         return log if is_live(log.header) else None
+
+    async def read_rest(self, tenant: str, response_id: str, start: int) -> list[ResponseRecord]:
+        """Read the records of a log from an index on. Raises NotFound if it was sealed there for its deletion."""
+        if start > keys.LAST_INDEX:
+            return []
+        pk, first = keys.response_record(tenant, response_id, start)
+        log = response_log([item async for item in self._table.query(pk, since=first, before=keys.AFTER_INDEXES)])
+        if log.ended and not log.records:
+            raise NotFound("Response", response_id)
+        return [ResponseRecord.model_validate_json(raw) for raw in await self._documents.read(log.records)]
 
     async def find_many(self, tenant: str, ids: Sequence[str], max_bytes: int | None = None) -> list[LogItems | None]:
         """Find responses, up to CALLS concurrently; None for those that do not exist.

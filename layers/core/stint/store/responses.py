@@ -113,6 +113,10 @@ class ResponseStore:
             raise NotFound("Response", response_id)
         return (await self._logs.read([log]))[0]
 
+    async def read_rest(self, tenant: str, response_id: str, start: int) -> list[ResponseRecord]:
+        """Read the records of a response's log from an index on. Raises NotFound if the response was deleted."""
+        return await self._logs.read_rest(tenant, response_id, start)
+
     async def find_many(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[list[StoredResponse], bool]:
         """Read responses, up to 16 concurrently, and return whether some were omitted.
 

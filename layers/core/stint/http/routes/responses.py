@@ -3,9 +3,9 @@
 import json
 import logging
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.openai.response_events import ResponseEvent
@@ -26,6 +26,7 @@ from stint.http.list_params import Included, Limit, Order, page
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
 from stint.http.sse import DONE, encode_frame
+from stint.http.stream_position import LastEvent
 from stint.http.streaming import StreamFormat, buffer_document, encode_events, stream_events, stream_frames
 from stint.observability import Observation
 from stint.services.openai_api import OpenAIServices
@@ -100,12 +101,12 @@ async def get_response(
     services: OpenAIServicesDep,
     include: Included,
     stream: bool = False,
-    starting_after: Annotated[int | None, Query(ge=0)] = None,
+    last: LastEvent = None,
 ) -> Response:
-    """Read a response. With `stream` true, tail a background response, starting after event `starting_after`."""
+    """Read a response. With `stream` true, stream its events after `starting_after`, until it ends."""
     if stream:
-        return await answer_following(response_id, -1 if starting_after is None else starting_after, request, services)
-    if starting_after is not None:
+        return await answer_following(response_id, -1 if last is None else last, request, services)
+    if "starting_after" in request.query_params:
         raise InvalidRequest("starting_after needs stream true. Send both, or neither.", param="starting_after")
     return document(await services.stored_responses.get(response_id, include))
 

@@ -1,4 +1,4 @@
-"""The events of a background response: stored ones, followed by new ones."""
+"""The events of a stored response: those so far, followed by new ones."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -20,7 +20,7 @@ QUIET_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class StreamTail:
-    """Replays a background response's events, then tails new ones."""
+    """Replays a response's events, then tails new ones. Those of a foreground response are made from its steps."""
 
     tenant: str
     store: Store
@@ -29,25 +29,27 @@ class StreamTail:
     async def read_events(self, response_id: str, after: int, deadline: float) -> AsyncGenerator[str, None]:
         """Return the events after a number as JSON texts, up to the last one.
 
-        The events of a response that was not created as a stream are made from its log, each item as a whole.
-        `deadline` is a time of the event loop's clock, after which the iterator raises DeadlineExceeded.
+        The events of a background response that was not created as a stream are made from its log, each item as a
+        whole. `deadline` is a time of the event loop's clock, after which the iterator raises DeadlineExceeded.
 
         Raises:
             NotFound: there is no such response.
-            InvalidRequest: it was not created in the background, or its stream has no event with that number so far.
+            InvalidRequest: its stream has no event with that number.
         """
         stored = await self.store.responses.get(self.tenant, response_id)
         if not stored.header.background:
-            raise InvalidRequest(
-                f"Response {response_id} was not created with background true, so its events are sent only once. "
-                "Remove stream to read the response.",
-                code="not_in_background",
-                param="stream",
-            )
+            return await self.read_foreground(stored, after, deadline)
         if after >= 0:
             await self.refuse_beyond_end(stored, after)
         tail = self.tail_stream if stored.header.streamed else self.tail_log
         return tail(stored, after, deadline)
+
+    async def read_foreground(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
+        """Return the events of a foreground response."""
+        from stint.services.responses.foreground_tail import ForegroundTail  # noqa: PLC0415 - few clients rejoin
+
+        events = await ForegroundTail(self.tenant, self.store, self.recovery).read_events(stored, after, deadline)
+        return (event.model_dump_json() async for event in events)
 
     async def refuse_beyond_end(self, stored: StoredResponse, after: int) -> None:
         response_id = stored.header.response_id

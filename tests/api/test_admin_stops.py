@@ -37,6 +37,8 @@ def test_a_stop_is_created_listed_and_lifted(api: AdminApi) -> None:
     [
         ({"kind": "session"}, 400, "needs its id"),
         ({"kind": "session", "id": "talk"}, 400, "not the id of a session"),
+        ({"kind": "response", "id": "conv_" + "0" * 32}, 400, "not the id of a response"),
+        ({"kind": "conversation", "id": "x"}, 400, "not the id of a conversation"),
         ({"kind": "tenant", "id": "x"}, 400, "has no id"),
         ({"kind": "agent", "id": "x"}, 400, "kind"),
         ({"kind": "key", "id": "0" * 32}, 404, "not found"),

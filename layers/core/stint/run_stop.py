@@ -67,16 +67,16 @@ def find_run_stop() -> RunStop | None:
     return _run_stop.get()
 
 
-async def refuse_stopped(name: str | None = None) -> None:
-    """Wait until it is known whether the current run may begin; `name` is that of one more stop that would end it.
+async def refuse_stopped(*names: str) -> None:
+    """Wait until it is known whether the current run may begin; `names` are those of further stops that end it.
 
     Raises:
-        Stopped: the session, the caller's key or the tenant was stopped.
+        Stopped: an object of the run, the caller's key or the tenant was stopped.
         StoreUnavailable: the stops cannot be read.
     """
     stop = _run_stop.get()
     if stop is not None:
-        stop.names |= {name} if name else set()
+        stop.names.update(names)
         await stop.confirm()
 
 

@@ -4,9 +4,10 @@ from tests.store.conftest import Cloud
 
 from stint.domain.api_keys import NewApiKey
 from stint.domain.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
-from stint.domain.ids import new_id
+from stint.domain.ids import new_id, new_name
 from stint.domain.principals import ANONYMOUS, Principal
 from stint.domain.stop_requests import StopRequest
+from stint.domain.stops import StopKind
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
@@ -55,6 +56,19 @@ async def test_a_tenants_admin_stops_sessions_keys_and_its_tenant(administration
     for stop in listed:
         assert await api.lift(caller, stop.kind, stop.id, None) == stop
     assert await api.list(caller, None) == []
+
+
+@pytest.mark.parametrize(("kind", "prefix"), [("response", "resp"), ("conversation", "conv")])
+async def test_an_admin_stops_responses_and_conversations(
+    administration: Administration, kind: StopKind, prefix: str
+) -> None:
+    api, caller, name = administration.api, await administration.admin(administration.tenant), new_name(prefix)
+
+    await administration.stop(caller, kind=kind, id=name)
+
+    [stop] = await api.list(caller, None)
+    assert (stop.kind, stop.id) == (kind, name)
+    assert await api.lift(caller, kind, name, None) == stop
 
 
 async def test_other_tenants_can_be_stopped_by_the_operators_admin_only(administration: Administration) -> None:

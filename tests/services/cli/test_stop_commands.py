@@ -3,7 +3,7 @@ from infra.local.engine import Engine
 from tests.services.cli.test_key_commands import Shell, shell
 from tests.store.conftest import Cloud
 
-from stint.domain.ids import new_id
+from stint.domain.ids import new_id, new_name
 
 __all__ = ["shell"]
 
@@ -34,6 +34,14 @@ def test_a_key_and_a_whole_tenant_are_stopped(shell: Shell) -> None:
         ("tenant", shell.tenant),
     }
     assert shell.json("stop", "lift", "tenant", *of_tenant)["kind"] == "tenant"
+
+
+@pytest.mark.parametrize(("kind", "prefix"), [("response", "resp"), ("conversation", "conv")])
+def test_a_response_and_a_conversation_are_stopped(shell: Shell, kind: str, prefix: str) -> None:
+    name, of_tenant = new_name(prefix), ("--tenant", shell.tenant)
+
+    assert f"Stopped {kind} {name}" in shell.text("stop", kind, name, *of_tenant)
+    assert f"Lifted the stop of {kind} {name}" in shell.text("stop", "lift", kind, name, *of_tenant)
 
 
 def test_an_unknown_key_and_a_stop_that_does_not_exist_are_errors(shell: Shell) -> None:

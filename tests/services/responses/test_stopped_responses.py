@@ -37,7 +37,7 @@ async def stop(fixture: WorkerFixture, name: str) -> None:
     await fixture.store.stops.add(fixture.tenant, name, 1_700_000_000)
 
 
-@pytest.mark.parametrize("name", ["key:k1", "tenant"])
+@pytest.mark.parametrize("name", ["response:{response}", "conversation:{conversation}", "key:k1", "tenant"])
 async def test_a_running_response_ends_at_the_next_read_of_the_stops(
     make_worker_fixture: MakeWorkerFixture, name: str
 ) -> None:
@@ -47,6 +47,7 @@ async def test_a_running_response_ends_at_the_next_read_of_the_stops(
     run = await responder.start(tools=[MCP_TOOL], conversation=conversation)
     playing = asyncio.create_task(responder.play(run))
     await until(lambda: len(model.requests) == 2)
+    name = name.format(response=run.response_id, conversation=conversation)
 
     await stop(responder.worker_fixture, name)
     CLOCK.move(WATCH_SECONDS)
@@ -69,6 +70,17 @@ async def test_a_new_response_is_refused_and_nothing_of_it_is_stored(make_worker
         await responder.start()
 
     assert (await responder.worker_fixture.services.stored_responses.list(None, 10, None, "desc")).data == []
+
+
+async def test_a_new_response_of_a_stopped_conversation_is_refused(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said(), said())))
+    conversation, other = await responder.conversation(), await responder.conversation()
+    await stop(responder.worker_fixture, f"conversation:{conversation}")
+
+    with pytest.raises(Stopped, match=f"Conversation {conversation} was stopped"):
+        await responder.start(conversation=conversation)
+
+    assert (await responder.respond(conversation=other)).response.status == "completed"
 
 
 async def test_the_model_of_a_response_is_called_while_the_stops_are_read(own_cloud: Cloud, tenant: str) -> None:
@@ -125,7 +137,7 @@ async def test_a_running_background_response_fails_and_its_worker_ends(
     assert (await worker_fixture.follow(response_id))[-1]["type"] == "response.failed"
 
 
-@pytest.mark.parametrize("name", ["key:k1", "tenant"])
+@pytest.mark.parametrize("name", ["response:{response}", "key:k1", "tenant"])
 async def test_a_queued_response_that_was_stopped_fails_without_a_model_call(
     make_worker_fixture: MakeWorkerFixture, name: str
 ) -> None:
@@ -133,7 +145,7 @@ async def test_a_queued_response_that_was_stopped_fails_without_a_model_call(
     worker_fixture = make_worker_fixture(model)
     response_id = await worker_fixture.create()
     set_principal(None)  # a worker has no caller
-    await stop(worker_fixture, name)
+    await stop(worker_fixture, name.format(response=response_id))
 
     await worker_fixture.run(response_id)
 

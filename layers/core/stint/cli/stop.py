@@ -1,4 +1,4 @@
-"""`stop session|key|tenant|list|lift`: stops of the work of sessions, API keys and tenants."""
+"""`stop session|response|conversation|key|tenant|list|lift`: stops of work."""
 
 import argparse
 from typing import TYPE_CHECKING, get_args
@@ -25,12 +25,15 @@ def add_commands(groups: "Subparsers") -> None:
     """Add the group to the parser."""
     commands = groups.add_parser("stop", help="stops of running work").add_subparsers(metavar="COMMAND", required=True)
     add_stop_command(commands, "session", "Stop a session.").add_argument("id", help="the session's id")
+    add_stop_command(commands, "response", "Stop a response.").add_argument("id", help="the response's id")
+    conversation = add_stop_command(commands, "conversation", "Stop the responses of a conversation.")
+    conversation.add_argument("id", help="the conversation's id")
     add_stop_command(commands, "key", "Stop an API key.").add_argument("id", help="the key's id, not the key")
     add_stop_command(commands, "tenant", "Stop a whole tenant.").set_defaults(id="")
     add_data_command(commands, "list", "List the stops of a tenant.").set_defaults(run=list_stops)
     lift = add_data_command(commands, "lift", "Lift a stop.")
     lift.add_argument("kind", choices=get_args(StopKind))
-    lift.add_argument("id", nargs="?", default="", help="the id of the session or key; none for a tenant")
+    lift.add_argument("id", nargs="?", default="", help="the id of what was stopped; none for a tenant")
     lift.set_defaults(run=lift_stop)
 
 

@@ -1,4 +1,4 @@
-"""Requests of admins to stop the work of a session, an API key or a tenant, and what they return."""
+"""Requests of admins to stop the work of an object, an API key or a tenant, and what they return."""
 
 from typing import Literal, Self
 
@@ -10,12 +10,12 @@ from stint.domain.stops import StopKind, parse_stop_name
 
 
 class StopRequest(BaseModel):
-    """Stop a session or an API key by its id, or a whole tenant."""
+    """Stop a session, response, conversation or API key by its id, or a whole tenant."""
 
     model_config = ConfigDict(extra="forbid")
 
     kind: StopKind
-    id: str | None = Field(default=None, min_length=1, max_length=64, description="Id of the session or key.")
+    id: str | None = Field(default=None, min_length=1, max_length=64, description="Id of what is stopped.")
     tenant: TenantId | None = Field(default=None, description="By default the caller's tenant.")
 
     @model_validator(mode="after")
@@ -28,7 +28,7 @@ class StopRequest(BaseModel):
 
 
 class StopObject(Schema):
-    """A stop. `id` is that of the session or key; a stop of a whole tenant has the tenant there."""
+    """A stop. `id` is that of what is stopped; a stop of a whole tenant has the tenant there."""
 
     object: Literal["stop"] = "stop"
     kind: StopKind

@@ -1,8 +1,15 @@
-"""Stops: a session, an API key or a whole tenant whose work is not allowed until the stop is lifted."""
+"""Stops of work that is not allowed until the stop is lifted: of one object, an API key or a whole tenant."""
 
 from typing import Literal
 
-StopKind = Literal["session", "key", "tenant"]
+StopKind = Literal["session", "response", "conversation", "key", "tenant"]
+
+WORDS: dict[StopKind, str] = {
+    "session": "Session",
+    "response": "Response",
+    "conversation": "Conversation",
+    "key": "The API key",
+}
 
 MAX_STOPS = 50
 """Maximum stops of a tenant, so that a read of all costs half a unit. That of the whole tenant does not count."""
@@ -18,12 +25,11 @@ def stop_name(kind: StopKind, identifier: str) -> str:
 
 def describe_stop(name: str) -> str:
     """Return what a stop means, for a message."""
-    kind, _, identifier = name.partition(":")
-    return {"session": f"Session {identifier}", "key": f"The API key {identifier}"}.get(kind, "This tenant")
+    kind, identifier = parse_stop_name(name)
+    return "This tenant" if kind == "tenant" else f"{WORDS[kind]} {identifier}"
 
 
 def parse_stop_name(name: str) -> tuple[StopKind, str]:
     """Return the kind of a stop, and the id of what it stops; it is empty for the whole tenant."""
     kind, _, identifier = name.partition(":")
-    kinds: dict[str, StopKind] = {"session": "session", "key": "key"}
-    return kinds.get(kind, "tenant"), identifier
+    return kind if kind in WORDS else "tenant", identifier

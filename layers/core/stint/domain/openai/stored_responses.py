@@ -18,6 +18,7 @@ from stint.domain.principals import Principal
 from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
 from stint.domain.steps import Step
+from stint.domain.stops import stop_name
 
 Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
@@ -125,6 +126,12 @@ class ResponseHeader(Schema):
     expires_at: Omitted[int] = None
     listed: list[McpListTools] = Field(default_factory=list)
     texts: list[str] = Field(default_factory=list)
+
+    @property
+    def stop_names(self) -> list[str]:
+        """Return the names of the stops of the response and its conversation."""
+        own = [stop_name("response", self.response_id)]
+        return [*own, stop_name("conversation", self.conversation_id)] if self.conversation_id else own
 
 
 class ResponseOutcome(Schema):

@@ -64,7 +64,7 @@ async def revoke_key(key_id: str, services: AdminServicesDep, caller: CallerDep)
 
 @router.post(STOP, response_model=StopObject)
 async def stop_work(body: StopRequest, services: AdminServicesDep, caller: CallerDep) -> Response:
-    """Stop a session, an API key or a tenant: new work is 403, and running work ends within two seconds."""
+    """Stop an object, an API key or a tenant: new work is 403, and running work ends within two seconds."""
     return document(await services.stops.add(caller, body))
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from stint.domain.errors import InvalidRequest, NotFound
-from stint.domain.ids import is_id
+from stint.domain.ids import is_id, is_name
 from stint.domain.principals import Principal
 from stint.domain.stop_requests import StopObject, StopRequest
 from stint.domain.stops import StopKind, describe_stop, stop_name
@@ -14,6 +14,9 @@ from stint.services.access.key_administration import KeyAdministration
 from stint.store.stops import StopStore
 
 logger = logging.getLogger(__name__)
+
+PREFIXES: dict[StopKind, str] = {"response": "resp", "conversation": "conv"}
+"""How the ids of objects of a kind begin."""
 
 
 class Stops:
@@ -25,17 +28,18 @@ class Stops:
         self._clock = clock
 
     async def add(self, tenant: str, kind: StopKind, identifier: str = "") -> StopObject:
-        """Stop the work of a session, a key or a tenant. A stop that exists keeps its time.
+        """Stop the work of an object, a key or a tenant. A stop that exists keeps its time.
+
+        An object need not exist, because its run is stored later, or never.
 
         Raises:
             NotFound: the tenant has no such key.
-            InvalidRequest: this is no id of a session.
+            InvalidRequest: this is no id of an object of the kind.
             Conflict: the tenant has too many stops.
         """
         if kind == "key":
             await self._keys.get(tenant, identifier)
-        if kind == "session" and not is_id(identifier):
-            raise InvalidRequest(f"{identifier!r} is not the id of a session, which is a UUID.", param="id")
+        require_id_of(kind, identifier)
         name = stop_name(kind, identifier)
         stopped_at = await self._store.add(tenant, name, int(self._clock()))
         logger.warning("Work was stopped", extra={"stopped_tenant": tenant, "stop": name})
@@ -83,3 +87,11 @@ class StopAdministration:
         await self._keys.authenticate(caller)
         self._keys.check_tenant(caller, tenant or caller.tenant)
         return tenant or caller.tenant
+
+
+def require_id_of(kind: StopKind, identifier: str) -> None:
+    """Raise InvalidRequest for an id that no object of a kind can have."""
+    if kind == "session" and not is_id(identifier):
+        raise InvalidRequest(f"{identifier!r} is not the id of a session, which is a UUID.", param="id")
+    if (prefix := PREFIXES.get(kind)) and not is_name(prefix, identifier):
+        raise InvalidRequest(f"{identifier!r} is not the id of a {kind}, which begins with {prefix}_.", param="id")

@@ -76,7 +76,7 @@ class Background:
         principal = find_principal()
         prepared.header.creator = principal.to_context() if principal is not None else None
         async with released_on_error(prepared.context):
-            await refuse_stopped()
+            await refuse_stopped(*prepared.header.stop_names)
             for outcome in await asyncio.gather(
                 self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header)),
                 self.put_beginning(prepared.header),

@@ -41,10 +41,10 @@ class Resumer:
 
         Raises:
             StintError: something that it needs no longer exists, the conversation was in use for too long, or an admin
-                stopped the caller's key or the tenant.
+                stopped the response, its conversation, the caller's key or the tenant.
         """
         header, settings, deadline = stored.header, stored.header.settings, keeper.deadline
-        await refuse_stopped()
+        await refuse_stopped(*header.stop_names)
         await retry_next_minute(admit_run, deadline)
         context = await self.open_context(header, deadline)
         try:

@@ -81,7 +81,7 @@ class Responses:
             InvalidRequest: the request refers to something unknown, or needs a feature that its model's provider lacks.
             ToolUnavailable: an MCP server cannot list its tools.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
-            Stopped: the caller's key or the tenant was stopped.
+            Stopped: the conversation, the caller's key or the tenant was stopped.
         """
         preparing = self.prepare(request, deadline, provider_data)
         made, admitted = await asyncio.gather(preparing, admit_run(), return_exceptions=True)
@@ -90,7 +90,7 @@ class Responses:
             value_of(admitted)
             response = self.make_run(prepared, deadline, stored=request.store)
             async with response.run.opened():
-                await refuse_stopped()
+                await refuse_stopped(*prepared.header.stop_names)
                 lease = ForegroundLease(self.store.response_leases, self.tenant, response.response_id)
                 await response.log.put_header(lease, self.contexts.lease_seconds, deadline)
         if request.store:

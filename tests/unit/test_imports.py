@@ -39,7 +39,7 @@ MODULES = {
     "knowledge": 716,
     "registry": 694,
     "responses": 757,
-    "turns": 671,
+    "turns": 672,
     "worker": 650,
 }
 

@@ -1,4 +1,6 @@
-"""The caller of the current request, and the end user for whom it acts, or the tenant of the worker's task.
+"""The caller of the current request, the end user for whom it acts, and the attempt that it is of its client.
+
+Outside of a request, the tenant of the worker's task.
 
 All tasks of a request share them.
 """
@@ -12,8 +14,25 @@ from stint.domain.errors import Forbidden, Unauthenticated
 from stint.domain.principals import Principal, Scope, matches_model
 from stint.log_keys import add_log_keys
 
+
+@dataclass(frozen=True, slots=True)
+class RequestAttempt:
+    """An attempt of a client to send a request that creates something.
+
+    All attempts of a request have the same `fingerprint`, which is empty if retries are not to be found. `retry_count`
+    is the number of attempts before this one. `retry_of` is the id of the failed run that this attempt repeats.
+    """
+
+    fingerprint: str = ""
+    retry_count: int = 0
+    retry_of: str = ""
+
+
+NO_ATTEMPT = RequestAttempt()
+
 _principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
 _end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
+_attempt: ContextVar[RequestAttempt] = ContextVar("attempt", default=NO_ATTEMPT)
 _tenant: ContextVar[str] = ContextVar("tenant", default="")
 
 
@@ -52,6 +71,16 @@ def find_end_user() -> str | None:
 def end_users_of(*named: str | None) -> list[str]:
     """Return the end users that the request's body and its header name, each once."""
     return list(dict.fromkeys(filter(None, (*named, find_end_user()))))
+
+
+def set_attempt(attempt: RequestAttempt) -> None:
+    """Set the attempt that the current request is, as `set_principal`."""
+    _attempt.set(attempt)
+
+
+def find_attempt() -> RequestAttempt:
+    """Return the attempt that the current request is. One without a fingerprint is not compared with others."""
+    return _attempt.get()
 
 
 def find_principal() -> Principal | None:

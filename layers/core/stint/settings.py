@@ -152,6 +152,9 @@ class Settings(BaseModel):
     lease_seconds: float = Field(
         default=30, gt=0, description="Lease time of a running turn, in seconds; renewed every third of it."
     )
+    find_retries: bool = Field(
+        default=True, description="Answer a retry with what its first attempt created (docs/retries.md)."
+    )
     history_bytes: int = Field(
         default=4_000_000, gt=0, description="Maximum history sent to a model, in bytes of JSON."
     )

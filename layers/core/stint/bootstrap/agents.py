@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stint.bootstrap.rag import RAGServices
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
+    from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
 logger = logging.getLogger(__name__)
@@ -136,6 +137,7 @@ def compose(
         meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,
         make_turn_tail=lambda: make_turn_tail(tenant, store, agents),
+        make_turn_retries=lambda: make_turn_retries(tenant, store, agents),
         check_providers=make_check(adapters),
         make_idempotent_requests=defer_idempotency(tenant, store, settings.lease_seconds),
     )
@@ -164,6 +166,13 @@ def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
     """Return the meters of a tenant's runs."""
     prices, budgets = parse_prices(settings.prices), limits_of(tenant, parse_tenants(settings.tenants)).budgets
     return Meters(tenant, store, prices, budgets, settings.memory_mb, sums_usage=settings.usage_sums)
+
+
+def make_turn_retries(tenant: str, store: Store, agents: Agents) -> "TurnRetries":
+    """Make the finder of turns that retries repeat, whose modules are loaded now."""
+    from stint.services.turns.turn_retries import TurnRetries  # noqa: PLC0415 - few requests are retries
+
+    return TurnRetries(tenant, store, make_turn_tail(tenant, store, agents))
 
 
 def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -> "RAGServices":

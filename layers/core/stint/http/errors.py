@@ -71,6 +71,7 @@ STATUS: dict[type[StintError], int] = {
     StoreUnavailable: 503,
     DeadlineExceeded: 504,
 }
+KINDS = {kind.code: kind for kind in STATUS}
 RETRY_AFTER_SECONDS = 1
 LONGEST_PROBLEM = 500
 MAX_PROBLEMS = 20
@@ -92,8 +93,12 @@ class ErrorResponse(Schema):
 
 
 def status_of(error: StintError) -> int:
-    """Return the status of an error. A class that is not in the table has its parent's status."""
-    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    """Return the status of an error. A class that is not in the table has its parent's status.
+
+    An error that was stored is of no class of its own: its code decides.
+    """
+    kinds = KINDS.get(error.code, StintError).__mro__ if type(error) is StintError else type(error).__mro__
+    return next(STATUS[kind] for kind in kinds if kind in STATUS)
 
 
 def body_of(error: StintError) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stint.caller import find_end_user, require_principal
+from stint.caller import require_principal
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.idempotency import StoredAnswer
+from stint.http.attempts import hash_body, place_of_request, read_body
 from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
 from stint.http.sse import COMMENT, DONE
@@ -19,7 +20,6 @@ from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
 IDEMPOTENCY_KEY = "idempotency-key"
 REPLAYED = (b"idempotent-replayed", b"true")
 KEY = re.compile(r"[\x20-\x7e]{1,255}")
-BOUNDARY = re.compile(r'multipart/[^;]+;.*?boundary="?([^";]{1,70})', re.IGNORECASE)
 KEPT_HEADERS = ("content-type", "x-accel-buffering")
 
 
@@ -41,7 +41,7 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
         RequestRunning: the first request runs longer than this one may.
     """
     key = key_of(Headers(scope=scope))
-    body, messages = await read_body(receive)
+    body, receive_again = await read_body(receive)
     requests: IdempotentRequests = (
         scope["app"].state.make_services(require_principal().tenant).make_idempotent_requests()
     )
@@ -49,10 +49,6 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
     request = await requests.acquire(digest_of(scope, key), hash_body(Headers(scope=scope), body), deadline)
     if isinstance(request, StoredAnswer):
         return await replay(request, send)
-
-    async def receive_again() -> Message:
-        return messages.pop(0) if messages else await receive()
-
     recorder = AnswerRecorder(send, request, has_secret=path in SECRET_ROUTES)
     try:
         await handle(scope, receive_again, recorder.send)
@@ -72,28 +68,9 @@ def key_of(headers: Headers) -> str:
     return keys[0]
 
 
-async def read_body(receive: Receive) -> tuple[bytes, list[Message]]:
-    """Return the body of a request, and the messages with it. Its size was checked before."""
-    messages = [await receive()]
-    while messages[-1].get("more_body", False):
-        messages.append(await receive())
-    return b"".join(message.get("body", b"") for message in messages), messages
-
-
 def digest_of(scope: Scope, key: str) -> str:
-    """Return the SHA-256 of a key with its caller, its end user and its route. The tenant leads the record's key."""
-    caller = require_principal()
-    query = scope["query_string"].decode("latin-1")
-    route = [scope["method"], scope["path"].removeprefix(scope.get("root_path", "")), query]
-    place = [caller.key_id, caller.subject, find_end_user(), *route, bool(scope.get("stint.llama_stack")), key]
-    return sha256(json.dumps(place).encode()).hexdigest()
-
-
-def hash_body(headers: Headers, body: bytes) -> str:
-    """Return the SHA-256 of a body. The boundary of a form is left out, because clients make a new one each time."""
-    found = BOUNDARY.match(headers.get("content-type", ""))
-    stable = body.replace(found.group(1).encode("latin-1"), b"") if found else body
-    return sha256(stable).hexdigest()
+    """Return the SHA-256 of a key with its caller, its end user and its route."""
+    return sha256(json.dumps([*place_of_request(scope), key]).encode()).hexdigest()
 
 
 async def replay(answer: StoredAnswer, send: Send) -> None:

@@ -21,6 +21,9 @@ from stint.http.deferred_models import without_pydantic_v1
 from stint.http.scopes import check_scope
 from stint.log_keys import add_log_keys
 
+RETRIED_PATHS = frozenset({"/v1/agents/{agent_id}/session/{session_id}/turn"})
+"""Paths whose POST creates something that a client's retry finds."""
+
 JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE | re.DOTALL)
 
 
@@ -72,10 +75,16 @@ class LazyRoute(APIRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in (self.methods or ()):  # otherwise the answer is a 405
             check_scope(self.path, scope)
-        if scope["method"] == "POST" and "idempotency-key" in Headers(scope=scope):
+        if scope["method"] != "POST":
+            await super().handle(scope, receive, send)
+        elif "idempotency-key" in Headers(scope=scope):
             from stint.http.idempotency import handle_once  # noqa: PLC0415 - few requests have a key
 
             await handle_once(super().handle, self.path, scope, receive, send)
+        elif self.path in RETRIED_PATHS and scope["app"].state.read_settings().find_retries:
+            from stint.http.attempts import handle_attempt  # noqa: PLC0415 - not at the start of a function
+
+            await handle_attempt(super().handle, scope, receive, send)
         else:
             await super().handle(scope, receive, send)
 

@@ -15,6 +15,7 @@ from stint.services.turns.turns import Turns
 
 if TYPE_CHECKING:  # loaded by the first request that needs them
     from stint.services.idempotency.requests import IdempotentRequests
+    from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
 
@@ -24,7 +25,7 @@ class AgentsServices:
 
     `check_providers` returns providers with their health, which it looks at. `make_idempotent_requests` makes the use
     cases of requests with an idempotency key once, when first needed. `make_turn_tail` makes the reader of streams that
-    are rejoined.
+    are rejoined, and `make_turn_retries` finds the turns that retries repeat.
     """
 
     agents: Agents
@@ -36,5 +37,6 @@ class AgentsServices:
     meters: Meters
     heartbeat_seconds: float
     make_turn_tail: "Callable[[], TurnTail]"
+    make_turn_retries: "Callable[[], TurnRetries]"
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
     make_idempotent_requests: "Callable[[], IdempotentRequests]"

@@ -2,6 +2,7 @@
 
 import re
 
+from stint.domain.ids import HEX
 from stint.store.keys import Key, checked_tenant
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -21,3 +22,11 @@ def checked_digest(value: str) -> str:
     if DIGEST.fullmatch(value) is None:
         raise ValueError(f"{value!r} is not the SHA-256 of a request in hex.")
     return value
+
+
+def retry_claim(tenant: str, object_id: str, retry_count: int) -> Key:
+    """The claim of a created object for the retry with a count. Raises ValueError for an invalid id."""
+    digits = object_id.rpartition("_")[2].replace("-", "")
+    if HEX.fullmatch(digits) is None:
+        raise ValueError(f"{object_id!r} is not the id of an object.")
+    return Key(f"{checked_tenant(tenant)}#retry:{object_id}", f"{retry_count:04d}")

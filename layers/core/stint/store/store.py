@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from stint.store.inbox import Inbox
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
+    from stint.store.retry_claims import RetryClaims
     from stint.store.signing_keys import SigningKeys
     from stint.store.stops import StopStore
     from stint.store.uploads import UploadStore
@@ -167,6 +168,12 @@ class Store:
         from stint.store.idempotent_requests import RequestRecords  # noqa: PLC0415 - see above
 
         return RequestRecords(self._table, self._documents)
+
+    @cached_property
+    def retry_claims(self) -> "RetryClaims":
+        from stint.store.retry_claims import RetryClaims  # noqa: PLC0415 - see above
+
+        return RetryClaims(self._table)
 
     @cached_property
     def vector_db_names(self) -> "VectorDBNames":

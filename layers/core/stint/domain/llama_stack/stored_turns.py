@@ -17,7 +17,11 @@ from stint.domain.tools import ToolCall
 
 
 class TurnHeader(Schema):
-    """The first record of a turn. It is written once, before the turn's first event, and never changed."""
+    """The first record of a turn. It is written once, before the turn's first event, and never changed.
+
+    `fingerprint` and `retry_count` are those of the attempt that created it. `retry_of` is a failed turn that this one
+    repeats, so that the model sees the input once.
+    """
 
     turn_id: str
     session_id: str
@@ -25,6 +29,9 @@ class TurnHeader(Schema):
     documents: list[DocumentText] = Field(default_factory=list)
     started_at: Timestamp
     overrides: TurnOverrides
+    fingerprint: str = ""
+    retry_count: int = 0
+    retry_of: str = ""
 
 
 class TurnRecord(Schema):

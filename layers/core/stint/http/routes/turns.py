@@ -29,6 +29,7 @@ from stint.http.streaming import (
     stream_events,
     stream_frames,
 )
+from stint.http.turn_attempts import FollowedTurn, find_earlier_turn
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
@@ -76,6 +77,14 @@ async def answer(request: Request, services: AgentsServices, turn: TurnRun, *, s
     return response
 
 
+async def answer_with_earlier(services: AgentsServices, turn: FollowedTurn, *, stream: bool) -> Response:
+    """Return the response of a turn that an earlier attempt created."""
+    if stream:
+        form = StreamFormat(encode_event, encode_error=end_tail)
+        return stream_frames(encode_events(turn.read_events(), form), services.heartbeat_seconds)
+    return await buffer_document(last_turn(turn.read_events()), services.heartbeat_seconds, turn)
+
+
 def encode_event(event: Event) -> bytes:
     """Write one event: a `data:` line and an empty line, nothing else (no `event:`, `id:` or `[DONE]`)."""
     if isinstance(event, TurnFailed):
@@ -113,7 +122,11 @@ async def create_turn(
     keys: ProviderDataDep,
 ) -> Response:
     """Create a turn. With `stream` true, the response is a stream of events."""
-    turn = await services.turns.start(agent_id, session_id, body, deadline_of(request), keys)
+    deadline = deadline_of(request)
+    earlier = await find_earlier_turn(services, agent_id, session_id, deadline)
+    if earlier is not None:
+        return await answer_with_earlier(services, earlier, stream=body.stream)
+    turn = await services.turns.start(agent_id, session_id, body, deadline, keys)
     return await answer(request, services, turn, stream=body.stream)
 
 

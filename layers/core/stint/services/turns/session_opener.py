@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from stint.caller import find_end_user
+from stint.caller import find_attempt, find_end_user
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
@@ -155,7 +155,7 @@ class SessionOpener:
                 "The history is longer than STINT_HISTORY_BYTES: the model does not see the older turns",
                 extra={"turns_shown": 0 if hidden else past.count, "history_bytes": self.history_bytes},
             )
-        return Transcript() if hidden else past.transcript()
+        return Transcript() if hidden else past.transcript(without=find_attempt().retry_of)
 
     async def read_calls(self, session: OpenSession) -> Set[str]:
         """Return the ids of the model's calls in the turns before the last one, which are read if they are unknown."""

@@ -70,10 +70,13 @@ class SessionTranscript:
         """Count the bytes of JSON of the stored turns."""
         return sum(turn.size for turn in self.turns) + (self.last.size if self.last else 0)
 
-    def transcript(self) -> Transcript:
-        """Return the messages of all turns, to which others can be appended."""
+    def transcript(self, without: str = "") -> Transcript:
+        """Return the messages of all turns, to which others can be appended.
+
+        `without` is the last turn if the next one repeats it.
+        """
         transcript = self.earlier.copy()
-        if self.last is not None:
+        if self.last is not None and self.turn_id != without:
             add_turn(transcript, self.last)
         return transcript
 
@@ -84,7 +87,8 @@ class SessionTranscript:
         *others, last = history.turns
         if self.last is not None and self.turn_id != history.turns[0].header.turn_id:
             others.insert(0, self.last)
-        earlier, turns = transcribe_turns(self.earlier, self.turns, others)
+        repeated = {turn.header.retry_of for turn in history.turns}
+        earlier, turns = transcribe_turns(self.earlier, self.turns, others, repeated)
         calls = None if self.calls is None else self.calls | calls_of(others)
         return replace(self, turns=turns, last=last, end=history.last, calls=calls, earlier=earlier)
 
@@ -99,13 +103,14 @@ class SessionTranscript:
 
 
 def transcribe_turns(
-    earlier: Transcript, before: Sequence[TranscribedTurn], turns: Iterable[StoredTurn]
+    earlier: Transcript, before: Sequence[TranscribedTurn], turns: Iterable[StoredTurn], repeated: Set[str]
 ) -> tuple[Transcript, Sequence[TranscribedTurn]]:
-    """Add turns to a transcript, and return it with the messages of each turn."""
+    """Add turns to a transcript, and return it with the messages of each turn. Those `repeated` by others have none."""
     transcript, transcribed = earlier.copy(), [*before]
     for turn in turns:
         start = len(transcript.messages)
-        add_turn(transcript, turn)
+        if turn.header.turn_id not in repeated:
+            add_turn(transcript, turn)
         renew_messages(transcribed, transcript.messages[:start])
         transcribed.append(TranscribedTurn(turn.header.turn_id, turn.size, tuple(transcript.messages[start:])))
     return transcript, transcribed

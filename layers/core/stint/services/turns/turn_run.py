@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from stint.caller import find_attempt
 from stint.domain.content import DocumentText
 from stint.domain.errors import StintError
 from stint.domain.inference import Usage
@@ -55,7 +56,7 @@ def make_header(
     session: OpenSession, request: TurnCreateRequest, documents: list[DocumentText], overrides: TurnOverrides
 ) -> TurnHeader:
     """Return the first record of a turn."""
-    lease = session.keeper.lease
+    lease, attempt, last = session.keeper.lease, find_attempt(), session.last
     return TurnHeader(
         turn_id=lease.turn_id,
         session_id=lease.session_id,
@@ -63,4 +64,7 @@ def make_header(
         documents=documents,
         started_at=now(),
         overrides=overrides,
+        fingerprint=attempt.fingerprint,
+        retry_count=attempt.retry_count,
+        retry_of=attempt.retry_of if last is not None and last.header.turn_id == attempt.retry_of else "",
     )

@@ -1,0 +1,78 @@
+"""Attempts of clients: the fingerprint that all attempts of a request have, and their count."""
+
+import json
+import re
+from hashlib import sha256
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from stint.caller import NO_ATTEMPT, RequestAttempt, find_end_user, require_principal, set_attempt
+from stint.domain.principals import ANONYMOUS
+
+RETRY_COUNT = "x-stainless-retry-count"
+COUNT = re.compile(r"[0-9]{1,3}")
+BOUNDARY = re.compile(r'multipart/[^;]+;.*?boundary="?([^";]{1,70})', re.IGNORECASE)
+FINGERPRINT_CHARACTERS = 32
+
+
+async def handle_attempt(handle: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Handle a request, whose attempt is then known to the services."""
+    body, receive_again = await read_body(receive)
+    set_attempt(RequestAttempt(fingerprint_of(scope, body), retry_count_of(scope)))
+    try:
+        await handle(scope, receive_again, send)
+    finally:
+        set_attempt(NO_ATTEMPT)
+
+
+async def read_body(receive: Receive) -> tuple[bytes, Receive]:
+    """Return the body of a request, whose size was checked before, and a function that receives it again."""
+    messages = [await receive()]
+    while messages[-1].get("more_body", False):
+        messages.append(await receive())
+    body = b"".join(message.get("body", b"") for message in messages)
+
+    async def receive_again() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    return body, receive_again
+
+
+def fingerprint_of(scope: Scope, body: bytes) -> str:
+    """Return a text that all attempts of a request have, and that requests of others do not have."""
+    headers = Headers(scope=scope)
+    source = source_of(scope) if require_principal() == ANONYMOUS else ""
+    place = [source, headers.get("user-agent", ""), *place_of_request(scope), hash_body(headers, body)]
+    return sha256(json.dumps(place).encode()).hexdigest()[:FINGERPRINT_CHARACTERS]
+
+
+def place_of_request(scope: Scope) -> list[str | bool | None]:
+    """Return the caller, the end user and the route of a request. The tenant leads all keys of the store."""
+    caller = require_principal()
+    path, query = scope["path"].removeprefix(scope.get("root_path", "")), scope["query_string"].decode("latin-1")
+    where = [scope["method"], path, query, bool(scope.get("stint.llama_stack"))]
+    return [caller.key_id, caller.subject, find_end_user(), *where]
+
+
+def hash_body(headers: Headers, body: bytes) -> str:
+    """Return the SHA-256 of a body. The boundary of a form is left out, because clients make a new one each time."""
+    found = BOUNDARY.match(headers.get("content-type", ""))
+    stable = body.replace(found.group(1).encode("latin-1"), b"") if found else body
+    return sha256(stable).hexdigest()
+
+
+def source_of(scope: Scope) -> str:
+    """Return the address that sent a request. API Gateway's is read from its event, which a caller cannot write."""
+    context = (scope.get("aws.event") or {}).get("requestContext")
+    identity = context.get("identity") if isinstance(context, dict) else None
+    if isinstance(identity, dict):
+        return str(identity.get("sourceIp", ""))
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def retry_count_of(scope: Scope) -> int:
+    """Return the number of attempts before this one, 0 if the client does not say so."""
+    value = Headers(scope=scope).get(RETRY_COUNT, "")
+    return int(value) if COUNT.fullmatch(value) else 0

@@ -1,0 +1,46 @@
+"""Retries of turns over HTTP: their answer is that of the turn that the first attempt created."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+
+from stint.caller import find_attempt, set_attempt
+from stint.domain.errors import NotFound, StintError
+from stint.domain.llama_stack.events import Event, TurnFailed
+from stint.services.agents_api import AgentsServices
+
+
+@dataclass(slots=True)
+class FollowedTurn:
+    """The turn of an earlier attempt. `error` is set once it has failed."""
+
+    events: AsyncGenerator[Event, None]
+    error: StintError | None = None
+
+    async def read_events(self) -> AsyncGenerator[Event, None]:
+        """Yield the events of the turn."""
+        async for event in self.events:
+            if isinstance(event, TurnFailed):
+                self.error = event.error
+            yield event
+
+
+async def find_earlier_turn(
+    services: AgentsServices, agent_id: str, session_id: str, deadline: float
+) -> FollowedTurn | None:
+    """Return the turn of an earlier attempt of the current request, if there is one.
+
+    A turn that failed before its first step is repeated by the current attempt.
+    """
+    attempt = find_attempt()
+    if not attempt.fingerprint or not attempt.retry_count:
+        return None
+    retries = services.make_turn_retries()
+    try:
+        found = await retries.find(agent_id, session_id, attempt)
+        if found is not None and not found.failed:
+            return FollowedTurn(await retries.follow(agent_id, session_id, found.turn_id, deadline))
+    except NotFound:  # starting a turn names the missing object
+        return None
+    if found is not None:
+        set_attempt(replace(attempt, retry_of=found.turn_id))
+    return None

@@ -1,0 +1,109 @@
+"""Retries of turns: a client's retry finds the turn that its first attempt created."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stint.caller import RequestAttempt
+from stint.domain.errors import DeadlineExceeded, Interrupted, ModelOverloaded, NotFound, RateLimited, StoreUnavailable
+from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.llama_stack.stored_turns import StoredTurn
+from stint.domain.run_outcome import RunStatus
+from stint.services.agents.interrupted import mark_interrupted, runs
+from stint.services.polling_pauses import PollingPauses
+from stint.store.sessions import SessionRecord
+from stint.store.store import Store
+
+if TYPE_CHECKING:
+    from stint.services.turns.turn_replay import NumberedEvent
+    from stint.services.turns.turn_tail import TurnTail
+
+HEADER_SECONDS = 5.0
+"""Seconds to wait for the header of a turn that has the session's lease. It is written soon after that."""
+
+RETRYABLE = frozenset(error.code for error in (RateLimited, ModelOverloaded, StoreUnavailable, Interrupted))
+"""Codes of failures that another attempt may not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTurn:
+    """The turn of an earlier attempt. One that `failed` before its first step is to be run again."""
+
+    turn_id: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRetries:
+    """Finds and follows the turns of earlier attempts in a tenant's sessions."""
+
+    tenant: str
+    store: Store
+    tail: "TurnTail"
+
+    async def find(self, agent_id: str, session_id: str, attempt: RequestAttempt) -> FoundTurn | None:
+        """Return the turn that an earlier attempt of the same request created.
+
+        It is the session's running turn, or its last one. Each turn answers one retry per count.
+
+        Raises:
+            NotFound: there is no such session.
+        """
+        turn = await self.read_newest(agent_id, session_id)
+        if turn is None or turn.header.fingerprint != attempt.fingerprint:
+            return None
+        turn_id = turn.header.turn_id
+        if turn.header.retry_count >= attempt.retry_count:
+            return None
+        if not await self.store.retry_claims.put(self.tenant, turn_id, attempt.retry_count):
+            return None
+        return FoundTurn(turn_id, failed_before_a_step(turn))
+
+    async def read_newest(self, agent_id: str, session_id: str) -> StoredTurn | None:
+        """Return the running or last turn of a session. One that is being started is waited for."""
+        pauses = PollingPauses(asyncio.get_running_loop().time() + HEADER_SECONDS)
+        while True:
+            record = await self.store.sessions.get(self.tenant, agent_id, session_id)
+            turn_id = newest_turn(record)
+            if turn_id is None:
+                return None
+            try:
+                turn = await self.store.turns.get(self.tenant, agent_id, session_id, turn_id)
+            except NotFound:
+                if not runs(record, turn_id):
+                    return None
+            else:
+                return await mark_interrupted(self.store, self.tenant, agent_id, record, turn)
+            try:
+                await pauses.wait()
+            except DeadlineExceeded:
+                return None
+
+    async def follow(
+        self, agent_id: str, session_id: str, turn_id: str, deadline: float
+    ) -> AsyncGenerator[Event, None]:
+        """Return the events of a turn up to its first ending or pause, as in its first stream. Raises NotFound."""
+        return until_ending(await self.tail.follow(agent_id, session_id, turn_id, -1, deadline))
+
+
+async def until_ending(events: "AsyncGenerator[NumberedEvent, None]") -> AsyncGenerator[Event, None]:
+    async with aclosing(events):
+        async for numbered in events:
+            yield numbered.event
+            if isinstance(numbered.event, TurnComplete | TurnAwaitingInput | TurnFailed):
+                return
+
+
+def newest_turn(record: SessionRecord) -> str | None:
+    """Return the running turn of a session, or else its last one. The holder of a lapsed lease may be either."""
+    last = record.last.turn_id if record.last else None
+    return max(filter(None, (record.lease_turn, last)), default=None)
+
+
+def failed_before_a_step(turn: StoredTurn) -> bool:
+    """Return whether a turn failed before its first step, for a reason that another attempt may not meet."""
+    error = turn.ending.error if turn.ending else None
+    failed = turn.status is RunStatus.failed and error is not None and error.code in RETRYABLE
+    return failed and not turn.steps

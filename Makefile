@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations test-faults fuzz test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations test-faults fuzz test-local test-node test-clients test-october bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -82,7 +82,7 @@ DURABILITY := tests/faults
 WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
 test: setup ## run the tests of modules and use cases (two minutes)
-	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients $(ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients --ignore tests/october $(ARGS)
 
 test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (two minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(INTERFACES) $(ARGS)
@@ -119,6 +119,9 @@ test-node: setup tests/node/node_modules/.installed ## run the tests of Node cli
 
 test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md with its client
 	@$(BIN)/pytest -q -n auto tests/clients $(ARGS)
+
+test-october: setup .venv-october/.installed ## run the tests of the API of October 2024 with its client (one minute)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/october $(ARGS)
 
 bench: setup ## measure cold start, streaming, many sessions, tools, memory (two minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, SEARCH=1 only searches vector stores)
 	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
@@ -176,10 +179,11 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
 	@$(COMPILE) requirements/fuzz.in -o requirements/fuzz.txt
+	@$(COMPILE) requirements/october.in -o requirements/october.txt
 	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true
 
 openapi: $(VENV)/.installed ## write docs/openapi.json
 	@$(BIN)/python -m infra.scripts.openapi
 
 clean: ## remove every environment, build and stored state
-	@rm -rf .venv .venv-ministack .venv-sam .venv-fuzz .venv-clients-* .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules
+	@rm -rf .venv .venv-ministack .venv-sam .venv-fuzz .venv-october .venv-clients-* .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules

@@ -16,6 +16,7 @@ READS = {
     "turns": ("GET", f"/v1/agents/{NOBODY}/session/{NOBODY}"),
     "agents": ("GET", f"/v1/agents/{NOBODY}"),
     "responses": ("GET", f"/v1/responses/resp_{NOBODY.replace('-', '')}"),
+    "october": ("GET", "/routes/list"),
     "knowledge": ("GET", f"/v1/files/file-{NOBODY.replace('-', '')}"),
     "registry": ("GET", "/v1/health"),
 }

@@ -47,7 +47,9 @@ def use_auth(template: Template, auth: str) -> None:
         template["Parameters"]["IamRoles"] = IAM_ROLES
         variables["STINT_IAM_ROLES"] = {"Ref": "IamRoles"}
     if auth == "none":
-        del api["Auth"], template["Resources"]["Registry"]["Properties"]["Events"]["Health"]["Properties"]["Auth"]
+        del api["Auth"]
+        for function, event in (("Registry", "Health"), ("October", "OctoberHealth")):
+            del template["Resources"][function]["Properties"]["Events"][event]["Properties"]["Auth"]
 
 
 def remove_authorizer(template: Template) -> None:

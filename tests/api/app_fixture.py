@@ -31,6 +31,7 @@ from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.chat_models import make_named
 from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.knowledge_parts import KnowledgeParts
+from stint.bootstrap.october import compose_october
 from stint.bootstrap.openai import compose_responses, compose_worker, delete_response_objects
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain.inference import InferenceRequest
@@ -38,6 +39,7 @@ from stint.domain.tasks import IngestionTask, ResponseTask
 from stint.http.app import create_app
 from stint.http.routes import agents
 from stint.http.routes.inspection import list_parts
+from stint.http.routes.october_2024_parts import list_october_parts
 from stint.models.openai.model import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import Router
@@ -154,6 +156,7 @@ class AppFixture:
         administration = KeyAdministration(keys, settings.operator_tenant)
         stops = StopAdministration(Stops(self.store.stops, keys), administration)
         own = {"worker": worker, "keys": administration, "stops": stops}
+        own |= vars_of(compose_october(tenant, adapters, services, parts))
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | own
 
     def get_index(self) -> VectorIndex:
@@ -189,7 +192,7 @@ class AppFixture:
 
     def app(self, *, buffered: bool = False, everything: bool = False) -> FastAPI:
         """Return the app of all routers, or only of the buffered agents. `everything` is a buffered app of all."""
-        parts = [agents.router] if buffered else list_parts()
+        parts = [agents.router] if buffered else [*list_parts(), *list_october_parts()]
         app = create_app(
             "all",
             *parts,

@@ -11,7 +11,7 @@ from infra.local.system import ANY, Mock, Route, System
 DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
-OPEN = frozenset({"/v1/health"})
+OPEN = frozenset({"/v1/health", "/health"})
 
 
 class Target(NamedTuple):

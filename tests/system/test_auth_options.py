@@ -15,7 +15,7 @@ from infra.scripts.options import Options, Refused, choose_template, main
 from tests.system.data_outputs import OUTPUTS
 from tests.system.test_template import require_cfn_lint
 
-OPEN_ROUTES = {"/v1/health"}
+OPEN_ROUTES = {"/v1/health", "/health"}
 INTEGRATION = "x-amazon-apigateway-integration"
 REFUSALS = {
     "UNAUTHORIZED": (401, "authentication_error", "unauthorized"),
@@ -69,7 +69,7 @@ def test_every_integration_keeps_its_mode_and_its_permission(variant: tuple[str,
     assert len(functions) > 40
     for each in functions:
         assert "credentials" not in each
-        streams = any(name in json.dumps(each["uri"]) for name in ("Turns", "Responses", "Knowledge"))
+        streams = any(name in json.dumps(each["uri"]) for name in ("Turns", "Responses", "Knowledge", "October"))
         assert each.get("responseTransferMode") == ("STREAM" if streams else None)
 
 

@@ -15,8 +15,8 @@ from infra.scripts.lint_templates import lint
 from infra.scripts.options import VARIANT, Options, Refused, choose_template
 from tests.system.test_template import require_cfn_lint
 
-FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "Registry", "Admin", "Worker"}
-STREAMING = {"Turns", "Responses", "Knowledge"}
+FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Worker"}
+STREAMING = {"Turns", "Responses", "Knowledge", "October"}
 
 Resources = dict[str, dict[str, Any]]
 

@@ -10,7 +10,7 @@ from infra.scripts.lint_templates import VARIANTS
 from infra.scripts.options import Options, Refused
 from samtranslator.yaml_helper import yaml_parse
 
-FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "Registry", "Admin", "Worker"}
+FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Worker"}
 ALARMS = ("VersionErrors", "ApiErrorRate")
 
 Resources = dict[str, dict[str, Any]]
@@ -100,7 +100,7 @@ def test_routes_call_the_alias_and_still_stream(template: dict[str, Any]) -> Non
         if f"${{{name}Aliaslive}}" in json.dumps(each.get("uri", ""))
     }
 
-    streaming = {("Turns", "STREAM"), ("Responses", "STREAM"), ("Knowledge", "STREAM")}
+    streaming = {("Turns", "STREAM"), ("Responses", "STREAM"), ("Knowledge", "STREAM"), ("October", "STREAM")}
     assert called == streaming | {("Agents", None), ("Registry", None), ("Admin", None)}
     assert not any(f"${{{name}.Arn}}" in json.dumps(api) for name in FUNCTIONS)
 

@@ -30,7 +30,7 @@ INBOX = f"${{{BUCKET}}}/inbox/*"
 LOGS = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "xray:*"}
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "logs:*"}
 # The functions that run tools, and shields that ask a model.
-CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "RegistryRole", "WorkerRole"}
+CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "OctoberRole", "RegistryRole", "WorkerRole"}
 BEDROCK = "arn:${AWS::Partition}:bedrock:"
 INVOKE_MODEL = {"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
 
@@ -89,6 +89,15 @@ GRANTS = {
         **MODELS_AND_TOOLS,
     },
     "KnowledgeRole": {
+        "*": LOGS,
+        TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
+        **OBJECTS,
+        BUCKET: {"s3:ListBucket"},
+        QUEUE: {"sqs:SendMessage"},
+        INDEXES: SEARCH | FORGET | CHANGE,
+        **MODELS_AND_TOOLS,
+    },
+    "OctoberRole": {
         "*": LOGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
         **OBJECTS,
@@ -165,7 +174,7 @@ def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_na
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
     tools = {(role, "ToolFunctionArns") for role in CALLERS}
-    api = {(API, name) for name in ("Agents", "Turns", "Responses", "Knowledge", "Registry", "Admin")}
+    api = {(API, name) for name in ("Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin")}
 
     assert allowed(statements, "lambda:InvokeFunction") == tools | api | {(EVENTS, "Worker"), (API, "Authorizer.Arn")}
     assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
@@ -240,7 +249,7 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
         if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
     }
 
-    assert len(names) == 8
+    assert len(names) == 9
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 
 
@@ -254,7 +263,10 @@ def test_functions_know_their_stack(translated: dict[str, Any]) -> None:
 
 
 def test_the_queue_is_written_to_by_those_who_leave_work_to_the_worker(statements: list[Statement]) -> None:
-    senders = {(role, QUEUE) for role in ("AgentsRole", "TurnsRole", "ResponsesRole", "KnowledgeRole", "WorkerRole")}
+    senders = {
+        (role, QUEUE)
+        for role in ("AgentsRole", "TurnsRole", "ResponsesRole", "KnowledgeRole", "OctoberRole", "WorkerRole")
+    }
 
     failures = {("WorkerRole", FAILURES), (EVENTS, FAILURES)}
     assert allowed(statements, "sqs:SendMessage") == senders | failures

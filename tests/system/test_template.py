@@ -71,7 +71,7 @@ def test_only_functions_that_search_or_write_packed_stores_get_numpy(translated:
     for each in with_numpy.values():
         (condition,) = [layer["Fn::If"] for layer in each if "Fn::If" in layer]
         assert (condition[0], condition[2]) == ("UsesPacked", {"Ref": "AWS::NoValue"})
-    assert sorted(with_numpy) == ["Knowledge", "Registry", "Responses", "Turns", "Worker"]
+    assert sorted(with_numpy) == ["Knowledge", "October", "Registry", "Responses", "Turns", "Worker"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_function_that_searches_packed_stores_has_512_mb_or_more(
     system = System(TEMPLATE, translated, outputs=OUTPUTS, parameters=parameters)
     functions = {function.name.removeprefix("stint-"): function for function in system.functions}
 
-    assert {functions[name].memory for name in ("turns", "responses", "knowledge")} == {expected}
+    assert {functions[name].memory for name in ("turns", "responses", "knowledge", "october")} == {expected}
     assert functions["worker"].memory == 512
     assert functions["turns"].environment["STINT_VECTOR_INDEX"] == index
     assert functions["turns"].environment["STINT_VECTOR_BUCKET"] == ("vectors" if index == "s3-vectors" else "")
@@ -141,7 +141,7 @@ def require_cfn_lint() -> None:
 
 def test_concurrency_is_reserved_where_a_parameter_says_so(translated: dict[str, Any]) -> None:
     functions = of_type(translated, "AWS::Lambda::Function")
-    assert len(functions) == 8
+    assert len(functions) == 9
     for name, function in functions.items():
         parameter = f"{name}ReservedConcurrency"
         reserved = function["Properties"]["ReservedConcurrentExecutions"]
@@ -246,6 +246,9 @@ def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
         ("POST", "/v1/vector_stores/v/search", "stint-knowledge"),
         ("GET", "/v1/openai/v1/vector_stores", "stint-knowledge"),
         ("DELETE", "/v1/vector-dbs/a/b", "stint-knowledge"),
+        ("POST", "/agents/turn/create", "stint-october"),
+        ("GET", "/health", "stint-october"),
+        ("POST", "/datasets/create", "stint-october"),
         ("POST", "/v1/vector-io/query", "stint-knowledge"),
         ("POST", "/v1/tool-runtime/rag-tool/insert", "stint-knowledge"),
         ("POST", "/v1/embeddings", "stint-knowledge"),
@@ -349,8 +352,8 @@ def test_the_readme_counts_what_the_alarms_cost() -> None:
     text = (ROOT / "infra" / "aws" / "alarms.yaml").read_text()
 
     alarms, metrics = text.count("Type: AWS::CloudWatch::Alarm"), text.count("MetricStat:")
-    assert (alarms, metrics) == (5, 20)
-    assert "five alarms over 20 metrics" in (ROOT / "README.md").read_text()
+    assert (alarms, metrics) == (5, 22)
+    assert "five alarms over 22 metrics" in (ROOT / "README.md").read_text()
 
 
 def data_resources() -> dict[str, Any]:

@@ -37,6 +37,7 @@ MODULES = {
     "admin": 690,
     "agents": 679,
     "knowledge": 716,
+    "october": 720,
     "registry": 694,
     "responses": 757,
     "turns": 672,

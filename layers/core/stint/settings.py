@@ -85,6 +85,8 @@ class Settings(BaseModel):
         default="default", description="Tenant whose admins manage all keys; see docs/security.md."
     )
 
+    october_api: bool = Field(default=True, description="Serve the API of October 2024; see docs/october-2024.md.")
+
     default_model: str = Field(
         default="bedrock/global.amazon.nova-2-lite-v1:0",
         description="Default model, listed first.",

@@ -35,7 +35,7 @@ print(built(), file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("function", ["agents", "turns", "responses", "knowledge", "registry"])
+@pytest.mark.parametrize("function", ["agents", "turns", "responses", "knowledge", "october", "registry"])
 def test_neither_a_cold_start_nor_an_unknown_path_builds_a_route(function: str) -> None:
     path = os.pathsep.join(str(ROOT / folder) for folder in (f"functions/{function}", "layers/core"))
     command = (sys.executable, "-c", BUILT)

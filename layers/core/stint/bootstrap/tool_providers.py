@@ -12,6 +12,7 @@ from stint.tools.port import ToolProvider
 if TYPE_CHECKING:
     from stint.net.guard import Guard
     from stint.settings import Settings
+    from stint.tools.search.web_search import SearchEngine
 
 
 def make_tool_providers(settings: "Settings", get_guard: "Callable[[], Guard]") -> Mapping[str, ToolProvider]:
@@ -35,19 +36,27 @@ def make_mcp(settings: "Settings", guard: "Guard") -> ToolProvider:
 
 
 def make_tavily(settings: "Settings", guard: "Guard") -> ToolProvider:
-    from stint.tools.search.engines import Tavily  # noqa: PLC0415
     from stint.tools.search.web_search import WebSearch  # noqa: PLC0415
 
-    engine = Tavily(guard, base_url=settings.tavily_base_url)
-    return WebSearch(engine, tool_key(settings, "TAVILY_SEARCH_API_KEY", settings.tavily_api_key))
+    engines = make_engines(settings, guard)
+    return WebSearch(engines["tavily"], tool_key(settings, "TAVILY_SEARCH_API_KEY", settings.tavily_api_key), engines)
 
 
 def make_brave(settings: "Settings", guard: "Guard") -> ToolProvider:
-    from stint.tools.search.engines import Brave  # noqa: PLC0415
     from stint.tools.search.web_search import WebSearch  # noqa: PLC0415
 
-    engine = Brave(guard, base_url=settings.brave_base_url)
-    return WebSearch(engine, tool_key(settings, "BRAVE_SEARCH_API_KEY", settings.brave_api_key))
+    engines = make_engines(settings, guard)
+    return WebSearch(engines["brave"], tool_key(settings, "BRAVE_SEARCH_API_KEY", settings.brave_api_key), engines)
+
+
+def make_engines(settings: "Settings", guard: "Guard") -> "dict[str, SearchEngine]":
+    """Return the search engines by the names that agents use."""
+    from stint.tools.search.engines import Brave, Tavily  # noqa: PLC0415
+
+    return {
+        "brave": Brave(guard, base_url=settings.brave_base_url),
+        "tavily": Tavily(guard, base_url=settings.tavily_base_url),
+    }
 
 
 def make_wolfram(settings: "Settings", guard: "Guard") -> ToolProvider:

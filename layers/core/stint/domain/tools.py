@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_serializer
 from pydantic_core import PydanticCustomError
 
 from stint.domain.content import Content
+from stint.domain.fields import Omitted
 from stint.domain.json_text import children_of, parse_json
 from stint.domain.limits import MAX_ALL_ARGS_BYTES, ToolLimit, check_args, check_metadata, size_of_json
 from stint.domain.schema import Request, Schema
@@ -151,8 +152,9 @@ class ToolResponse(Request):
 
 
 class ToolResponseMessage(Request):
-    """A tool's result as a message of a turn."""
+    """A tool's result as a message of a turn. Clients of October 2024 send the tool's name, too."""
 
     role: Literal["tool"] = "tool"
     call_id: str
+    tool_name: Omitted[str] = None
     content: Content

@@ -36,14 +36,17 @@ def add_turn(transcript: Transcript, turn: StoredTurn) -> None:
 
 
 def add_input(transcript: Transcript, header: TurnHeader) -> None:
-    """Append the user's input: results of open calls, then documents, then all other messages."""
+    """Append the user's input: results of open calls, then documents, then all other messages.
+
+    A result with an empty call id is that of the first open call.
+    """
     transcript.answered = False
     rest: list[ModelMessage] = []
     for message in header.input_messages:
         if not isinstance(message, ToolResponseMessage):
             rest.append(UserInput(message.content))
-        elif call := transcript.open.get(message.call_id):
-            transcript.append_message(ToolResult(message.call_id, call.tool_name, message.content))
+        elif call := transcript.open.get(message.call_id or next(iter(transcript.open), "")):
+            transcript.append_message(ToolResult(call.call_id, call.tool_name, message.content))
         else:
             note = TextContentItem(text=f"Result of tool call {message.call_id}:")
             rest.append(UserInput([note, *items_of(message.content)]))

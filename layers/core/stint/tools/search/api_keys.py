@@ -6,18 +6,23 @@ from typing import Any
 
 from stint.domain.errors import ToolUnavailable
 from stint.domain.known_secrets import remember
+from stint.tools.port import Invocation
 
 Key = str | Callable[[], str | None] | None
 """A key, or a function that returns it. The function is called in a thread, and may read a secret store."""
 
 
-async def find_key(name: str, own: Key, provider_data: dict[str, Any], service: str) -> str:
-    """Return the caller's key, which is `name` in the provider data, or else the server's own.
+API_KEY = "api_key"
+"""The argument of an agent's toolgroup that has a key."""
+
+
+async def find_key(name: str, own: Key, invocation: Invocation, service: str) -> str:
+    """Return the caller's key, which is `name` in the provider data, or else the agent's, or else the server's own.
 
     Raises:
-        ToolUnavailable: there is neither.
+        ToolUnavailable: there is none of them.
     """
-    given = provider_data.get(name)
+    given = invocation.provider_data.get(name) or fixed_argument(invocation, API_KEY)
     key = given if isinstance(given, str) and given else await asyncio.to_thread(own) if callable(own) else own
     if not key:
         raise ToolUnavailable(
@@ -26,3 +31,8 @@ async def find_key(name: str, own: Key, provider_data: dict[str, Any], service: 
         )
     remember({key}, in_models_text=False)
     return key
+
+
+def fixed_argument(invocation: Invocation, name: str) -> Any:
+    """Return an argument of the agent or the turn; None for one of the model."""
+    return invocation.arguments.get(name) if name in invocation.fixed else None

@@ -1,5 +1,6 @@
 """Web search, with results in one form for all engines."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -7,7 +8,7 @@ from stint.domain.inference import ToolSignature
 from stint.tools.http_calls import ToolFailure, read_query
 from stint.tools.outcomes import failure, unknown_tool, write_json
 from stint.tools.port import MODEL_NAMES, Invocation, Toolgroup, ToolOutcome
-from stint.tools.search.api_keys import Key, find_key
+from stint.tools.search.api_keys import Key, find_key, fixed_argument
 
 WEB_SEARCH = ToolSignature(
     name="web_search",
@@ -46,13 +47,17 @@ class SearchEngine(Protocol):
 class WebSearch:
     """The tool `web_search`, which models know as `brave_search`.
 
-    The args of a registration, and of an agent, may have `max_results` (1 to 20, default 3). The result is the JSON
-    text `{"query", "top_k": [{"url", "title", "content", "score"?}]}`.
+    The args of a registration, and of an agent, may have `max_results` (1 to 20, default 3). Those of an agent may have
+    `api_key`, and `engine`, the name of one of `engines`. The result is the JSON text
+    `{"query", "top_k": [{"url", "title", "content", "score"?}]}`.
     """
 
-    def __init__(self, engine: SearchEngine, api_key: Key = None) -> None:
+    def __init__(
+        self, engine: SearchEngine, api_key: Key = None, engines: Mapping[str, SearchEngine] | None = None
+    ) -> None:
         self._engine = engine
         self._api_key = api_key
+        self._engines = engines or {}
 
     async def check(self, _toolgroup: Toolgroup, /) -> None:
         """Accept any args; see the port."""
@@ -69,8 +74,9 @@ class WebSearch:
         """Search; see the port."""
         if invocation.tool_name not in (WEB_SEARCH.name, MODEL_NAMES[WEB_SEARCH.name]):
             return unknown_tool(invocation.tool_name, [WEB_SEARCH.name])
-        engine = self._engine
-        key = await find_key(engine.key_name, self._api_key, invocation.provider_data, engine.name)
+        engine = self._engines.get(str(fixed_argument(invocation, "engine")), self._engine)
+        own = self._api_key if engine is self._engine else None
+        key = await find_key(engine.key_name, own, invocation, engine.name)
         try:
             query = read_query(invocation.arguments)
             hits = await engine.search(query, limit_of({**toolgroup.config, **invocation.arguments}), key)

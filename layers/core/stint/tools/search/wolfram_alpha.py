@@ -31,7 +31,8 @@ class WolframAlpha:
     """The tool `wolfram_alpha`. A registration needs no args.
 
     The result is Wolfram|Alpha's own JSON without technical fields, and without the pods after the one named "Result".
-    `app_id` is the server's; a caller's is `wolfram_alpha_api_key` in the provider data.
+    `app_id` is the server's; a caller's is `wolfram_alpha_api_key` in the provider data, an agent's is `api_key` in the
+    args of its toolgroup.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class WolframAlpha:
         """Query Wolfram|Alpha; see the port."""
         if invocation.tool_name != WOLFRAM_ALPHA.name:
             return unknown_tool(invocation.tool_name, [WOLFRAM_ALPHA.name])
-        app_id = await find_key(KEY_NAME, self._app_id, invocation.provider_data, SERVICE)
+        app_id = await find_key(KEY_NAME, self._app_id, invocation, SERVICE)
         try:
             query = read_query(invocation.arguments)
             parameters = {"input": query, "appid": app_id, "format": "plaintext", "output": "json"}

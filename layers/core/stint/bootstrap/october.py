@@ -1,0 +1,39 @@
+"""Composition of the services of the API of October 2024. Only its own function loads this module."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+
+from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.knowledge import KnowledgeComposition
+from stint.bootstrap.knowledge_parts import KnowledgeParts
+from stint.bootstrap.restore import per_tenant
+from stint.services.agents_api import AgentsServices
+from stint.services.document_reader import DocumentReader
+from stint.services.inference.inference import ModelInference
+from stint.services.knowledge.embeddings import TextEmbeddings
+from stint.services.october_api import OctoberServices
+from stint.settings import Settings
+
+
+class OctoberComposition(KnowledgeComposition):
+    """The parts of a process that serves the API of October 2024."""
+
+    def __init__(self, read_settings: Callable[[], Settings]) -> None:
+        super().__init__(read_settings)
+        self.make_october_services: Callable[[str], OctoberServices] = per_tenant(self.compose_october_services)
+
+    def compose_october_services(self, tenant: str) -> OctoberServices:
+        return compose_october(tenant, self.adapters, self.make_services(tenant), self.knowledge_parts)
+
+
+def compose_october(
+    tenant: str, adapters: Adapters, services: AgentsServices, parts: KnowledgeParts
+) -> OctoberServices:
+    """Make the use cases of a tenant, with those of its agents."""
+    reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
+    return OctoberServices(
+        **{field.name: getattr(services, field.name) for field in fields(AgentsServices)},
+        make_model_inference=cache(lambda: ModelInference(adapters.router, services.registry, reader, services.meters)),
+        make_embeddings=cache(lambda: TextEmbeddings(parts.embedding_models(tenant))),
+    )

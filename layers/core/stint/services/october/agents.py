@@ -1,0 +1,127 @@
+"""Conversion of agents of October 2024 to those of 0.2.12."""
+
+from stint.domain.errors import InvalidRequest, NotSupported
+from stint.domain.inference import (
+    GreedySamplingStrategy,
+    SamplingParams,
+    SamplingStrategy,
+    TopKSamplingStrategy,
+    TopPSamplingStrategy,
+)
+from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig
+from stint.domain.llama_stack.october_2024_agents import (
+    FunctionCallToolDefinition,
+    OctoberAgentConfig,
+    OctoberParameter,
+    OctoberSamplingParams,
+    SearchToolDefinition,
+    ToolDefinition,
+    WolframAlphaToolDefinition,
+)
+from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef, ToolParameter
+
+WEB_SEARCH, WOLFRAM_ALPHA = "builtin::websearch", "builtin::wolfram_alpha"
+
+
+def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
+    """Convert the configuration of an agent.
+
+    Raises:
+        InvalidRequest: a tool cannot be used as it is defined.
+        NotSupported: this server has no such tool.
+    """
+    toolgroups: list[AgentToolGroup] = []
+    client_tools: list[ToolDef] = []
+    for place, definition in enumerate(config.tools):
+        param = f"agent_config.tools[{place}]"
+        refuse_extras(definition, param)
+        if isinstance(definition, FunctionCallToolDefinition):
+            client_tools.append(to_client_tool(definition))
+        else:
+            toolgroups.append(to_toolgroup(definition, param))
+    return NewAgentConfig(
+        model=config.model,
+        instructions=config.instructions,
+        enable_session_persistence=config.enable_session_persistence,
+        sampling_params=to_sampling_params(config.sampling_params),
+        input_shields=config.input_shields,
+        output_shields=config.output_shields,
+        toolgroups=toolgroups,
+        client_tools=client_tools,
+        tool_config=ToolConfig(
+            tool_choice=ToolChoice(config.tool_choice), tool_prompt_format=config.tool_prompt_format
+        ),
+        max_infer_iters=config.max_infer_iters,
+    )
+
+
+def to_sampling_params(params: OctoberSamplingParams) -> SamplingParams:
+    """Convert sampling parameters. Zero, and the defaults of a strategy, are the provider's."""
+    return SamplingParams(
+        strategy=to_strategy(params),
+        max_tokens=params.max_tokens,
+        repetition_penalty=1.0 if params.repetition_penalty is None else params.repetition_penalty,
+    )
+
+
+def to_strategy(params: OctoberSamplingParams) -> SamplingStrategy:
+    if params.strategy == "greedy":
+        return GreedySamplingStrategy()
+    if params.strategy == "top_k" and params.top_k:
+        return TopKSamplingStrategy(top_k=params.top_k)
+    return TopPSamplingStrategy(temperature=params.temperature or None, top_p=params.top_p or None)
+
+
+def refuse_extras(definition: ToolDefinition, param: str) -> None:
+    """Raise NotSupported for a tool with shields of its own, or one that an endpoint runs."""
+    if definition.input_shields or definition.output_shields:
+        raise NotSupported(f"{param}: Shields of a single tool are not supported. Use the agent's.", param=param)
+    if getattr(definition, "remote_execution", None) is not None:
+        message = "remote_execution is not supported here. Register a toolgroup of remote-execution (docs/tools.md)."
+        raise NotSupported(f"{param}: {message}", param=param)
+
+
+def to_client_tool(definition: FunctionCallToolDefinition) -> ToolDef:
+    """Convert a function that the client runs."""
+    return ToolDef(
+        name=definition.function_name,
+        description=definition.description,
+        parameters=[to_parameter(name, each) for name, each in definition.parameters.items()],
+    )
+
+
+def to_parameter(name: str, parameter: OctoberParameter) -> ToolParameter:
+    return ToolParameter(
+        name=name,
+        parameter_type=parameter.param_type,
+        description=parameter.description or "",
+        required=parameter.required,
+        default=parameter.default,
+    )
+
+
+def to_toolgroup(definition: ToolDefinition, param: str) -> AgentToolGroup:
+    """Convert a tool that the server runs.
+
+    Raises:
+        InvalidRequest: the engine of a search no longer exists.
+        NotSupported: this server has no such tool.
+    """
+    match definition:
+        case SearchToolDefinition():
+            return to_search(definition, param)
+        case WolframAlphaToolDefinition(api_key=key):
+            return AgentToolGroupWithArgs(name=WOLFRAM_ALPHA, args={"api_key": key} if key else {})
+        case _:
+            raise NotSupported(f"{param}: The tool {definition.type!r} is not supported. Remove it.", param=param)
+
+
+def to_search(definition: SearchToolDefinition, param: str) -> AgentToolGroupWithArgs:
+    """Convert the search. Without a key, the server's own engine and key are used. Raises InvalidRequest."""
+    if definition.engine == "bing":
+        raise InvalidRequest(
+            f"{param}.engine: Microsoft retired the Bing Search API in August 2025. Use the engine brave or tavily.",
+            param=f"{param}.engine",
+        )
+    args = {"api_key": definition.api_key, "engine": definition.engine} if definition.api_key else {}
+    return AgentToolGroupWithArgs(name=WEB_SEARCH, args=args)

@@ -1,0 +1,52 @@
+"""Sessions with their turns in the form of October 2024."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+
+from stint.domain.llama_stack.october_2024_memory import VectorBank
+from stint.domain.llama_stack.october_2024_turns import OctoberSession, OctoberSessionQuery, OctoberTurn
+from stint.domain.llama_stack.sessions import Session
+from stint.domain.llama_stack.turns import Turn
+from stint.services.agents.sessions import Sessions
+from stint.services.october.turns import from_turns
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPages:
+    """A session with its first turns, and an iterator over pages of the others, if any."""
+
+    session: OctoberSession
+    others: AsyncGenerator[list[OctoberTurn], None] | None
+
+
+async def read_session(sessions: Sessions, query: OctoberSessionQuery) -> SessionPages:
+    """Read a session with its turns in creation order, or with those that are wanted.
+
+    Raises:
+        NotFound: there is no such agent or session.
+    """
+    wanted = None if query.turn_ids is None else {name.rpartition(":")[2] for name in query.turn_ids}
+    session, others = await sessions.read_pages(query.agent_id, query.session_id, wanted)
+    tools: dict[str, str] = {}
+    shown = from_session(session, tools)
+    return SessionPages(shown, None if others is None else convert_pages(others, tools))
+
+
+async def convert_pages(
+    pages: AsyncIterator[list[Turn]], tools: dict[str, str]
+) -> AsyncGenerator[list[OctoberTurn], None]:
+    """Yield pages of converted turns. `tools` collects the names of the tools that they call."""
+    async for turns in pages:
+        yield from_turns(turns, tools)
+
+
+def from_session(session: Session, tools: dict[str, str]) -> OctoberSession:
+    """Convert a session. Its bank has the long attachments of its turns."""
+    bank = session.vector_db_id and VectorBank(identifier=session.vector_db_id)
+    return OctoberSession(
+        session_id=session.session_id,
+        session_name=session.session_name,
+        turns=from_turns(session.turns, tools),
+        started_at=session.started_at,
+        memory_bank=bank or None,
+    )

@@ -1,0 +1,19 @@
+"""The use cases of one tenant that the routes of the API of October 2024 call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stint.services.agents_api import AgentsServices
+from stint.services.inference.inference import ModelInference
+
+if TYPE_CHECKING:  # loaded by the composition
+    from stint.services.knowledge.embeddings import TextEmbeddings
+
+
+@dataclass(frozen=True, slots=True)
+class OctoberServices(AgentsServices):
+    """The use cases. Each `make_` function makes its part once, at the first request that needs it."""
+
+    make_model_inference: Callable[[], ModelInference]
+    make_embeddings: "Callable[[], TextEmbeddings]"

@@ -137,11 +137,14 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
 def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observation: Observation) -> int:
     """Run a stored response for at most `seconds`, and return the status of the outcome."""
     observation.name_response(task.response_id)
-    last = is_last(record)
+    last, first = is_last(record), receives(record) == 1
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
-        stored = await composition.make_worker(task.tenant).handle(task.response_id, deadline, last=last)
+        worker = composition.make_worker(task.tenant)
+        if task.unstarted_only and first and not await worker.recovery.is_queued(task.response_id):
+            return 200
+        stored = await worker.handle(task.response_id, deadline, last=last)
         if stored is not None:
             observation.count_finished(ResponseFinished.of(stored))
         return 200
@@ -164,7 +167,12 @@ def ingest_documents(record: SQSRecord, task: IngestionTask, seconds: float, _: 
 
 def is_last(record: SQSRecord) -> bool:
     """Return whether a message is not delivered again if this delivery fails."""
-    return int(record.attributes.approximate_receive_count or 1) >= RECEIVES
+    return receives(record) >= RECEIVES
+
+
+def receives(record: SQSRecord) -> int:
+    """Return how often a message has been delivered, this time included."""
+    return int(record.attributes.approximate_receive_count or 1)
 
 
 def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int:

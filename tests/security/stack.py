@@ -40,6 +40,8 @@ class InlineQueue:
         self._running: set[asyncio.Task[None]] = set()
 
     async def send(self, task: AnyTask) -> None:
+        if isinstance(task, DeletionTask | ResponseTask) and task.delay_seconds:
+            return
         running = asyncio.get_running_loop().create_task(self.run(task))
         self._running.add(running)
         running.add_done_callback(self._running.discard)
@@ -50,7 +52,7 @@ class InlineQueue:
             await self.composition.make_worker(task.tenant).handle(task.response_id, deadline)
         elif isinstance(task, IngestionTask):
             await self.composition.make_ingestion(task.tenant).handle_task(task, deadline, last=True)
-        elif isinstance(task, DeletionTask) and not task.delay_seconds:
+        else:
             await self.composition.deletions.continue_deletion(task, TASK_SECONDS)
 
 

@@ -46,9 +46,13 @@ FUNCTION = {"type": "function", "name": "ask_user", "parameters": {"type": "obje
 
 @dataclass
 class FakeQueue:
-    """A queue and an event bus that record what they receive. While `refuses` is true, they raise an error."""
+    """A queue and an event bus that record what they receive. While `refuses` is true, they raise an error.
+
+    `delayed` has the tasks of responses that are sent before these are stored.
+    """
 
     tasks: list[ResponseTask] = field(default_factory=list)
+    delayed: list[ResponseTask] = field(default_factory=list)
     deletions: list[DeletionTask] = field(default_factory=list)
     ingestions: list[IngestionTask] = field(default_factory=list)
     ends: list[CompletionEvent] = field(default_factory=list)
@@ -57,7 +61,9 @@ class FakeQueue:
 
     async def send(self, task: AnyTask) -> None:
         self.refuse()
-        if isinstance(task, ResponseTask):
+        if isinstance(task, ResponseTask) and task.delay_seconds:
+            self.delayed.append(task)
+        elif isinstance(task, ResponseTask):
             self.tasks.append(task)
         elif isinstance(task, IngestionTask):
             self.ingestions.append(task)
@@ -71,7 +77,7 @@ class FakeQueue:
 
     def clear(self) -> None:
         """Forget everything that was sent."""
-        for sent in (self.tasks, self.deletions, self.ingestions, self.ends, self.kinds):
+        for sent in (self.tasks, self.delayed, self.deletions, self.ingestions, self.ends, self.kinds):
             sent.clear()
 
     def refuse(self) -> None:

@@ -27,11 +27,18 @@ async def test_a_task_arrives_as_its_json() -> None:
     assert json.loads(message["Body"]) == {"kind": "response", "tenant": "acme", "response_id": "resp_1"}
 
 
-async def test_the_check_of_an_upload_is_delivered_later() -> None:
+@pytest.mark.parametrize(
+    "task",
+    [
+        DeletionTask(kind="delete_upload", tenant="acme", upload_id="upload_1"),
+        ResponseTask(tenant="acme", response_id="resp_1", delay_seconds=60),
+    ],
+)
+async def test_a_task_with_a_delay_is_delivered_later(task: DeletionTask | ResponseTask) -> None:
     sqs = make_sqs()
     url = sqs.create_queue(QueueName="work")["QueueUrl"]
 
-    await SqsQueue(make_sqs, url).send(DeletionTask(kind="delete_upload", tenant="acme", upload_id="upload_1"))
+    await SqsQueue(make_sqs, url).send(task)
 
     assert "Messages" not in sqs.receive_message(QueueUrl=url)
     counts = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessagesDelayed"])

@@ -47,7 +47,7 @@ class WorkerQueue:
 
     async def send(self, task: AnyTask) -> None:
         self.sent.append(task)
-        if isinstance(task, DeletionTask) and task.delay_seconds:
+        if isinstance(task, DeletionTask | ResponseTask) and task.delay_seconds:
             return
         running = asyncio.get_running_loop().create_task(run_task(self.composition, task))
         self._running.add(running)

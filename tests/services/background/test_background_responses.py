@@ -49,7 +49,7 @@ async def test_what_is_wrong_with_a_request_is_found_before_anything_is_stored(
         await worker_fixture.create(previous_response_id="resp_" + "0" * 32)
 
     assert worker_fixture.cloud.items(worker_fixture.tenant) == []
-    assert worker_fixture.desk.tasks == []
+    assert worker_fixture.desk.tasks == worker_fixture.desk.delayed == []
 
 
 async def test_of_a_response_that_the_queue_does_not_take_nothing_is_left(

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
-from stint.domain.fields import Omitted
+from stint.domain.fields import Omitted, is_false
 from stint.domain.ids import TenantName
 from stint.domain.principals import Principal
 from stint.domain.schema import Schema
@@ -40,6 +40,10 @@ IDS: dict[ObjectKind, tuple[str, ...]] = {
 
 UPLOAD_DELAY = 900
 """Seconds between two checks of an upload, the longest delay of SQS."""
+
+
+Delay = Annotated[int, Field(exclude=True, ge=0, le=900)]
+"""Seconds until a task is delivered, at most those of SQS. They are not in the message."""
 
 
 class DeletionTask(Schema):
@@ -98,11 +102,13 @@ class DeletionTask(Schema):
 
 
 class ResponseTask(Schema):
-    """Run a background response that is stored."""
+    """Run a background response that is stored; with `unstarted_only`, if no worker has started it."""
 
     kind: Literal["response"] = "response"
     tenant: TenantName
     response_id: str
+    unstarted_only: Annotated[bool, Field(exclude_if=is_false)] = False
+    delay_seconds: Delay = 0
 
 
 class IngestionTask(Schema):

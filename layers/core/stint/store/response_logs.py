@@ -75,6 +75,7 @@ class ResponseLogs:
                 header=ResponseHeader.model_validate_json(next(documents)),
                 records=[ResponseRecord.model_validate_json(next(documents)) for _ in log.records],
                 size=log.size,
+                taken_up=bool(log.lease and log.lease.get("attempts")),
                 lease_until=log.lease.get("lease_until") if log.lease else None,
             )
             for log in found

@@ -178,8 +178,8 @@ class ResponseRecord(Schema):
 class StoredResponse:
     """A response as it is stored. `records` ends with the first ending; `size` is in bytes of JSON.
 
-    `taken_up`: a worker has started to run it in the background, which the log alone does not show. `lease_until` is
-    the end of its renewed lease, in milliseconds.
+    `taken_up`: a worker has started to run it in the background, which its lease shows. `lease_until` is the end of its
+    renewed lease, in milliseconds.
     """
 
     header: ResponseHeader

@@ -1,6 +1,7 @@
 """Background responses: create, cancel."""
 
 import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,12 +16,14 @@ from stint.run_stop import refuse_stopped
 from stint.services.concurrency import value_of
 from stint.services.responses.links import released_on_error
 from stint.services.responses.read import to_resource
-from stint.services.responses.recovery import Recovery, WorkQueue, cancelled
+from stint.services.responses.recovery import MESSAGE_SECONDS, Recovery, WorkQueue, cancelled
 from stint.services.responses.replay import replay
 from stint.services.responses.response_log import end_users
 from stint.services.responses.responses import Responses
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,11 @@ class Background:
     ) -> StoredResponse:
         """Store a response and queue it. The request is checked completely before.
 
+        If the queue does not accept the task, the delayed one starts the response.
+
         Raises:
             InvalidRequest: the request has the caller's keys, which are not stored.
-            StintError: as `Responses.start`; or the queue does not accept the task.
+            StintError: as `Responses.start`; or the queue accepts nothing.
         """
         if provider_data:
             raise InvalidRequest(
@@ -51,12 +56,16 @@ class Background:
         response_id = new_name("resp")
         try:
             stored = await self.put(request, deadline, response_id)
-            await self.queue.send(ResponseTask(tenant=self.tenant, response_id=response_id))
         except StoreUnavailable:
             with suppress(StintError):  # the header may be stored although no answer arrived
                 await self.store.responses.mark_deleted(self.tenant, response_id)
                 await self.store.responses.delete(self.tenant, response_id)
             raise
+        try:
+            await self.queue.send(ResponseTask(tenant=self.tenant, response_id=response_id))
+        except StoreUnavailable as error:
+            extra = {"response_id": response_id, "error": error.message}
+            logger.warning("The response was not queued: it starts with its delayed task", extra=extra)
         return stored
 
     async def put(self, request: CreateResponse, deadline: float, response_id: str | None = None) -> StoredResponse:
@@ -77,6 +86,7 @@ class Background:
         prepared.header.creator = principal.to_context() if principal is not None else None
         async with released_on_error(prepared.context):
             await refuse_stopped(*prepared.header.stop_names)
+            await self.queue.send(self.delayed_task(prepared.header.response_id))
             for outcome in await asyncio.gather(
                 self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header)),
                 self.put_beginning(prepared.header),
@@ -86,6 +96,15 @@ class Background:
         if prepared.context.keeper is not None:
             await prepared.context.keeper.lapse()
         return StoredResponse(prepared.header)
+
+    def delayed_task(self, response_id: str) -> ResponseTask:
+        """Return the task that starts a response if nothing else has, sent before the response is stored.
+
+        A worker drops it if the response was not stored, or was started.
+        """
+        return ResponseTask(
+            tenant=self.tenant, response_id=response_id, unstarted_only=True, delay_seconds=MESSAGE_SECONDS
+        )
 
     async def put_beginning(self, header: ResponseHeader) -> None:
         if header.streamed:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from stint.domain.errors import Interrupted, StintError
+from stint.domain.errors import Interrupted, NotFound, StintError
 from stint.domain.inference import Usage
 from stint.domain.openai.stored_responses import (
     ResponseError,
@@ -31,8 +31,11 @@ EXHAUSTION = (
     f"The response was started {MAX_ATTEMPTS} times and never ended: its workers failed or died. Its finished steps "
     "are stored. Create it again."
 )
-MESSAGE_SECONDS = 900
-"""Seconds that a response waits for a worker before a reader queues it again, because its message may be lost."""
+MESSAGE_SECONDS = 60
+"""Seconds that a response waits for a worker before it is queued again, because its message may be lost.
+
+They are longer than the request that stores it takes from its delayed task on.
+"""
 
 QUEUE_SECONDS = 86_400
 """Seconds that a response waits for a worker before a reader ends it as failed."""
@@ -96,24 +99,33 @@ class Recovery:
     async def reconcile_queued(self, stored: StoredResponse, state: LeaseState) -> StoredResponse:
         """Return a response that no worker has started.
 
-        It is queued again if its message may be lost, and ended after a day. A second message has no effect.
+        It is queued again if its message may be lost, at growing intervals, and ended after a day. A second message has
+        no effect.
         """
         response_id, created_at, now = stored.header.response_id, stored.header.created_at, time.time()
         if now - created_at >= QUEUE_SECONDS:
             return await self.end_response(stored, never_taken_up)
-        if now - max(
-            created_at, state.requeued_at or 0
-        ) >= MESSAGE_SECONDS and await self.store.response_leases.claim_waiting(
-            self.tenant, response_id, MESSAGE_SECONDS
-        ):
-            await self.queue_again(response_id, "No worker has started a response: it is queued again")
+        last = max(created_at, state.requeued_at or 0)
+        pause = max(MESSAGE_SECONDS, last - created_at)
+        leases = self.store.response_leases
+        if now - last >= pause and await leases.claim_waiting(self.tenant, response_id, pause):
+            reason = "No worker has started a response: it is queued again"
+            await self.queue_again(response_id, reason, unstarted_only=True)
         return stored
 
-    async def queue_again(self, response_id: str, reason: str) -> None:
+    async def is_queued(self, response_id: str) -> bool:
+        """Return whether a response is stored, and no worker has started it."""
+        with suppress(NotFound):
+            stored = await self.store.responses.get(self.tenant, response_id)
+            return stored.status is ResponseStatus.queued
+        return False
+
+    async def queue_again(self, response_id: str, reason: str, *, unstarted_only: bool = False) -> None:
         """Send a message for a response. If this fails, the queue redelivers the first message."""
         logger.warning(reason, extra={"response_id": response_id})
+        task = ResponseTask(tenant=self.tenant, response_id=response_id, unstarted_only=unstarted_only)
         try:
-            await self.queue.send(ResponseTask(tenant=self.tenant, response_id=response_id))
+            await self.queue.send(task)
         except StintError as error:
             logger.warning("The response was not queued again", extra={"error": error.message})
 

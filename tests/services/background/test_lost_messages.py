@@ -1,0 +1,165 @@
+"""A stored background response is started, whichever process dies and whichever message is lost."""
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from functions.worker import app
+from tests.clock import CLOCK
+from tests.script_model import said, script
+from tests.services.background.test_worker import handle, message
+from tests.services.conftest import MakeWorkerFixture
+from tests.services.deaths import counting, die_at
+from tests.services.worker_fixture import WorkerFixture
+from tests.store.conftest import Cloud
+
+from stint.domain.errors import StoreUnavailable
+from stint.domain.tasks import ResponseTask
+from stint.services.responses.recovery import MESSAGE_SECONDS
+
+DONE: dict[str, Any] = {"batchItemFailures": []}
+
+
+@pytest.fixture
+def fixture(make_worker_fixture: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch) -> WorkerFixture:
+    """A process whose tasks the worker's function handles."""
+    fixture = make_worker_fixture(script(*(said() for _ in range(9))))
+    monkeypatch.setattr(app.composition, "make_worker", lambda _: fixture.worker)
+    return fixture
+
+
+async def deliver(task: ResponseTask, receives: int = 1) -> dict[str, Any]:
+    answer: dict[str, Any] = await handle({"Records": [message(task.model_dump(), receives=receives)]})
+    return answer
+
+
+async def statuses(fixture: WorkerFixture) -> list[str]:
+    """Return the stored statuses. Nothing is read again through the service, which could queue a response."""
+    page = await fixture.store.responses.list(fixture.tenant)
+    return [stored.status.value for stored in page.data]
+
+
+async def test_a_task_that_was_sent_before_the_header_starts_a_response_whose_process_died_at_any_call(
+    fixture: WorkerFixture, cloud: Cloud
+) -> None:
+    with counting(cloud) as seen:
+        await fixture.create(stream=True)
+    writes = [name for name in seen if name in ("BatchWriteItem", "PutItem")]
+    assert sorted(writes) == ["BatchWriteItem", "PutItem"]
+    [counted] = fixture.desk.delayed
+    assert await deliver(counted) == DONE
+
+    for operation in writes:
+        fixture.desk.clear()
+        await die_at(cloud, operation, 0, lambda: fixture.create(stream=True))
+        [task] = fixture.desk.delayed
+        assert fixture.desk.tasks == []
+        assert await deliver(task) == DONE
+        assert set(await statuses(fixture)) == {"completed"}
+
+
+async def test_a_response_whose_process_died_before_its_message_is_started_by_the_delayed_task(
+    fixture: WorkerFixture,
+) -> None:
+    gate = asyncio.Event()
+
+    async def hang(task: ResponseTask) -> None:
+        if task.delay_seconds:
+            fixture.desk.delayed.append(task)
+        else:
+            gate.set()
+            await asyncio.Event().wait()
+
+    fixture.desk.send = hang  # type: ignore[method-assign, assignment]  # the process hangs at its second message
+    creating = asyncio.create_task(fixture.create())
+    await gate.wait()
+    creating.cancel()
+    assert await statuses(fixture) == ["queued"]
+    [task] = fixture.desk.delayed
+
+    assert await deliver(task) == DONE
+
+    assert await statuses(fixture) == ["completed"]
+    assert task.delay_seconds == MESSAGE_SECONDS
+
+
+async def test_a_response_whose_worker_died_before_its_lease_is_started_by_the_delayed_task(
+    fixture: WorkerFixture, cloud: Cloud
+) -> None:
+    response_id = await fixture.create()
+    await die_at(cloud, "Query", 0, lambda: fixture.run(response_id))
+    await die_at(cloud, "UpdateItem", 0, lambda: fixture.run(response_id))
+
+    await deliver(fixture.desk.delayed[0])
+
+    assert await statuses(fixture) == ["completed"]
+
+
+async def test_the_delayed_task_of_a_started_response_does_nothing(fixture: WorkerFixture, cloud: Cloud) -> None:
+    response_id = await fixture.create()
+    await fixture.run(response_id)
+    ends = len(fixture.desk.ends)
+    cloud.forget()
+
+    assert await deliver(fixture.desk.delayed[0]) == DONE
+
+    assert len(fixture.desk.ends) == ends
+    assert cloud.calls == {"Query": 1}
+
+
+async def test_the_delayed_task_of_a_response_that_was_never_stored_is_dropped(
+    fixture: WorkerFixture, cloud: Cloud
+) -> None:
+    with cloud.proxy.failing("BatchWriteItem"), pytest.raises(StoreUnavailable):
+        await fixture.create()
+
+    assert await deliver(fixture.desk.delayed[0]) == DONE
+
+    assert fixture.desk.ends == []
+
+
+async def test_a_delayed_task_that_comes_again_continues_the_response_that_it_started(
+    fixture: WorkerFixture, cloud: Cloud
+) -> None:
+    response_id = await fixture.create()
+    await die_at(cloud, "PutItem", 0, lambda: fixture.run(response_id))
+    CLOCK.move(fixture.lease + 1)
+
+    first = await deliver(fixture.desk.delayed[0])
+    again = await deliver(fixture.desk.delayed[0], receives=2)
+
+    assert (first, again) == (DONE, DONE)
+    assert await statuses(fixture) == ["completed"]
+
+
+async def test_a_response_is_accepted_although_the_queue_refuses_its_message(fixture: WorkerFixture) -> None:
+    send = fixture.desk.send
+
+    async def refuse(task: ResponseTask) -> None:
+        fixture.desk.refuses = not task.delay_seconds
+        await send(task)
+
+    fixture.desk.send = refuse  # type: ignore[method-assign, assignment]  # only the delayed task is accepted
+
+    await fixture.create()
+    fixture.desk.refuses = False
+    await deliver(fixture.desk.delayed[0])
+
+    assert await statuses(fixture) == ["completed"]
+
+
+async def test_a_reader_queues_a_waiting_response_again_at_growing_intervals(fixture: WorkerFixture) -> None:
+    response_id = await fixture.create()
+    fixture.desk.clear()
+    queued_at = []
+
+    for second in range(0, 16 * MESSAGE_SECONDS, MESSAGE_SECONDS // 2):
+        await fixture.get(response_id)
+        if fixture.desk.tasks:
+            queued_at.append(second)
+        fixture.desk.clear()
+        CLOCK.move(MESSAGE_SECONDS / 2)
+
+    assert len(queued_at) == 4
+    assert all(later >= 2 * earlier for earlier, later in pairwise(queued_at))

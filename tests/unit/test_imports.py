@@ -39,9 +39,9 @@ MODULES = {
     "knowledge": 716,
     "october": 720,
     "registry": 694,
-    "responses": 757,
+    "responses": 760,
     "turns": 672,
-    "worker": 650,
+    "worker": 651,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

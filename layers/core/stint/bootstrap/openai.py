@@ -19,7 +19,7 @@ from stint.services.background.resume import Resumer
 from stint.services.background.tail import StreamTail
 from stint.services.background.waiting import LOCKED_SECONDS
 from stint.services.background.worker import Worker
-from stint.services.chat.chat import Chat
+from stint.services.chat.chat import Chat, SaveCompletion
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import DeleteObject, Deletions
@@ -41,6 +41,7 @@ from stint.store.store import Store
 if TYPE_CHECKING:
     from stint.services.end_users_api import EndUserServices
     from stint.services.inference_api import InferenceServices
+    from stint.services.responses.response_retries import ResponseRetries
     from stint.tools.knowledge.file_search import KnowledgeSearch
 
 
@@ -124,24 +125,37 @@ def compose_responses(
     reconcile = contexts.conversations.reconcile
     conversations = Conversations(tenant, store.conversations, reader, deletions, opaque, reconcile, days)
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
-
-    async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:
-        await make_inference().stored_chats.save(request, completion)
-
     return OpenAIServices(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue),
         tail=StreamTail(tenant, store, recovery),
         stored_responses=stored,
         conversations=conversations,
-        chat=Chat(router, services.registry, reader, save, services.meters),
+        chat=Chat(router, services.registry, reader, save_with(make_inference), services.meters),
         compaction=Compaction(router, services.registry, inputs, services.meters),
         token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
         make_inference=make_inference,
         make_end_users=make_end_users,
         make_idempotent_requests=services.make_idempotent_requests,
+        make_response_retries=lambda: make_response_retries(tenant, store, stored),
     )
+
+
+def save_with(make_inference: "Callable[[], InferenceServices]") -> SaveCompletion:
+    """Return a function that stores a chat completion, and loads what that needs."""
+
+    async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:
+        await make_inference().stored_chats.save(request, completion)
+
+    return save
+
+
+def make_response_retries(tenant: str, store: Store, reader: ResponseReader) -> "ResponseRetries":
+    """Make the finder of responses that retries repeat, whose modules are loaded now."""
+    from stint.services.responses.response_retries import ResponseRetries  # noqa: PLC0415 - few requests are retries
+
+    return ResponseRetries(tenant, store, reader)
 
 
 def compose_inference(

@@ -260,6 +260,9 @@ class Unexpected(StintError):
         super().__init__("An unexpected error occurred in the server. Check the server's log.")
 
 
+RETRYABLE_CODES = frozenset(error.code for error in (RateLimited, ModelOverloaded, StoreUnavailable, Interrupted))
+"""Codes of failures of runs that another attempt may not meet."""
+
 FAULTS_OF_CALLERS = (InvalidRequest, NotFound, Conflict, ContextLengthExceeded, ToolUnavailable)
 
 

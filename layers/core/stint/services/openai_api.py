@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # most processes make none of them
     from stint.services.end_users_api import EndUserServices
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.inference_api import InferenceServices
+    from stint.services.responses.response_retries import ResponseRetries
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class OpenAIServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
 
     `make_inference`, `make_end_users` and
-    `make_idempotent_requests` make those of inference, of end users and of idempotency keys once, when first needed.
+    `make_idempotent_requests` make those of inference, of end users and of idempotency keys once, when first needed;
+    `make_response_retries` finds the responses that retries repeat.
     """
 
     responses: Responses
@@ -38,3 +40,4 @@ class OpenAIServices:
     make_inference: "Callable[[], InferenceServices]"
     make_end_users: "Callable[[], EndUserServices]"
     make_idempotent_requests: "Callable[[], IdempotentRequests]"
+    make_response_retries: "Callable[[], ResponseRetries]"

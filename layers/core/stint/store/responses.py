@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.paging import MAX_BYTES, Page
@@ -17,6 +18,7 @@ from stint.store.items import Item
 from stint.store.log import ENDS, LogItems, response_log
 from stint.store.owners import add_owners, remove_owners
 from stint.store.partitions import delete_partition, query_shards
+from stint.store.response_attempts import attempt_attributes
 from stint.store.response_logs import ROUND, ResponseLogs
 from stint.store.table import Table
 from stint.store.tombstones import expiry, is_expired, mark_deleted, new_seal, read_marked
@@ -37,7 +39,9 @@ class ResponseStore:
         self._background = background
         self._logs = ResponseLogs(table, documents)
 
-    async def put(self, tenant: str, header: ResponseHeader, users: Sequence[str] = ()) -> None:
+    async def put(
+        self, tenant: str, header: ResponseHeader, users: Sequence[str] = (), attempt: RequestAttempt = NO_ATTEMPT
+    ) -> None:
         """Store a response under its new id: header and list entry in one call, one unit each if they are small.
 
         Before that, a unit is written for each of its end users, and for each of those of its conversation.
@@ -48,7 +52,7 @@ class ResponseStore:
         packed = await self._documents.pack(
             key._asdict() | owned, header, keys.response_blobs(tenant, header.response_id, expires=bool(end))
         )
-        listed = {"model": header.model, "created_at": header.created_at}
+        listed = {"model": header.model, "created_at": header.created_at} | attempt_attributes(attempt)
         await self._table.put_many([packed, entry._asdict() | listed | end])
 
     async def _add_owners(self, tenant: str, header: ResponseHeader, users: Sequence[str]) -> Item:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stint.store.idempotent_requests import RequestRecords
     from stint.store.imports import ImportStore
     from stint.store.inbox import Inbox
+    from stint.store.response_attempts import ResponseAttempts
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.retry_claims import RetryClaims
@@ -168,6 +169,12 @@ class Store:
         from stint.store.idempotent_requests import RequestRecords  # noqa: PLC0415 - see above
 
         return RequestRecords(self._table, self._documents)
+
+    @cached_property
+    def response_attempts(self) -> "ResponseAttempts":
+        from stint.store.response_attempts import ResponseAttempts  # noqa: PLC0415 - see above
+
+        return ResponseAttempts(self._table)
 
     @cached_property
     def retry_claims(self) -> "RetryClaims":

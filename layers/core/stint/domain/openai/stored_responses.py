@@ -59,6 +59,12 @@ class ResponseError(Schema):
         param = rename_param(error.param, FIELDS) or ""
         return cls(code=error.code, message=error.message, type=error.type, param=param)
 
+    def to_error(self) -> StintError:
+        """Return the error again, with a code and type of its own."""
+        error = StintError(self.message, code=self.code, param=self.param or None)
+        error.type = self.type
+        return error
+
 
 class ResponseSettings(Schema):
     """The settings of a request, without its input. None is the default, so that a plain request needs no space."""

@@ -25,6 +25,7 @@ from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order, page
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
+from stint.http.response_attempts import FollowedResponse, find_earlier_response
 from stint.http.sse import DONE, encode_frame
 from stint.http.stream_position import LastEvent
 from stint.http.streaming import StreamFormat, buffer_document, encode_events, stream_events, stream_frames
@@ -53,6 +54,9 @@ async def create_response(
     """Create a response. With `stream` true, the answer is a stream of events."""
     if is_llama_stack_address(request):
         body = body.for_llama_stack()
+    earlier = await find_earlier_response(services) if body.store else None
+    if earlier is not None:
+        return await answer_with_earlier(earlier, request, stream=body.stream)
     if body.background:
         return await begin_in_background(body, request, services, keys)
     response = await services.responses.start(body, deadline_of(request), keys)
@@ -62,6 +66,14 @@ async def create_response(
     if body.stream:
         return await stream_events(events, NEW_EVENTS, services.heartbeat_seconds, response)
     return await buffer_document(last_response(events), services.heartbeat_seconds, response, encode_error=encode_error)
+
+
+async def answer_with_earlier(earlier: FollowedResponse, request: Request, *, stream: bool) -> Response:
+    """Return the answer of a response that an earlier attempt created."""
+    if stream:
+        return await answer_following(earlier.response_id, -1, request, earlier.services)
+    reading, beat = earlier.read(deadline_of(request)), earlier.services.heartbeat_seconds
+    return await buffer_document(reading, beat, earlier, encode_error=encode_error)
 
 
 @router.post(RESPONSES + "/compact", response_model=CompactedResponse)

@@ -5,9 +5,8 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
-from stint.caller import find_principal
+from stint.caller import find_attempt, find_principal
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
-from stint.domain.ids import new_name
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
@@ -20,6 +19,7 @@ from stint.services.responses.recovery import MESSAGE_SECONDS, Recovery, WorkQue
 from stint.services.responses.replay import replay
 from stint.services.responses.response_log import end_users
 from stint.services.responses.responses import Responses
+from stint.store.response_attempts import new_response_id
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
@@ -53,7 +53,7 @@ class Background:
                 "the header, or background.",
                 param="X-LlamaStack-Provider-Data",
             )
-        response_id = new_name("resp")
+        response_id = new_response_id(find_attempt())
         try:
             stored = await self.put(request, deadline, response_id)
         except StoreUnavailable:
@@ -88,7 +88,7 @@ class Background:
             await refuse_stopped(*prepared.header.stop_names)
             await self.queue.send(self.delayed_task(prepared.header.response_id))
             for outcome in await asyncio.gather(
-                self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header)),
+                self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header), find_attempt()),
                 self.put_beginning(prepared.header),
                 return_exceptions=True,
             ):

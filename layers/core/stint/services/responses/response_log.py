@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stint.caller import end_users_of
+from stint.caller import end_users_of, find_attempt
 from stint.domain.content import Content, KeptResult, text_of
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage
@@ -79,7 +79,7 @@ class ResponseLog:
         asked, span = asyncio.get_running_loop().time(), lease_span(seconds, deadline)
         self.response.header.until = math.ceil(time.time() + span)
         try:
-            await self.store.put(self.tenant, self.response.header, end_users(self.response.header))
+            await self.store.put(self.tenant, self.response.header, end_users(self.response.header), find_attempt())
         except StoreUnavailable as error:
             if error.unsure:
                 error.response_id = self.response_id

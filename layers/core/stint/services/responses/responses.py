@@ -9,9 +9,9 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from stint.caller import find_attempt
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault, rename_param
 from stint.domain.expiry import find_end
-from stint.domain.ids import new_name
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.stored_responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
@@ -37,6 +37,7 @@ from stint.services.responses.response_run import Prepared, ResponseRun, respons
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
 from stint.services.spending.meters import Meters, metered
+from stint.store.response_attempts import new_response_id
 from stint.store.response_leases import ForegroundLease
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
@@ -107,7 +108,7 @@ class Responses:
         """Check a request, and read its context, concurrently where possible. Raises as `start` does."""
         self.refuse_unstored(request)
         require_input(request)
-        header = self.new_header(request, response_id or new_name("resp"))
+        header = self.new_header(request, response_id or new_response_id(find_attempt()))
         resolver = InputResolver(request.input, header.response_id, renew=request.conversation is not None)
         opened, read, planned, _ = await asyncio.gather(
             self.open_context(header, deadline),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stint.caller import RequestAttempt
-from stint.domain.errors import DeadlineExceeded, Interrupted, ModelOverloaded, NotFound, RateLimited, StoreUnavailable
+from stint.domain.errors import RETRYABLE_CODES, DeadlineExceeded, NotFound
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import RunStatus
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 HEADER_SECONDS = 5.0
 """Seconds to wait for the header of a turn that has the session's lease. It is written soon after that."""
-
-RETRYABLE = frozenset(error.code for error in (RateLimited, ModelOverloaded, StoreUnavailable, Interrupted))
-"""Codes of failures that another attempt may not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,5 +102,5 @@ def newest_turn(record: SessionRecord) -> str | None:
 def failed_before_a_step(turn: StoredTurn) -> bool:
     """Return whether a turn failed before its first step, for a reason that another attempt may not meet."""
     error = turn.ending.error if turn.ending else None
-    failed = turn.status is RunStatus.failed and error is not None and error.code in RETRYABLE
+    failed = turn.status is RunStatus.failed and error is not None and error.code in RETRYABLE_CODES
     return failed and not turn.steps

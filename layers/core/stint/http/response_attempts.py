@@ -1,0 +1,35 @@
+"""Retries of responses over HTTP: their answer is that of the response that the first attempt created."""
+
+from dataclasses import dataclass
+
+from stint.caller import find_attempt
+from stint.domain.errors import StintError
+from stint.domain.openai.response_resource import Response
+from stint.domain.openai.stored_responses import ResponseStatus
+from stint.services.openai_api import OpenAIServices
+
+
+@dataclass(slots=True)
+class FollowedResponse:
+    """The response of an earlier attempt. `error` is set once it has failed."""
+
+    services: OpenAIServices
+    response_id: str
+    error: StintError | None = None
+
+    async def read(self, deadline: float) -> Response:
+        """Return the response when it has ended. Raises NotFound, or DeadlineExceeded."""
+        stored = await self.services.make_response_retries().wait_for_end(self.response_id, deadline)
+        if stored.status is ResponseStatus.failed and stored.ending is not None and stored.ending.error is not None:
+            self.error = stored.ending.error.to_error()
+            self.error.response_id = self.response_id
+        return self.services.stored_responses.to_resource(stored)
+
+
+async def find_earlier_response(services: OpenAIServices) -> FollowedResponse | None:
+    """Return the response of an earlier attempt of the current request, if there is one."""
+    attempt = find_attempt()
+    if not attempt.fingerprint or not attempt.retry_count:
+        return None
+    found = await services.make_response_retries().find(attempt)
+    return FollowedResponse(services, found) if found is not None else None

@@ -84,7 +84,9 @@ def test_409_while_another_turn_runs_is_posted_once(
     assert len(turns_of(http, session)) == 1
 
 
-def test_409_and_400_of_a_resume_are_posted_once(client: LlamaStackClient, http: httpx.Client, server: Served) -> None:
+def test_409_and_400_of_a_resume_are_posted_once_and_a_repeated_resume_runs_nothing(
+    client: LlamaStackClient, http: httpx.Client, server: Served
+) -> None:
     session = open_session(http, client_tools=[WEATHER])
     paused = turn(http, session, "get_weather in Ulm")
     answers: Any = answers_to(paused, "sunny")
@@ -94,9 +96,9 @@ def test_409_and_400_of_a_resume_are_posted_once(client: LlamaStackClient, http:
         client.agents.turn.resume(**place, tool_responses=[], stream=True)
     list(client.agents.turn.resume(**place, tool_responses=answers, stream=True))
     with pytest.raises(llama_stack_client.ConflictError):
-        client.agents.turn.resume(**place, tool_responses=answers, stream=True)
-
+        client.agents.turn.resume(**place, tool_responses=[answers[0] | {"content": "rainy"}], stream=True)
     assert server.posts["resume"] == 3
+    assert client.agents.turn.resume(**place, tool_responses=answers, stream=False).turn_id == paused["turn_id"]
     assert len(turns_of(http, session)[0]["steps"]) == 3
 
 

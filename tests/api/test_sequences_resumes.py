@@ -102,7 +102,7 @@ def test_iterations_count_across_resumes_as_recorded_and_the_last_one_completes_
     paused = last_turn(say(http, session, "loop", stream=True))
 
     told = sequence(resume(http, session, paused, "sunny", stream=True))
-    beyond = resume(http, session, paused, "sunny", stream=True)
+    beyond = resume(http, session, paused, "rainy", stream=True)
 
     recorded = ["complete tool_execution", "start inference", "call succeeded get_weather", "complete inference"]
     assert told == [*recorded, "turn_complete end_of_turn"]

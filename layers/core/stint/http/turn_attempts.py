@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from stint.caller import find_attempt, set_attempt
 from stint.domain.errors import NotFound, StintError
 from stint.domain.llama_stack.events import Event, TurnFailed
+from stint.domain.llama_stack.turns import TurnResumeRequest
 from stint.services.agents_api import AgentsServices
 
 
@@ -44,3 +45,17 @@ async def find_earlier_turn(
     if found is not None:
         set_attempt(replace(attempt, retry_of=found.turn_id))
     return None
+
+
+async def find_earlier_resume(
+    services: AgentsServices, ids: tuple[str, str, str], body: TurnResumeRequest, deadline: float
+) -> FollowedTurn | None:
+    """Return the turn, from its resume on, if it has exactly the request's tool responses.
+
+    `ids` are those of agent, session and turn. A turn that was resumed with others, or that does not exist, has none.
+    """
+    try:
+        events = await services.make_turn_retries().follow_resume(*ids, body.tool_responses, deadline)
+    except NotFound:
+        return None
+    return FollowedTurn(events) if events is not None else None

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
-from stint.domain.errors import DeadlineExceeded, StoreUnavailable
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StoreUnavailable
 from stint.domain.llama_stack.events import Event, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
@@ -29,7 +29,7 @@ from stint.http.streaming import (
     stream_events,
     stream_frames,
 )
-from stint.http.turn_attempts import FollowedTurn, find_earlier_turn
+from stint.http.turn_attempts import FollowedTurn, find_earlier_resume, find_earlier_turn
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
@@ -143,9 +143,17 @@ async def resume_turn(
     """Send tool responses, and resume the session's last turn.
 
     A waiting turn accepts a response to each of its calls. A completed turn accepts responses to calls that the client
-    parsed from the text of its output message, with new call ids.
+    parsed from the text of its output message, with new call ids. Responses that the turn has already return the rest
+    of the turn.
     """
-    turn = await services.turns.resume(agent_id, session_id, turn_id, body, deadline_of(request), keys)
+    deadline = deadline_of(request)
+    try:
+        turn = await services.turns.resume(agent_id, session_id, turn_id, body, deadline, keys)
+    except (Conflict, InvalidRequest):
+        earlier = await find_earlier_resume(services, (agent_id, session_id, turn_id), body, deadline)
+        if earlier is None:
+            raise
+        return await answer_with_earlier(services, earlier, stream=body.stream)
     return await answer(request, services, turn, stream=body.stream)
 
 

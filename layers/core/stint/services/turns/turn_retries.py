@@ -1,7 +1,7 @@
 """Retries of turns: a client's retry finds the turn that its first attempt created."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,8 +11,11 @@ from stint.domain.errors import RETRYABLE_CODES, DeadlineExceeded, NotFound
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import RunStatus
+from stint.domain.steps import ToolExecutionStep
+from stint.domain.tools import ToolResponse
 from stint.services.agents.interrupted import mark_interrupted, runs
 from stint.services.polling_pauses import PollingPauses
+from stint.services.turns.turn_replay import count_events
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 
@@ -83,6 +86,48 @@ class TurnRetries:
     ) -> AsyncGenerator[Event, None]:
         """Return the events of a turn up to its first ending or pause, as in its first stream. Raises NotFound."""
         return until_ending(await self.tail.follow(agent_id, session_id, turn_id, -1, deadline))
+
+    async def follow_resume(
+        self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
+    ) -> AsyncGenerator[Event, None] | None:
+        """Return the events of the resume that stored exactly these tool responses, up to the next ending or pause.
+
+        None if no resume stored them. A resume that has begun is waited for.
+
+        Raises:
+            NotFound: there is no such agent, session or turn.
+        """
+        pauses = PollingPauses(asyncio.get_running_loop().time() + HEADER_SECONDS)
+        while True:
+            turn = await self.tail.read(agent_id, session_id, turn_id)
+            place = find_resume(turn, responses)
+            if place is not None:
+                before = count_events(StoredTurn(turn.header, turn.records[:place]))
+                return until_ending(await self.tail.follow(agent_id, session_id, turn_id, before - 1, deadline))
+            record = await self.store.sessions.get(self.tenant, agent_id, session_id)
+            if not runs(record, turn_id):
+                return None
+            try:
+                await pauses.wait()
+            except DeadlineExceeded:
+                return None
+
+
+def find_resume(turn: StoredTurn, responses: Sequence[ToolResponse]) -> int | None:
+    """Return the index of the record by which a resume stored exactly these responses, the latest one."""
+    wanted = contents_of(responses)
+    for place in reversed(range(1, len(turn.records))):
+        step = turn.records[place].step
+        if not isinstance(step, ToolExecutionStep) or turn.records[place - 1].ending is None:
+            continue
+        if contents_of(step.tool_responses) == wanted:
+            return place
+    return None
+
+
+def contents_of(responses: Sequence[ToolResponse]) -> dict[str, ToolResponse]:
+    """Return responses by their calls, without the names of tools, which are stored as the model wrote them."""
+    return {response.call_id: response.model_copy(update={"tool_name": ""}) for response in responses}
 
 
 async def until_ending(events: "AsyncGenerator[NumberedEvent, None]") -> AsyncGenerator[Event, None]:

@@ -63,9 +63,9 @@ class CallerSession:
 class Invocation:
     """One call.
 
-    `call_id` is the model's id of the call, and is sent as the idempotency key. Some models restart their numbering in
-    each answer. `key` is unique among the calls of all turns and responses, and is the same if an interrupted run is
-    resumed. `provider_data` has the caller's keys, which are never stored or logged. `fixed` names the arguments that
+    `call_id` is the model's id of the call. Some models restart their numbering in each answer. `key` is unique among
+    the calls of all turns and responses, and is the same if an interrupted run is resumed; outside a run it is empty,
+    and the call's id is unique. `provider_data` has the caller's keys, which are never stored or logged. `fixed` names the arguments that
     come from the agent or the turn, not from the model. `session` is None outside a turn of the Agents API.
     """
 
@@ -76,6 +76,11 @@ class Invocation:
     key: str = ""
     fixed: frozenset[str] = frozenset()
     session: CallerSession | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """Return the unique key of the call, by which a server recognizes a repetition."""
+        return self.key or self.call_id
 
 
 @dataclass(frozen=True, slots=True)

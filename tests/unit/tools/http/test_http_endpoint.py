@@ -101,7 +101,7 @@ async def test_a_body_may_be_a_text_or_an_argument(tools: HttpEndpoints, server:
     assert (value.path, value.json()) == ("/", ["x"])
 
 
-async def test_the_id_of_the_call_is_the_idempotency_key(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
+async def test_a_call_without_a_key_has_its_id_as_the_idempotency_key(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
     await call(tools, group(server), id="1")
     await tools.invoke(group(server), Invocation("ticket", {}, "ü\r\nX: y"))
 
@@ -334,14 +334,15 @@ async def test_a_registration_is_checked_without_calling_anybody(
     assert server.requests == []
 
 
-async def test_the_key_tells_apart_calls_to_which_a_model_gives_the_same_id(
+async def test_the_idempotency_key_distinguishes_calls_to_which_a_model_gives_the_same_id(
     tools: HttpEndpoints, server: ScriptedHTTPServer
 ) -> None:
     for key in ("turn:1:call_1", "turn:2:call_1"):
         await tools.invoke(group(server), Invocation("ticket", {}, "call_1", key=key))
 
-    assert [request.headers["x-call-key"] for request in server.requests] == ["turn:1:call_1", "turn:2:call_1"]
-    assert {request.headers["idempotency-key"] for request in server.requests} == {"call_1"}
+    keys = [request.headers["idempotency-key"] for request in server.requests]
+    assert keys == ["turn:1:call_1", "turn:2:call_1"]
+    assert {request.headers["stint-tool-call-id"] for request in server.requests} == {"call_1"}
 
 
 async def test_a_registration_has_at_most_64_headers_in_a_tool(tools: HttpEndpoints) -> None:

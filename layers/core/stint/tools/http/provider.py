@@ -37,8 +37,8 @@ class HttpEndpoints:
             "timeout": 10
         }]}
 
-    See `EndpointDefinition` for the templates. The id of the call is sent as `Idempotency-Key`, its key as
-    `X-Call-Key`. Each request may have the caller's own credentials in `provider_data["http_headers"]`,
+    See `EndpointDefinition` for the templates. The unique key of the call is sent as `Idempotency-Key`, the
+    model's id of it as `Stint-Tool-Call-Id`. Each request may have the caller's own credentials in `provider_data["http_headers"]`,
     `{origin: {header: value}}` with an origin such as `https://tickets.example.com`; they are sent to that origin only.
     Redirects are not followed.
 
@@ -104,8 +104,10 @@ def refuse_many_headers(tool: EndpointDefinition) -> None:
 
 def keys_of(invocation: Invocation) -> dict[str, str]:
     """Return the headers that identify a call and its repetitions."""
-    own = {"X-Call-Key": write_key(invocation.key)} if invocation.key else {}
-    return {"Idempotency-Key": write_key(invocation.call_id), **own}
+    return {
+        "Idempotency-Key": write_key(invocation.idempotency_key),
+        "Stint-Tool-Call-Id": write_key(invocation.call_id),
+    }
 
 
 def read_response(response: httpx.Response) -> ToolOutcome:

@@ -58,8 +58,8 @@ class LambdaFunctions:
             "timeout": 20
         }]}
 
-    The event contains only the arguments. The client context has, under `custom`, `idempotency_key` (the id of the
-    call), `call_key`, `tool_name` and `toolgroup_id`; in Python, `context.client_context.custom["idempotency_key"]`.
+    The event contains only the arguments. The client context has, under `custom`, `idempotency_key` (unique to
+    the call), `tool_call_id` (the model's id), `tool_name` and `toolgroup_id`; in Python, `context.client_context.custom["idempotency_key"]`.
 
     A returned text is the result, null is an empty result, anything else becomes JSON. An object of the form
     `{"content": ..., "attachments": [{"content": {"uri": ...}, "mime_type": ...}]}` is the result `content` with
@@ -95,8 +95,8 @@ class LambdaFunctions:
             return unknown_tool(invocation.tool_name, list(tools))
         self._refuse_own(toolgroup, tool)
         custom = {
-            "idempotency_key": invocation.call_id,
-            "call_key": invocation.key,
+            "idempotency_key": invocation.idempotency_key,
+            "tool_call_id": invocation.call_id,
             "tool_name": tool.name,
             "toolgroup_id": toolgroup.toolgroup_id,
         }

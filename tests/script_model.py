@@ -1,7 +1,7 @@
 """A scripted model and a run in memory, for tests of the loop and of the use cases."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComple
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_events import RunEnded, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
 from stint.domain.run_outcome import RunOutcome
-from stint.domain.steps import Step
+from stint.domain.steps import Step, ToolExecutionStep
 from stint.domain.tools import ToolConfig
 from stint.loop.plan import Plan
 from stint.loop.run import Run
@@ -123,6 +123,7 @@ class ListLog:
     def __init__(self) -> None:
         self.records: list[TurnRecord] = []
         self.kept: list[Content] = []
+        self.sent: list[str] = []
 
     async def append(
         self, step: Step | None, ending: RunOutcome | None = None, details: AnswerDetails | None = None, /
@@ -131,6 +132,12 @@ class ListLog:
 
     def check(self) -> None:
         pass
+
+    async def append_early(self, steps: Sequence[ToolExecutionStep], /) -> None:
+        self.records.append(TurnRecord(early=[*steps]))
+
+    async def mark_sent(self, call_ids: Sequence[str], /) -> None:
+        self.sent += call_ids
 
     async def store_result(self, content: Content) -> str:
         self.kept.append(content)

@@ -87,7 +87,10 @@ class FakeQueue:
 
 @dataclass
 class FakeMcp:
-    """An MCP provider with the tools `buy` and `sell`. A call of a tool in `gates` waits for its event."""
+    """An MCP provider with the tools `buy` and `sell`, and `look`, which is repeatable.
+
+    A call of a tool in `gates` waits for its event.
+    """
 
     calls: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -97,7 +100,9 @@ class FakeMcp:
         pass
 
     def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        return [ToolSignature(name, "", {"type": "object", "properties": {}}) for name in ("buy", "sell")]
+        schema = {"type": "object", "properties": {}}
+        tools = [ToolSignature(name, "", schema) for name in ("buy", "sell")]
+        return [*tools, ToolSignature("look", "", schema, repeatable=True)]
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         return self.known_tools(toolgroup, provider_data)

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from tests.script_model import STOP, Part, called, said, script
 from tests.services.conftest import MakeWorkerFixture
+from tests.services.polling import poll_until
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture, text_of, types_of
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage
+from stint.loop.transcript import SENT
 from stint.services.background import response_lease, worker
 from stint.services.background.response_lease import ResponseKeeper
 from stint.services.background.worker import AttemptsExhausted
@@ -45,11 +47,10 @@ async def test_steps_that_are_stored_are_not_run_again(make_worker_fixture: Make
     assert [item["id"] for item in done if item["id"] != done[2]["id"]] == [item.id for item in response.output]
 
 
-async def test_calls_of_the_last_answer_that_have_no_result_are_run_first_with_their_keys(
+async def test_calls_of_the_last_answer_that_may_have_taken_effect_are_not_sent_again(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
-    model = script(called("buy", "sell"))
-    worker_fixture = make_worker_fixture(model)
+    worker_fixture = make_worker_fixture(script(called("buy", "sell")))
     worker_fixture.fake_mcp.gates["sell"] = asyncio.Event()
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
@@ -59,13 +60,102 @@ async def test_calls_of_the_last_answer_that_have_no_result_are_run_first_with_t
 
     await successor.run(response_id)
 
-    assert (worker_fixture.fake_mcp.calls, successor.fake_mcp.calls) == (["buy", "sell"], ["sell"])
+    assert (worker_fixture.fake_mcp.calls, successor.fake_mcp.calls) == (["buy", "sell"], [])
+    results = [each for each in continuation.requests[0].messages if isinstance(each, ToolResult)]
+    assert [each.content for each in results] == ["buy is done", SENT]
+    assert types_of(await successor.follow(response_id))[-1] == "completed"
+    bought, sold = (await successor.get(response_id)).output[1:3]
+    assert (bought.status, sold.status) == ("completed", "failed")
+
+
+async def test_repeatable_calls_of_the_last_answer_that_have_no_result_are_run_first_with_their_keys(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    model = script(called("buy", "look"))
+    worker_fixture = make_worker_fixture(model)
+    worker_fixture.fake_mcp.gates["look"] = asyncio.Event()
+    response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
+    async with worker_fixture.dying(response_id):
+        await worker_fixture.until_stored(response_id, 2)
+    continuation = script(said("Both"))
+    successor = worker_fixture.beside(continuation)
+
+    await successor.run(response_id)
+
+    assert (worker_fixture.fake_mcp.calls, successor.fake_mcp.calls) == (["buy", "look"], ["look"])
     assert successor.fake_mcp.keys == worker_fixture.fake_mcp.keys[1:]
     results = [each for each in continuation.requests[0].messages if isinstance(each, ToolResult)]
-    assert [each.content for each in results] == ["buy is done", "sell is done"]
+    assert [each.content for each in results] == ["buy is done", "look is done"]
     events = await successor.follow(response_id)
     assert types_of(events)[-1] == "completed"
     assert (await successor.get(response_id)).output[-1].type == "message"
+
+
+@pytest.mark.parametrize("slow", ["buy", "look"])
+async def test_a_result_that_arrived_before_that_of_an_earlier_call_is_not_lost(
+    make_worker_fixture: MakeWorkerFixture, slow: str
+) -> None:
+    worker_fixture = make_worker_fixture(script(called(slow, "sell")))
+    worker_fixture.fake_mcp.gates[slow] = asyncio.Event()
+    response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
+    async with worker_fixture.dying(response_id):
+        await worker_fixture.until_stored(response_id, 2)
+    continuation = script(said("Both"))
+    successor = worker_fixture.beside(continuation)
+
+    await successor.run(response_id)
+
+    again = ["look"] if slow == "look" else []
+    assert (worker_fixture.fake_mcp.calls, successor.fake_mcp.calls) == ([slow, "sell"], again)
+    results = [each for each in continuation.requests[0].messages if isinstance(each, ToolResult)]
+    assert [each.content for each in results] == ["look is done" if again else SENT, "sell is done"]
+    events = await successor.follow(response_id)
+    done = [event["item"]["id"] for event in events if event["type"] == "response.output_item.done"]
+    assert done == [item.id for item in (await successor.get(response_id)).output]
+    assert [item.name for item in (await successor.get(response_id)).output[1:3]] == [slow, "sell"]  # type: ignore[union-attr]  # they are calls
+
+
+@pytest.mark.parametrize("tool", ["buy", "look"])
+async def test_approved_calls_that_may_have_taken_effect_are_not_sent_again(
+    make_worker_fixture: MakeWorkerFixture, tool: str
+) -> None:
+    asking = {**MCP_TOOL, "require_approval": "always"}
+    worker_fixture = make_worker_fixture(script(called(tool), [asyncio.Event()]))
+    first = await worker_fixture.finished(tools=[asking])
+    approval = {"type": "mcp_approval_response", "approval_request_id": first.output[-1].id, "approve": True}
+    response_id = await worker_fixture.create([approval], previous_response_id=first.id, tools=[asking])  # type: ignore[arg-type]  # items in place of a text
+    worker_fixture.fake_mcp.gates[tool] = asyncio.Event()
+    async with worker_fixture.dying(response_id):
+        await poll_until(lambda: has_called(worker_fixture))
+    continuation = script(said("Bought"))
+    successor = worker_fixture.beside(continuation)
+
+    await successor.run(response_id)
+
+    assert successor.fake_mcp.calls == (["look"] if tool == "look" else [])
+    [result] = [each for each in continuation.requests[0].messages if isinstance(each, ToolResult)]
+    assert result.content == ("look is done" if tool == "look" else SENT)
+
+
+async def test_approved_calls_that_were_not_sent_are_sent_by_the_next_attempt(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    asking = {**MCP_TOOL, "require_approval": "always"}
+    worker_fixture = make_worker_fixture(script(called("buy"), [asyncio.Event()]))
+    first = await worker_fixture.finished(tools=[asking])
+    approval = {"type": "mcp_approval_response", "approval_request_id": first.output[-1].id, "approve": True}
+    response_id = await worker_fixture.create([approval], previous_response_id=first.id, tools=[asking])  # type: ignore[arg-type]  # items in place of a text
+    with worker_fixture.cloud.proxy.failing("PutItem", '"sent'), pytest.raises(StoreUnavailable):
+        await worker_fixture.run(response_id)
+    successor = worker_fixture.beside(script(said("Bought")))
+
+    await successor.run(response_id)
+
+    assert (worker_fixture.fake_mcp.calls, successor.fake_mcp.calls) == ([], ["buy"])
+
+
+async def has_called(worker_fixture: WorkerFixture) -> bool:
+    return bool(worker_fixture.fake_mcp.calls)
 
 
 async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_worker_fixture: MakeWorkerFixture) -> None:

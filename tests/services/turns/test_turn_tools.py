@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.script_model import Script, called, deadline, said, script, shape
-from tests.services.turn_fixture import TurnFixture
+from tests.script_model import Script, called, deadline, said, script, shape, words_of
+from tests.services.polling import poll_until
+from tests.services.turn_fixture import TurnFixture, die, ended
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnavailable
@@ -19,8 +20,10 @@ from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGro
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
 from stint.domain.steps import ToolExecutionStep
+from stint.loop.transcript import SENT
 from stint.models.tool_names import PlainToolNames
 from stint.services.registry.catalogue import Catalogue, merge, model_of
+from stint.services.turns.turn_run import TurnRun
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 KIND = "lambda-function"
@@ -658,3 +661,90 @@ async def test_what_is_configured_later_wins_over_what_was_registered() -> None:
     merged = merge(Catalogue({"m": configured}), {("model", "m"): stored.model_dump_json().encode()})
 
     assert merged.models["m"].provider_resource_id == "configured"
+
+
+def wait_in(gates: dict[str, asyncio.Event]) -> Act:
+    """Return what a tool does: it waits for its gate, if it has one."""
+
+    async def act(invocation: Invocation) -> ToolOutcome:
+        if invocation.tool_name in gates:
+            await gates[invocation.tool_name].wait()
+        return ToolOutcome(f"{invocation.tool_name} is done")
+
+    return act
+
+
+async def test_the_next_turn_knows_what_came_of_the_calls_of_a_process_that_died(making: Making) -> None:
+    gates = {"add": asyncio.Event()}
+    making.workshop.act = wait_in(gates)
+    model = script(called("add", "sub"), said())
+    turn_fixture = await making.turn_fixture(model)
+    turn = await turn_fixture.start()
+    running = asyncio.create_task(turn_fixture.play(turn))
+    await poll_until(lambda: has_records(turn_fixture, turn, 2))
+    await die(turn)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    await turn_fixture.turn("and now?")
+
+    assert [words_of(each) for each in model.requests[1].messages] == ["Hello", "", SENT, "sub is done", "and now?"]
+    sealed, _ = await turn_fixture.stored()
+    assert [step.tool_calls[0].tool_name for step in sealed.steps if isinstance(step, ToolExecutionStep)] == ["sub"]
+
+
+async def has_records(turn_fixture: TurnFixture, turn: TurnRun, count: int) -> bool:
+    return len((await turn_fixture.store.turns.get(*turn_fixture.ids, turn.turn_id)).records) >= count
+
+
+async def test_results_are_announced_in_the_models_order_and_shown_once(making: Making) -> None:
+    gates = {"add": asyncio.Event()}
+    making.workshop.act = wait_in(gates)
+    turn_fixture = await making.turn_fixture(script(called("add", "sub", "mul"), said()))
+    turn = await turn_fixture.start()
+    running = asyncio.create_task(turn_fixture.play(turn))
+    await poll_until(lambda: has_records(turn_fixture, turn, 2))
+    shown = await turn_fixture.get(turn.turn_id)
+    gates["add"].set()
+    told = ended(await running)
+
+    assert [step.step_type for step in shown.steps][:2] == ["inference", "tool_execution"]
+    names = [step.tool_calls[0].tool_name for step in told.steps if isinstance(step, ToolExecutionStep)]
+    assert names == ["add", "sub", "mul"]
+    assert told == await turn_fixture.get(turn.turn_id)
+
+
+@pytest.mark.parametrize(("tools", "units"), [(("add",), 6), (("add", "sub"), 7)])
+async def test_results_in_the_models_order_cost_a_unit_each(making: Making, tools: tuple[str, ...], units: int) -> None:
+    added = asyncio.Event()
+
+    async def act(invocation: Invocation) -> ToolOutcome:
+        if invocation.tool_name == "sub":
+            await added.wait()
+        added.set()
+        return ToolOutcome("done")
+
+    making.workshop.act = act
+    turn_fixture = await making.turn_fixture(script(said(), called(*tools), said()))
+    await turn_fixture.turn()
+    making.cloud.forget()
+
+    await turn_fixture.turn()
+
+    assert sum(making.cloud.proxy.units[name] for name in ("PutItem", "UpdateItem")) == units
+
+
+async def test_a_result_before_its_turn_costs_one_more_unit(making: Making) -> None:
+    gates = {"add": asyncio.Event()}
+    making.workshop.act = wait_in(gates)
+    turn_fixture = await making.turn_fixture(script(said(), called("add", "sub"), said()))
+    await turn_fixture.turn()
+    making.cloud.forget()
+
+    turn = await turn_fixture.start()
+    running = asyncio.create_task(turn_fixture.play(turn))
+    await poll_until(lambda: has_records(turn_fixture, turn, 2))
+    gates["add"].set()
+    await running
+
+    assert sum(making.cloud.proxy.units[name] for name in ("PutItem", "UpdateItem")) == 8

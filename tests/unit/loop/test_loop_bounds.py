@@ -23,8 +23,9 @@ from stint.domain.inference import (
 from stint.domain.limits import MAX_RESULT_BYTES, MAX_TOOL_CALLS
 from stint.domain.run_outcome import RunOutcome
 from stint.domain.tools import ToolCall, ToolChoice, ToolConfig
-from stint.loop.agent_loop import CALLS_AT_ONCE, run_loop
+from stint.loop.agent_loop import run_loop
 from stint.loop.run import Run
+from stint.loop.tool_round import CALLS_AT_ONCE
 from stint.loop.toolbox import ServerTool, Toolbox
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 

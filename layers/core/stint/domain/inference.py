@@ -1,6 +1,6 @@
 """A model call: its request, and the closed union of its chunks."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -122,7 +122,8 @@ class Reasoning(Schema):
 class AnswerDetails(Schema):
     """Details of an answer that are not in its inference step. `filtered`: the provider's content filter ended it.
 
-    `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`.
+    `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`. `unsent`
+    has the ids of the calls that the server does not run.
     """
 
     reasoning: Reasoning | None = None
@@ -130,6 +131,7 @@ class AnswerDetails(Schema):
     filtered: bool = False
     text_lengths: Omitted[str] = None
     reasoning_lengths: Omitted[str] = None
+    unsent: Omitted[list[str]] = None
 
 
 # Messages have weak references, because adapters keep what they wrote of one as long as it exists.
@@ -173,13 +175,15 @@ ModelMessage = SystemText | UserInput | AssistantAnswer | ToolResult
 class ToolSignature:
     """A tool as the model sees it. `parameters` is a JSON schema of type object.
 
-    `strict` requires arguments that satisfy the schema. None is the provider's default.
+    `strict` requires arguments that satisfy the schema. None is the provider's default. A `repeatable` tool may be
+    called again after an interruption, because a second call changes nothing.
     """
 
     name: str
     description: str
     parameters: dict[str, Any]
     strict: bool | None = None
+    repeatable: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,11 @@
 It knows neither sessions nor HTTP. It stores steps through a `Log`, each before its event.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import datetime
 
-from stint.domain.errors import ContextLengthExceeded, DeadlineExceeded, ModelError, Stopped
+from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
 from stint.domain.run_events import (
@@ -17,16 +15,12 @@ from stint.domain.run_events import (
     ReasoningEnded,
     ReasoningProgress,
     RunEnded,
-    StepComplete,
     StepEvent,
-    StepProgress,
     StepStart,
-    ToolCallDelta,
 )
-from stint.domain.run_outcome import RunOutcome, RunStatus
+from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import now
-from stint.domain.steps import MemoryRetrievalStep, Step, ToolExecutionStep
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.steps import MemoryRetrievalStep, Step
 from stint.loop.answer import Answer
 from stint.loop.model_call import with_deadline
 from stint.loop.next_step import Finish, NextStep, RunTools, decide, ending_of, status_after
@@ -35,13 +29,8 @@ from stint.loop.retrieval import Retriever
 from stint.loop.run import Run
 from stint.loop.screening import Screening, screen
 from stint.loop.structured_output import validate_output
-from stint.metering import count_tool_calls
-from stint.net.large_answers import large_answers_one_at_a_time
-from stint.run_stop import raise_if_stopped
+from stint.loop.tool_round import answer_calls
 from stint.shields.port import Touchpoint
-
-CALLS_AT_ONCE = 4
-"""Maximum calls of one answer that run concurrently."""
 
 
 async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[LoopEvent, None]:
@@ -58,7 +47,7 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
             yield shield_start(step_id, "user-input")
             screening = await screen_input(run, step_id)
             ending = run.make_outcome(RunStatus.completed) if screening.violation else None
-            yield await store(run, screening.to_step(run.run_id), ending)
+            yield await run.store_step(screening.to_step(run.run_id), ending)
             if ending is not None:
                 yield RunEnded(ending.status)
                 return
@@ -103,7 +92,7 @@ async def retrieve_context(run: Run, retriever: Retriever) -> AsyncGenerator[Ste
         vector_db_ids=",".join(context.vector_db_ids),
         inserted_context=context.content,
     )
-    yield await store(run, step, None)
+    yield await run.store_step(step, None)
 
 
 async def screen_input(run: Run, step_id: str) -> Screening:
@@ -154,15 +143,25 @@ async def conclude(
 ) -> AsyncGenerator[StepEvent, None]:
     """Store and announce an answer, followed by the step of the output shields."""
     step: Step = answer.to_step()
-    details = answer.details()
+    details = details_of(answer, next_step)
     problem = None if guard.blocked else mismatch_of(run, answer, next_step)
     if guard.screening is not None:
-        yield await store(run, guard.redact(answer.to_step()) if guard.blocked else step, None, details)
+        yield await run.store_step(guard.redact(answer.to_step()) if guard.blocked else step, None, details)
         yield shield_start(guard.screening.step_id, "assistant-output")
         step, details = guard.screening.to_step(run.run_id), None
-    yield await store(run, step, None if problem else ending_of(run, next_step), details)
+    yield await run.store_step(step, None if problem else ending_of(run, next_step), details)
     if problem:
         raise problem
+
+
+def details_of(answer: Answer, next_step: NextStep) -> AnswerDetails | None:
+    """Return the details of an answer, with the calls that the server does not run if it runs others."""
+    details = answer.details()
+    if not isinstance(next_step, RunTools) or len(next_step.calls) == len(answer.calls):
+        return details
+    sent = {call.call_id for call in next_step.calls}
+    unsent = [call.call_id for call in answer.calls if call.call_id not in sent]
+    return (details or AnswerDetails()).model_copy(update={"unsent": unsent})
 
 
 def mismatch_of(run: Run, answer: Answer, next_step: NextStep) -> ModelError | None:
@@ -180,66 +179,3 @@ def mismatch_of(run: Run, answer: Answer, next_step: NextStep) -> ModelError | N
 
 def shield_start(step_id: str, touchpoint: Touchpoint) -> StepStart:
     return StepStart(step_type="shield_call", step_id=step_id, metadata={"touchpoint": touchpoint})
-
-
-async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEvent, None]:
-    """Run calls, some concurrently, with a step each in the model's order. The last step has the ending of the run.
-
-    When time runs out or the run is stopped, the finished calls are stored, too: their effects cannot be undone.
-    """
-    if next_step.calls:
-        run.log.check()
-        raise_if_stopped()
-    run.tool_calls += len(next_step.calls)
-    count_tool_calls(len(next_step.calls))
-    started_at = now()
-    slots, large = asyncio.Semaphore(CALLS_AT_ONCE), asyncio.Lock()
-    answering = [asyncio.create_task(answer_call(run, call, slots, large)) for call in next_step.calls]
-    left = list(zip(next_step.calls, answering, strict=True))
-    try:
-        while left:
-            call, task = left[0]
-            step_id = new_id()
-            yield StepStart(step_type="tool_execution", step_id=step_id)
-            delta = ToolCallDelta(tool_call=call, parse_status="in_progress")
-            yield StepProgress(step_type="tool_execution", step_id=step_id, delta=delta)
-            response = await with_deadline(run.deadline, task)
-            left.pop(0)
-            step = tool_step(run, step_id, started_at, call, response)
-            yield await store(run, step, None if left else ending_of(run, next_step.then))
-    except (DeadlineExceeded, Stopped):
-        for call, task in left:
-            if task.done() and not task.cancelled():
-                await store(run, tool_step(run, new_id(), started_at, call, task.result()), None)
-        raise
-    finally:
-        for task in answering:
-            task.cancel()
-        await asyncio.gather(*answering, return_exceptions=True)
-
-
-async def answer_call(run: Run, call: ToolCall, slots: asyncio.Semaphore, large: asyncio.Lock) -> ToolResponse:
-    """Run a call when a slot is free. A large result is redacted and cut before the next one is read."""
-    async with slots:
-        with large_answers_one_at_a_time(large):
-            return await run.plan.toolbox.respond(call, run.key_of(call), run.log.store_result, run.results)
-
-
-def tool_step(
-    run: Run, step_id: str, started_at: datetime, call: ToolCall, response: ToolResponse
-) -> ToolExecutionStep:
-    return ToolExecutionStep(
-        turn_id=run.run_id,
-        step_id=step_id,
-        started_at=started_at,
-        completed_at=now(),
-        tool_calls=[call],
-        tool_responses=[response],
-    )
-
-
-async def store(run: Run, step: Step, ending: RunOutcome | None, details: AnswerDetails | None = None) -> StepComplete:
-    """Store a step, then announce it."""
-    run.transcript.add_step(step, details)
-    await run.log.append(step, ending, details)
-    return StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)

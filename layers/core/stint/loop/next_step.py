@@ -1,13 +1,17 @@
 """Decision about the next step after an answer of the model."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from stint.domain.ids import new_id
 from stint.domain.inference import FinishReason
 from stint.domain.run_outcome import IncompleteReason, RunOutcome, RunStatus
-from stint.domain.tools import ToolCall
+from stint.domain.schema import now
+from stint.domain.steps import ToolExecutionStep
+from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.answer import Answer
 from stint.loop.run import Run
+from stint.loop.transcript import SENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +28,14 @@ class AwaitClient:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """The server runs calls, followed by `then`, or by a model call."""
+    """The server runs calls, followed by `then`, or by a model call.
+
+    `known` has the steps of calls that must not run, by the calls' ids, because an earlier process has sent them.
+    """
 
     calls: list[ToolCall]
     then: Finish | AwaitClient | None = None
+    known: Mapping[str, ToolExecutionStep] = field(default_factory=dict)
 
 
 NextStep = Finish | AwaitClient | RunTools
@@ -64,14 +72,43 @@ def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
     return "max_output_tokens" if run.output_tokens_left() == 0 else None
 
 
-def what_is_left(run: Run, calls: Sequence[ToolCall], answered: Collection[str]) -> RunTools:
-    """Return the next step of an interrupted run, given the ids of the calls that were answered."""
+def what_is_left(
+    run: Run, calls: Sequence[ToolCall], answered: Collection[str], early: Mapping[str, ToolExecutionStep]
+) -> RunTools:
+    """Return the next step of an interrupted run, given the ids of the answered calls, and the early results.
+
+    All other calls may have been sent.
+    """
     server = [call for call in calls if not run.plan.toolbox.is_for_client(call)]
     allowed = server[: run.tool_calls_left() + len(answered)]
     then: Finish | AwaitClient | None = AwaitClient() if len(server) < len(calls) else None
     if len(allowed) < len(server):
         then = Finish("max_tool_calls")
-    return RunTools([call for call in allowed if call.call_id not in answered], then if calls else Finish())
+    left = [call for call in allowed if call.call_id not in answered]
+    return RunTools(left, then if calls else Finish(), known_steps(run, left, early, {call.call_id for call in left}))
+
+
+def known_steps(
+    run: Run, calls: Sequence[ToolCall], early: Mapping[str, ToolExecutionStep], sent: Collection[str]
+) -> dict[str, ToolExecutionStep]:
+    """Return the steps of calls that must not run: those with a result, and those that may have taken effect."""
+    once = [call for call in calls if call.call_id in sent and not run.plan.toolbox.is_repeatable(call)]
+    unknown = {call.call_id: unknown_result(run.run_id, call) for call in once}
+    return unknown | {call.call_id: early[call.call_id] for call in calls if call.call_id in early}
+
+
+def unknown_result(run_id: str, call: ToolCall) -> ToolExecutionStep:
+    """Return the step of a call that was sent by a process that died."""
+    response = ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=SENT, metadata={"error": True})
+    at = now()
+    return ToolExecutionStep(
+        turn_id=run_id,
+        step_id=new_id(),
+        started_at=at,
+        completed_at=at,
+        tool_calls=[call],
+        tool_responses=[response],
+    )
 
 
 def cut_short(answer: Answer) -> IncompleteReason | None:

@@ -1,7 +1,7 @@
 """The state of a run of the loop, and the log that it writes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,9 +10,10 @@ from stint.domain.content import Content
 from stint.domain.errors import ContextLengthExceeded
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, Usage
 from stint.domain.limits import MAX_TOOL_CALLS
+from stint.domain.run_events import StepComplete
 from stint.domain.run_outcome import ErrorInfo, IncompleteReason, RunOutcome, RunStatus
 from stint.domain.schema import now
-from stint.domain.steps import Step
+from stint.domain.steps import Step, ToolExecutionStep
 from stint.domain.tools import ToolCall
 from stint.loop.model_call import Inference, with_deadline
 from stint.loop.output_guard import Check
@@ -45,6 +46,22 @@ class Log(Protocol):
 
         Raises:
             Interrupted: another process may have ended the run.
+        """
+        ...
+
+    async def append_early(self, steps: Sequence[ToolExecutionStep], /) -> None:
+        """Store the results of calls before those of earlier calls have arrived. Their steps are appended later.
+
+        Raises:
+            Interrupted: another process ended the run.
+        """
+        ...
+
+    async def mark_sent(self, call_ids: Sequence[str], /) -> None:
+        """Store that approved calls are being sent, if the run can be resumed: these must not be sent again.
+
+        Raises:
+            Interrupted: another process ended the run.
         """
         ...
 
@@ -122,6 +139,14 @@ class Run:
                 return
             await self.close_inference()
             raise
+
+    async def store_step(
+        self, step: Step, ending: RunOutcome | None, details: AnswerDetails | None = None
+    ) -> StepComplete:
+        """Store a step, then announce it."""
+        self.transcript.add_step(step, details)
+        await self.log.append(step, ending, details)
+        return StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)
 
     async def close_inference(self) -> None:
         inference, self.inference = self.inference, None

@@ -76,6 +76,14 @@ class Toolbox:
         waits = call.tool_name in self.client or call.tool_name in self.approvals
         return waits and not isinstance(call.arguments, str)
 
+    def is_repeatable(self, call: ToolCall) -> bool:
+        """Return whether a call may be sent again, because a second one changes nothing, or no tool runs."""
+        tool = self.find_tool(call)
+        return tool is None or isinstance(call.arguments, str) or tool.signature.repeatable
+
+    def find_tool(self, call: ToolCall) -> ServerTool | None:
+        return self.server.get(call.tool_name) or self.server.get(MODEL_NAMES.get(call.tool_name, ""))
+
     async def respond(
         self, call: ToolCall, key: str, store_result: StoreResult, budget: ResultBudget | None = None
     ) -> ToolResponse:
@@ -98,7 +106,7 @@ class Toolbox:
         return ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=head, metadata=metadata or None)
 
     async def invoke(self, call: ToolCall, key: str) -> ToolOutcome:
-        tool = self.server.get(call.tool_name) or self.server.get(MODEL_NAMES.get(call.tool_name, ""))
+        tool = self.find_tool(call)
         if isinstance(call.arguments, str) and (tool is not None or call.tool_name in self.client):
             return failure("The arguments of this call are not a JSON object, so the tool did not run. Call it again.")
         if tool is None or isinstance(call.arguments, str):

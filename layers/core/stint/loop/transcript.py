@@ -1,7 +1,7 @@
 """The messages of a conversation as a model sees them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from stint.domain.content import text_of
@@ -12,6 +12,9 @@ from stint.domain.tools import ToolCall, ToolResponse
 from stint.shields.port import REFUSAL
 
 NO_RESULT = "There is no result for this call."
+
+
+SENT = "This call was sent and may have taken effect, but its result is not known."
 
 
 BLOCKED = "[A shield blocked this.]"
@@ -59,6 +62,22 @@ class Transcript:
         """Answer every open call."""
         for call in list(self.open.values()):
             self.append_message(ToolResult(call.call_id, call.tool_name, NO_RESULT))
+
+    def close_sent(self, sent: Set[str]) -> None:
+        """Answer the open calls that were sent, and put the results after the last answer into the order of its calls.
+
+        `sent` has the calls' ids.
+        """
+        for call in [call for call_id, call in self.open.items() if call_id in sent]:
+            self.append_message(ToolResult(call.call_id, call.tool_name, SENT))
+        place = len(self.messages)
+        while place and isinstance(self.messages[place - 1], ToolResult):
+            place -= 1
+        answer = self.messages[place - 1] if place else None
+        order = [call.call_id for call in answer.tool_calls] if isinstance(answer, AssistantAnswer) else []
+        if not sent.isdisjoint(order):
+            results = {each.call_id: each for each in self.messages[place:] if isinstance(each, ToolResult)}
+            self.messages[place:] = [results[call_id] for call_id in order if call_id in results]
 
     def shorten(self) -> bool:
         """Drop the older half of the messages, up to a user message, and return whether that was possible.

@@ -19,6 +19,7 @@ LONGEST_TIMEOUT = 840.0
 class ToolDefinition(Request):
     """The base of such tools. `parameters` is a JSON schema of type object, `timeout` is in seconds.
 
+    A `repeatable` tool may be called again after an interruption, because a second call changes nothing.
     Unknown keys are refused: a typing error in a key would otherwise silently drop its value.
     """
 
@@ -28,6 +29,7 @@ class ToolDefinition(Request):
     description: str = ""
     parameters: dict[str, Any] = Field(default_factory=lambda: {"type": "object", "properties": {}})
     timeout: float = Field(default=TIMEOUT, gt=0, le=LONGEST_TIMEOUT)
+    repeatable: bool = False
 
     @field_validator("name")
     @classmethod
@@ -45,7 +47,7 @@ class ToolDefinition(Request):
 
     @property
     def signature(self) -> ToolSignature:
-        return ToolSignature(self.name, self.description, self.parameters)
+        return ToolSignature(self.name, self.description, self.parameters, repeatable=self.repeatable)
 
 
 Definition = TypeVar("Definition", bound=ToolDefinition)

@@ -64,9 +64,10 @@ class Invocation:
     """One call.
 
     `call_id` is the model's id of the call. Some models restart their numbering in each answer. `key` is unique among
-    the calls of all turns and responses, and is the same if an interrupted run is resumed; outside a run it is empty,
-    and the call's id is unique. `provider_data` has the caller's keys, which are never stored or logged. `fixed` names the arguments that
-    come from the agent or the turn, not from the model. `session` is None outside a turn of the Agents API.
+    the calls of all turns and responses, and is the same if an interrupted run is resumed. It is empty outside a run,
+    where the call's id is unique. `provider_data` has the caller's keys, which are never stored or logged. `fixed`
+    names the arguments that come from the agent or the turn, not from the model. `session` is None outside a turn of
+    the Agents API.
     """
 
     tool_name: str

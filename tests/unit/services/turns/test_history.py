@@ -32,7 +32,7 @@ from stint.domain.steps import (
     ToolExecutionStep,
 )
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
-from stint.loop.transcript import BLOCKED, CALL_ID, NO_RESULT, NOT_TAKEN
+from stint.loop.transcript import BLOCKED, CALL_ID, NO_RESULT, NOT_TAKEN, SENT
 from stint.services.turns.history import transcribe
 
 IMAGE = ImageContentItem(image=ImageSource(url=URL(uri="data:image/png;base64,AAAA")))
@@ -53,6 +53,8 @@ def turn(*said: Any, steps: list[Step] | None = None, documents: Any = (), statu
         overrides=TurnOverrides(),
     )
     records = [TurnRecord(step=step) for step in steps or []]
+    if status == "cancelled":  # it waited for its client
+        records.append(TurnRecord(ending=RunOutcome(status=RunStatus.awaiting_input, completed_at=now())))
     return StoredTurn(header, [*records, TurnRecord(ending=RunOutcome(status=RunStatus(status), completed_at=now()))])
 
 
@@ -181,6 +183,42 @@ def test_results_stay_when_it_was_not_for_them_that_the_turn_failed(failure: str
     messages = messages_of(failed("one", error=FAILED[failure], steps=[answer("", "a"), execution("a")]))
 
     assert messages[-1] == ToolResult("a", "add", "result a")
+
+
+@pytest.mark.parametrize("status", [RunStatus.failed, RunStatus.cancelled])
+def test_calls_that_were_sent_without_an_answer_may_have_taken_effect(status: RunStatus) -> None:
+    broken = failed("one", error=Interrupted("died"), steps=[answer("", "a", "b", "c"), execution("b")])
+    assert broken.records[-1].ending is not None
+    broken.records[-1].ending.status = status
+    broken.records[0].unsent = ["c"]
+
+    messages = messages_of(broken, turn("two"))
+
+    assert messages[2:] == [
+        ToolResult("a", "add", SENT),
+        ToolResult("b", "add", "result b"),
+        ToolResult("c", "add", NO_RESULT),
+        UserInput("two"),
+    ]
+
+
+def test_calls_of_a_completed_turn_that_did_not_run_have_no_result() -> None:
+    messages = messages_of(turn("one", steps=[answer("", "a")]), turn("two"))
+
+    assert messages[2:] == [ToolResult("a", "add", NO_RESULT), UserInput("two")]
+
+
+def test_a_result_that_arrived_early_is_shown_in_the_models_order() -> None:
+    broken = failed("one", error=Interrupted("died"), steps=[answer("", "a", "b", "c"), execution("a")])
+    broken.records.insert(1, TurnRecord(early=[execution("c").model_copy(update={"step_id": "early"})]))
+
+    messages = messages_of(broken)
+
+    assert messages[2:] == [
+        ToolResult("a", "add", "result a"),
+        ToolResult("b", "add", SENT),
+        ToolResult("c", "add", "result c"),
+    ]
 
 
 def test_an_answer_of_the_wrong_form_stays_with_what_was_asked() -> None:

@@ -101,7 +101,9 @@ async def test_a_body_may_be_a_text_or_an_argument(tools: HttpEndpoints, server:
     assert (value.path, value.json()) == ("/", ["x"])
 
 
-async def test_a_call_without_a_key_has_its_id_as_the_idempotency_key(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
+async def test_a_call_without_a_key_has_its_id_as_the_idempotency_key(
+    tools: HttpEndpoints, server: ScriptedHTTPServer
+) -> None:
     await call(tools, group(server), id="1")
     await tools.invoke(group(server), Invocation("ticket", {}, "ü\r\nX: y"))
 

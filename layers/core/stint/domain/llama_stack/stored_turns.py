@@ -38,16 +38,20 @@ class TurnRecord(Schema):
     """One entry of a turn's log: a step, an ending, or the last step with the ending.
 
     A record without any of them is a fence. It changes nothing, and occupies the key of the next record of a writer
-    that lost the session. `text_lengths` are those of the streamed pieces of the step's text.
+    that lost the session. `text_lengths` are those of the streamed pieces of the step's text. `early` has the steps of
+    calls whose results arrived before those of earlier calls; they are appended later, in the model's order. `unsent`
+    has the ids of an answer's calls that the server does not run.
     """
 
     step: Step | None = None
     ending: RunOutcome | None = None
     text_lengths: str | None = None
+    early: list[ToolExecutionStep] | None = None
+    unsent: list[str] | None = None
 
     @property
     def fence(self) -> bool:
-        return self.step is None and self.ending is None
+        return self.step is None and self.ending is None and self.early is None
 
     @property
     def completes(self) -> bool:
@@ -131,7 +135,10 @@ class StoredTurn:
 
 
 def steps_of(records: list[TurnRecord]) -> list[Any]:
-    return [record.step for record in records if record.step is not None]
+    """Return the steps of records. Early ones that were not appended before the turn broke off come last."""
+    steps = [record.step for record in records if record.step is not None]
+    known = {step.step_id for step in steps}
+    return [*steps, *(step for record in records for step in record.early or () if step.step_id not in known)]
 
 
 def unanswered_calls(steps: list[Step]) -> list[ToolCall]:

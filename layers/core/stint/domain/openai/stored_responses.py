@@ -17,7 +17,7 @@ from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.principals import Principal
 from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
-from stint.domain.steps import Step
+from stint.domain.steps import Step, ToolExecutionStep
 from stint.domain.stops import stop_name
 
 Truncation = Literal["auto", "disabled"]
@@ -168,13 +168,16 @@ class ResponseRecord(Schema):
     In the background, where another process may resume from a record, it also has the `usage` and the `consumption` so
     far, and the number of output indexes of interrupted items before it (`skipped`). `cited` has the names, by their
     ids, of the files that the step's text cites and that were found before this response. It is None without markers in
-    the text.
+    the text. `early` has the steps of calls whose results arrived before those of earlier calls; they are appended
+    later, in the model's order. `sent` has the ids of approved calls that are sent after this record.
     """
 
     skipped: Omitted[int] = None
     step: Omitted[Step] = None
     details: Omitted[AnswerDetails] = None
     cited: Omitted[dict[str, str]] = None
+    early: Omitted[list[ToolExecutionStep]] = None
+    sent: Omitted[list[str]] = None
     usage: Omitted[Usage] = None
     consumption: Omitted[Consumption] = None
     ending: Omitted[ResponseOutcome] = None

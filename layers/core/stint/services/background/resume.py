@@ -10,7 +10,7 @@ from stint.domain.inference import Usage
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.loop.next_step import RunTools, ending_of, what_is_left
+from stint.loop.next_step import RunTools, ending_of, known_steps, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
 from stint.metering import admit_run, read_meter, resume_meter
@@ -112,13 +112,19 @@ async def resume(response: ResponseRun, writer: StreamWriter) -> None:
 
 
 def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> RunTools | None:
-    """Return the remaining tool calls of the last answer; None if the model comes next.
+    """Return the remaining tool calls of the last answer, or of the approved ones; None if the model comes next.
+
+    Calls that may have taken effect are not sent again, unless they are repeatable.
 
     Raises:
         ModelError: the answer was complete, and does not match the requested format.
     """
     answered: set[str] = set()
+    early: dict[str, ToolExecutionStep] = {}
+    sent: set[str] = set()
     for record in reversed(records):
+        early |= {step.tool_calls[0].call_id: step for step in record.early or ()}
+        sent |= {*(record.sent or ())}
         match record.step:
             case ToolExecutionStep(tool_calls=calls):
                 answered |= {call.call_id for call in calls}
@@ -126,5 +132,6 @@ def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> RunTools | Non
                 refused = record.details is not None and record.details.refusal
                 if not answer.tool_calls and run.plan.answer_schema is not None and not refused:
                     validate_output(text_of(answer.content), run.plan.answer_schema)
-                return what_is_left(run, answer.tool_calls, answered)
-    return None
+                return what_is_left(run, answer.tool_calls, answered, early)
+    left = run.approved
+    return RunTools(left, known=known_steps(run, left, early, sent)) if left else None

@@ -113,6 +113,17 @@ def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[R
         if step is None or (isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript)):
             continue
         reader.transcript.add_step(step, record.details)
+    if added and (ending := added[-1][0].ending) is not None and ending.broke_off:
+        close_sent_calls(reader.transcript, output)
+
+
+def close_sent_calls(transcript: Transcript, output: OutputItems) -> None:
+    """Append the results of the last answer that arrived early, and say which calls were sent without a result."""
+    for call_id, step in output.early.items():
+        if call_id in transcript.open:
+            transcript.add_step(step)
+    calls = list(transcript.open.values())
+    transcript.close_sent({call.call_id for call in calls if not output.is_for_client(call)})
 
 
 def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:

@@ -50,6 +50,7 @@ class OutputItems:
         self.settings = settings
         self.items: list[OutputItem] = []
         self.partial: list[OutputItem] = []
+        self.early: dict[str, ToolExecutionStep] = {}
         self.calls = AnswerCalls()
         self.skipped = 0
         self.sources: dict[str, str] = {}
@@ -76,6 +77,7 @@ class OutputItems:
         self.skipped += record.skipped or 0
         if record.cited is not None:
             self.add_sources(record.cited)
+        self.early |= {step.tool_calls[0].call_id: step for step in record.early or ()}
         if record.step is not None:
             self.add_step(record.step, record.details)
         if record.ending is not None:
@@ -99,6 +101,7 @@ class OutputItems:
         first = len(self.items)
         match step:
             case InferenceStep():
+                self.early = {}
                 self.add_answer(step, details or AnswerDetails())
             case ToolExecutionStep(tool_calls=[call], tool_responses=[response]):
                 self.add_result(call, response)
@@ -170,6 +173,8 @@ class OutputItems:
         """Add a client's call unchanged, and a server's call that started as incomplete."""
         if self.is_for_client(call):
             self.add_client_call(call)
+        elif (early := self.early.get(call.call_id)) is not None:
+            self.add_result(call, early.tool_responses[0])
         elif (opened := self.opened(call)) is not None:
             self.items.append(opened.model_copy(update={"status": "incomplete"}))
 

@@ -20,7 +20,7 @@ from stint.domain.openai.stored_responses import (
     StoredResponse,
 )
 from stint.domain.run_outcome import RunOutcome, RunStatus
-from stint.domain.steps import InferenceStep, Step
+from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
 from stint.metering import read_meter
 from stint.services.responses.conversation_writer import ConversationWriter
@@ -104,6 +104,15 @@ class ResponseLog:
             ending=ending_of(ending) if ending else None,
         )
         await self.write(record)
+
+    async def append_early(self, steps: Sequence[ToolExecutionStep], /) -> None:
+        """Store results before their turn in the model's order. Raises Interrupted as `append`."""
+        await self.write(ResponseRecord(early=[*steps]))
+
+    async def mark_sent(self, call_ids: Sequence[str], /) -> None:
+        """Store that approved calls are sent, for the worker that resumes a background response."""
+        if self.response.header.background:
+            await self.write(ResponseRecord(sent=[*call_ids]))
 
     def find_cited(self, step: Step | None) -> dict[str, str] | None:
         """Return the earlier files that the text of a step cites; None without markers."""

@@ -7,9 +7,13 @@ from stint.domain.content import TextContentItem, items_of
 from stint.domain.errors import InvalidRequest, ShieldFailed
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader
-from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, ToolExecutionStep
+from stint.domain.run_outcome import RunStatus
+from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallStep, ToolExecutionStep
 from stint.domain.tools import ToolResponseMessage
 from stint.loop.transcript import Transcript
+
+CLOSING = (RunStatus.failed, RunStatus.cancelled)
+"""Endings of turns whose calls may have been sent without an answer."""
 
 
 def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
@@ -31,6 +35,8 @@ def add_turn(transcript: Transcript, turn: StoredTurn) -> None:
     add_input(transcript, turn.header)
     for step in turn.steps:
         transcript.add_step(step)
+    if turn.status in CLOSING:
+        transcript.close_sent(sent_calls(turn))
     if was_refused(turn):
         transcript.leave_out_results()
 
@@ -54,6 +60,17 @@ def add_input(transcript: Transcript, header: TurnHeader) -> None:
         transcript.append_message(UserInput(mark_document(document.text, document.mime_type)))
     for other in rest:
         transcript.append_message(other)
+
+
+def sent_calls(turn: StoredTurn) -> set[str]:
+    """Return the ids of the last answer's calls that were sent to their tools: all but those of the client."""
+    sent: set[str] = set()
+    for record in turn.records:
+        if isinstance(record.step, InferenceStep):
+            sent = {call.call_id for call in record.step.model_response.tool_calls} - {*(record.unsent or ())}
+        if record.ending is not None and record.ending.status is RunStatus.awaiting_input:
+            sent = set()
+    return sent
 
 
 def has_refused_input(turn: StoredTurn) -> bool:

@@ -1,6 +1,6 @@
 """The log of a running turn: its records in the store, and its entry in the session."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
 from stint.domain.run_outcome import RunOutcome, RunStatus
-from stint.domain.steps import Step
+from stint.domain.steps import Step, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.metering import read_meter
 from stint.services.turns.session_recorder import SessionRecorder
@@ -55,18 +55,30 @@ class TurnLog:
             Interrupted: the session was lost, or another process ended the turn.
         """
         self.keeper.check()
-        record = TurnRecord(step=step, ending=ending, text_lengths=details.text_lengths if details else None)
+        found = details or AnswerDetails()
+        record = TurnRecord(step=step, ending=ending, text_lengths=found.text_lengths, unsent=found.unsent)
         if ending is not None and ending.status is RunStatus.awaiting_input:
             await self.put_pending(step, ending)
         if ending is not None:
             ending.consumption = read_meter(ENDING_UNITS)
+        await self.write(record)
+        if ending is not None:
+            await self.end()
+
+    async def append_early(self, steps: Sequence[ToolExecutionStep], /) -> None:
+        """Store results before their turn in the model's order. Raises Interrupted as `append`."""
+        self.keeper.check()
+        await self.write(TurnRecord(early=[*steps]))
+
+    async def mark_sent(self, _call_ids: Sequence[str], /) -> None:
+        """Do nothing: no turn is resumed within a round of tools."""
+
+    async def write(self, record: TurnRecord) -> None:
         with self.writing():
             size = await self.store.append(self.keeper.lease, len(self.turn.records), record)
         self.turn.records.append(record)
         self.turn.size += size
         self.mark_last()
-        if ending is not None:
-            await self.end()
 
     async def end(self) -> None:
         """Release the lease of a turn whose ending is stored, and remember the turn for the next one."""

@@ -37,10 +37,10 @@ class HttpEndpoints:
             "timeout": 10
         }]}
 
-    See `EndpointDefinition` for the templates. The unique key of the call is sent as `Idempotency-Key`, the
-    model's id of it as `Stint-Tool-Call-Id`. Each request may have the caller's own credentials in `provider_data["http_headers"]`,
-    `{origin: {header: value}}` with an origin such as `https://tickets.example.com`; they are sent to that origin only.
-    Redirects are not followed.
+    See `EndpointDefinition` for the templates. The unique key of the call is sent as `Idempotency-Key`, the model's id
+    of it as `Stint-Tool-Call-Id`. Each request may have the caller's own credentials in
+    `provider_data["http_headers"]`, `{origin: {header: value}}` with an origin such as `https://tickets.example.com`;
+    they are sent to that origin only. Redirects are not followed.
 
     The body of a 2xx response is the tool's result: text and JSON as text, PNG, JPEG, GIF and WebP as an image,
     anything else as an attachment for the user. The metadata has `status`.

@@ -27,6 +27,7 @@ SIGNATURE = ToolSignature(
         },
         "required": ["query"],
     },
+    repeatable=True,
 )
 BEGIN = "file_search tool found {count} chunks:\nBEGIN of file_search tool results.\n"
 END = "END of file_search tool results.\n"

@@ -23,6 +23,7 @@ SIGNATURE = ToolSignature(
         },
         "required": ["query"],
     },
+    repeatable=True,
 )
 
 SearchKnowledge = Callable[[Mapping[str, Any], CallerSession | None], Awaitable[ToolOutcome]]

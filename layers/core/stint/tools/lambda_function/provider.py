@@ -58,8 +58,9 @@ class LambdaFunctions:
             "timeout": 20
         }]}
 
-    The event contains only the arguments. The client context has, under `custom`, `idempotency_key` (unique to
-    the call), `tool_call_id` (the model's id), `tool_name` and `toolgroup_id`; in Python, `context.client_context.custom["idempotency_key"]`.
+    The event contains only the arguments. The client context has, under `custom`, `idempotency_key` (unique to the
+    call), `tool_call_id` (the model's id), `tool_name` and `toolgroup_id`; in Python,
+    `context.client_context.custom["idempotency_key"]`.
 
     A returned text is the result, null is an empty result, anything else becomes JSON. An object of the form
     `{"content": ..., "attachments": [{"content": {"uri": ...}, "mime_type": ...}]}` is the result `content` with

@@ -22,7 +22,7 @@ from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
-    from mcp.types import CallToolResult
+    from mcp.types import CallToolResult, Tool
 
 logger = logging.getLogger(__name__)
 
@@ -76,10 +76,14 @@ class McpTools:
 
     def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
         """Return the cached list of any age; see the port."""
-        return self._lists.known(key_of(*read_endpoint(toolgroup, provider_data)))
+        known = self._lists.known(key_of(*read_endpoint(toolgroup, provider_data)))
+        return None if known is None else read_args(toolgroup).apply(known)
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         """List a server's tools, from the cache if it is fresh; see the port."""
+        return read_args(toolgroup).apply(await self._list(toolgroup, provider_data))
+
+    async def _list(self, toolgroup: Toolgroup, provider_data: dict[str, Any]) -> list[ToolSignature]:
         url, headers = read_endpoint(toolgroup, provider_data)
         key = key_of(url, headers)
         fresh, old = self._lists.fresh(key), self._lists.known(key)
@@ -168,13 +172,18 @@ async def list_all(session: "ClientSession") -> list[ToolSignature]:
         if pages > MOST_PAGES:
             raise McpFailure(0, f"its list has more than {MOST_PAGES} pages")
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        tools += [
-            ToolSignature(tool.name, tool.description or tool.title or "", tool.inputSchema) for tool in page.tools
-        ]
+        tools += map(read_signature, page.tools)
         cursor = page.nextCursor
         if not cursor or not page.tools:
             break
     return tools
+
+
+def read_signature(tool: "Tool") -> ToolSignature:
+    """Return a listed tool. It is repeatable if the server says that it only reads, or that repeating is harmless."""
+    hints = tool.annotations
+    repeatable = hints is not None and bool(hints.readOnlyHint or hints.idempotentHint)
+    return ToolSignature(tool.name, tool.description or tool.title or "", tool.inputSchema, repeatable=repeatable)
 
 
 async def call_tool(session: "ClientSession", invocation: Invocation) -> "CallToolResult":

@@ -18,6 +18,7 @@ WEB_SEARCH = ToolSignature(
         "properties": {"query": {"type": "string", "description": "The query to search for"}},
         "required": ["query"],
     },
+    repeatable=True,
 )
 MAX_RESULTS = 3
 MOST_RESULTS = 20

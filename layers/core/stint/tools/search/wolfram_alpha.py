@@ -20,6 +20,7 @@ WOLFRAM_ALPHA = ToolSignature(
         "properties": {"query": {"type": "string", "description": "The query to compute"}},
         "required": ["query"],
     },
+    repeatable=True,
 )
 # Fields without meaning for a model, of the whole answer and of each pod.
 _RESULT_NOISE = {"assumptions", "datatypes", "error", "host", "id", "numpods", "parsetimedout", "parsetiming"}

@@ -1,0 +1,150 @@
+"""A round of tools: the calls of one answer, of which some run concurrently."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from stint.domain.errors import DeadlineExceeded, Stopped
+from stint.domain.ids import new_id
+from stint.domain.run_events import StepEvent, StepProgress, StepStart, ToolCallDelta
+from stint.domain.schema import now
+from stint.domain.steps import ToolExecutionStep
+from stint.domain.tools import ToolCall, ToolResponse
+from stint.loop.model_call import with_deadline
+from stint.loop.next_step import RunTools, ending_of
+from stint.loop.run import Run
+from stint.metering import count_tool_calls
+from stint.net.large_answers import large_answers_one_at_a_time
+from stint.run_stop import raise_if_stopped
+
+CALLS_AT_ONCE = 4
+"""Maximum calls of one answer that run concurrently."""
+
+
+async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEvent, None]:
+    """Run calls, some concurrently, with a step each in the model's order. The last step has the ending of the run.
+
+    Results are stored as they arrive. When time runs out or the run is stopped, the finished calls are stored, too:
+    their effects cannot be undone.
+    """
+    calls, known = next_step.calls, next_step.known
+    fresh = [call for call in calls if call.call_id not in known]
+    await prepare(run, fresh)
+    run.tool_calls += len(calls)
+    count_tool_calls(len(fresh))
+    running = ToolRound.start(run, calls, known)
+    left = [*calls]
+    try:
+        while left:
+            call = left[0]
+            step_id = running.step_ids[call.call_id]
+            yield StepStart(step_type="tool_execution", step_id=step_id)
+            delta = ToolCallDelta(tool_call=call, parse_status="in_progress")
+            yield StepProgress(step_type="tool_execution", step_id=step_id, delta=delta)
+            step = await running.wait_for(call)
+            left.pop(0)
+            yield await run.store_step(step, None if left else ending_of(run, next_step.then))
+    except (DeadlineExceeded, Stopped):
+        for step in running.finished(left):
+            await run.store_step(step, None)
+        raise
+    finally:
+        await running.close()
+
+
+async def prepare(run: Run, calls: Sequence[ToolCall]) -> None:
+    """Check that calls may be sent, and note it for calls that no stored answer has: those that the client approved.
+
+    Raises:
+        Interrupted: another process may have ended the run.
+        Stopped: an admin stopped the run.
+    """
+    if not calls:
+        return
+    run.log.check()
+    raise_if_stopped()
+    once = [call.call_id for call in calls if not run.plan.toolbox.is_repeatable(call)]
+    if once and run.iterations == 0:
+        await run.log.mark_sent(once)
+
+
+@dataclass(slots=True)
+class ToolRound:
+    """The running calls of an answer. `stored` has the ids of calls whose results are stored before their turn."""
+
+    run: Run
+    tasks: Mapping[str, "asyncio.Task[ToolExecutionStep]"]
+    step_ids: Mapping[str, str]
+    stored: set[str] = field(default_factory=set)
+
+    @classmethod
+    def start(cls, run: Run, calls: Sequence[ToolCall], known: Mapping[str, ToolExecutionStep]) -> "ToolRound":
+        """Start calls. Those with a `known` step are not run."""
+        started_at, slots, large = now(), asyncio.Semaphore(CALLS_AT_ONCE), asyncio.Lock()
+        by_id = {call.call_id: call for call in calls}
+        ids = {call_id: known[call_id].step_id if call_id in known else new_id() for call_id in by_id}
+
+        async def answer(call: ToolCall) -> ToolExecutionStep:
+            if call.call_id in known:
+                return known[call.call_id]
+            async with slots:
+                with large_answers_one_at_a_time(large):
+                    key, store_result = run.key_of(call), run.log.store_result
+                    response = await run.plan.toolbox.respond(call, key, store_result, run.results)
+            return tool_step(run.run_id, ids[call.call_id], started_at, call, response)
+
+        tasks = {call_id: asyncio.create_task(answer(call)) for call_id, call in by_id.items()}
+        return cls(run, tasks, ids, stored=set(known))
+
+    async def wait_for(self, call: ToolCall) -> ToolExecutionStep:
+        """Wait for the result of a call, and store those of other calls that arrive before.
+
+        Raises:
+            DeadlineExceeded: time ran out.
+            Stopped: an admin stopped the run.
+        """
+        task = self.tasks[call.call_id]
+        while not task.done():
+            running = [each for each in self.tasks.values() if not each.done()]
+            waiting = asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            await with_deadline(self.run.deadline, waiting)
+            early = {} if task.done() else self.arrived()
+            if early:
+                await self.run.log.append_early([*early.values()])
+                self.stored |= early.keys()
+        self.stored.add(call.call_id)
+        return task.result()
+
+    def arrived(self) -> dict[str, ToolExecutionStep]:
+        """Return the results that are not stored."""
+        done = {call_id: task for call_id, task in self.tasks.items() if is_finished(task)}
+        return {call_id: task.result() for call_id, task in done.items() if call_id not in self.stored}
+
+    def finished(self, calls: Sequence[ToolCall]) -> list[ToolExecutionStep]:
+        """Return the steps of those calls that have finished."""
+        tasks = [self.tasks[call.call_id] for call in calls]
+        return [task.result() for task in tasks if is_finished(task)]
+
+    async def close(self) -> None:
+        """Cancel the calls that still run."""
+        for task in self.tasks.values():
+            task.cancel()
+        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+
+
+def is_finished(task: "asyncio.Task[ToolExecutionStep]") -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def tool_step(
+    run_id: str, step_id: str, started_at: datetime, call: ToolCall, response: ToolResponse
+) -> ToolExecutionStep:
+    return ToolExecutionStep(
+        turn_id=run_id,
+        step_id=step_id,
+        started_at=started_at,
+        completed_at=now(),
+        tool_calls=[call],
+        tool_responses=[response],
+    )

@@ -35,13 +35,13 @@ ALLOWED = {
 MODULES = {
     "authorizer": 377,
     "admin": 690,
-    "agents": 679,
-    "knowledge": 716,
+    "agents": 680,
+    "knowledge": 717,
     "october": 720,
-    "registry": 694,
-    "responses": 760,
-    "turns": 672,
-    "worker": 651,
+    "registry": 695,
+    "responses": 761,
+    "turns": 673,
+    "worker": 652,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.script_model import STOP, Part, called, said, script, until
+from tests.script_model import STOP, Part, called, said, script, until, words_of
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL
@@ -16,6 +16,7 @@ from stint.domain.inference import Finished, FinishReason, ReasoningChunk, TextC
 from stint.domain.openai.response_events import ResponseCompleted
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
+from stint.loop.transcript import NO_RESULT, SENT
 
 
 async def test_the_model_is_called_while_the_header_is_being_stored(make_worker_fixture: MakeWorkerFixture) -> None:
@@ -302,3 +303,18 @@ async def test_one_response_runs_in_a_conversation_at_a_time(make_worker_fixture
     [run] = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
     assert refused.code == "conversation_locked"
     assert (await responder.play(run)).response.status is ResponseStatus.completed
+
+
+async def test_the_next_response_knows_which_calls_of_a_failed_one_may_have_taken_effect(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    model = script(called("buy", "sell", "ask_user"), said())
+    responder = Responder(make_worker_fixture(model))
+    responder.worker_fixture.fake_mcp.gates["buy"] = asyncio.Event()
+    run = await responder.start(tools=[MCP_TOOL, FUNCTION], seconds=1)
+
+    failed = (await responder.play(run)).response
+    await responder.respond("and now?", previous_response_id=failed.id)
+
+    assert failed.status == "failed"
+    assert [words_of(each) for each in model.requests[1].messages][2:] == [SENT, "sell is done", NO_RESULT, "and now?"]

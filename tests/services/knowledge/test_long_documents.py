@@ -16,6 +16,7 @@ from tests.store.conftest import Cloud
 from stint.documents import files
 from stint.domain.errors import DeadlineExceeded, StintError, StoreUnavailable
 from stint.domain.openai.vector_stores import UpdateVectorStoreFile
+from stint.domain.vector_stores import WindowChunking
 from stint.retrieval.port import Embeddings
 from stint.services.knowledge import chunk_writer, ingestion
 from stint.services.knowledge.chunk_writer import ChunkWriter
@@ -104,7 +105,7 @@ async def test_a_continued_document_counts_all_of_its_bytes(knowledge: Knowledge
 
 async def test_a_long_document_of_a_caller_is_continued_too(knowledge: KnowledgeFixture) -> None:
     store_id = await knowledge.create()
-    await knowledge.insertions.insert_texts(store_id, [NewText("animals", TEXT, {})], 100)
+    await knowledge.insertions.insert_texts(store_id, [NewText("animals", TEXT, {})], WindowChunking(size=100))
 
     await work_to_the_end(knowledge)
 

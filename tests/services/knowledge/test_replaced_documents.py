@@ -7,6 +7,7 @@ from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.services.knowledge.list_index import WordsEmbedder
 
 from stint.domain.errors import Conflict, StintError, StoreUnavailable
+from stint.domain.vector_stores import WindowChunking
 from stint.retrieval.port import Embeddings
 from stint.services.knowledge.insertions import NewText
 from stint.store.vector_store_contents import VectorStoreContents
@@ -16,7 +17,7 @@ Step = Callable[[], Awaitable[object]]
 
 
 async def insert(knowledge: KnowledgeFixture, store_id: str, text: str) -> None:
-    await knowledge.insertions.insert_texts(store_id, [NewText("animals", text, {})], 512)
+    await knowledge.insertions.insert_texts(store_id, [NewText("animals", text, {})], WindowChunking(size=512))
 
 
 async def work_until_done(knowledge: KnowledgeFixture) -> None:

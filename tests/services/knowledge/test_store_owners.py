@@ -5,7 +5,7 @@ from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
 
 from stint.domain.errors import NotFound
 from stint.domain.retrieval import SearchRequest
-from stint.domain.vector_stores import EmbeddingChoice, VectorStoreSettings
+from stint.domain.vector_stores import EmbeddingChoice, VectorStoreSettings, WindowChunking
 from stint.services.knowledge.insertions import NewText
 
 EMBEDDING = EmbeddingChoice(name="words/four", model="words/four", dimension=4)
@@ -13,7 +13,9 @@ EMBEDDING = EmbeddingChoice(name="words/four", model="words/four", dimension=4)
 
 async def test_a_store_of_a_session_exists_for_that_session_only(knowledge: KnowledgeFixture) -> None:
     store = await knowledge.stores.create_store(VectorStoreSettings(embedding=EMBEDDING, owner="agent:session"))
-    await knowledge.insertions.insert_texts(store.id, [NewText("d1", "Llamas live in Peru.", {"page": 1})], 512)
+    await knowledge.insertions.insert_texts(
+        store.id, [NewText("d1", "Llamas live in Peru.", {"page": 1})], WindowChunking(size=512)
+    )
     await knowledge.work()
 
     found = await knowledge.search.search(SearchRequest([store.id], ["llamas"], session="agent:session"))
@@ -42,7 +44,7 @@ async def test_equal_scores_are_in_the_order_of_their_documents(knowledge: Knowl
 async def test_a_text_that_is_inserted_again_replaces_the_first(knowledge: KnowledgeFixture) -> None:
     store_id = await knowledge.create()
     for text in ("Llamas old", "Llamas new"):
-        await knowledge.insertions.insert_texts(store_id, [NewText("d1", text, {})], 512)
+        await knowledge.insertions.insert_texts(store_id, [NewText("d1", text, {})], WindowChunking(size=512))
         await knowledge.work()
     assert await knowledge.find(store_id, "llamas") == ["Llamas new"]
     assert len(knowledge.index.keys) == 1

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
+from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.knowledge import KnowledgeComposition
@@ -14,6 +15,9 @@ from stint.services.inference.inference import ModelInference
 from stint.services.knowledge.embeddings import TextEmbeddings
 from stint.services.october_api import OctoberServices
 from stint.settings import Settings
+
+if TYPE_CHECKING:
+    from stint.bootstrap.october_banks import BankServices
 
 
 class OctoberComposition(KnowledgeComposition):
@@ -31,9 +35,18 @@ def compose_october(
     tenant: str, adapters: Adapters, services: AgentsServices, parts: KnowledgeParts
 ) -> OctoberServices:
     """Make the use cases of a tenant, with those of its agents."""
+
+    @cache
+    def make_bank_services() -> "BankServices":
+        from stint.bootstrap.october_banks import compose_banks  # noqa: PLC0415 - not at the start of the function
+
+        return compose_banks(tenant, parts)
+
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     return OctoberServices(
         **{field.name: getattr(services, field.name) for field in fields(AgentsServices)},
         make_model_inference=cache(lambda: ModelInference(adapters.router, services.registry, reader, services.meters)),
         make_embeddings=cache(lambda: TextEmbeddings(parts.embedding_models(tenant))),
+        make_banks=lambda: make_bank_services().banks,
+        make_bank_queries=lambda: make_bank_services().queries,
     )

@@ -43,10 +43,11 @@ class AutoChunking(Request):
 
 
 class WindowChunking(Request):
-    """Windows of tokens, each of which overlaps the one before by a quarter, as Llama Stack makes them."""
+    """Windows of tokens, each of which overlaps the one before, as Llama Stack makes them. The default is a quarter."""
 
     type: Literal["windows"] = "windows"
     size: int = Field(gt=0)
+    overlap: Omitted[int] = None
 
 
 AUTO_SIZES = StaticChunkSizes(max_chunk_size_tokens=800, chunk_overlap_tokens=400)

@@ -67,7 +67,7 @@ def read_params(schema: type[S]) -> Callable[[Request], Awaitable[S]]:
         query: dict[str, Any] = {}
         for name in request.query_params:
             values = request.query_params.getlist(name)
-            query[name] = values if name == "turn_ids" or len(values) > 1 else values[0]
+            query[name] = values if name.endswith("_ids") or len(values) > 1 else values[0]
         given = {**query, **await read_object(request)}
         try:
             return schema.model_validate(given)

@@ -9,6 +9,8 @@ from stint.services.inference.inference import ModelInference
 
 if TYPE_CHECKING:  # loaded by the composition
     from stint.services.knowledge.embeddings import TextEmbeddings
+    from stint.services.october.bank_queries import BankQueries
+    from stint.services.october.banks import MemoryBanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +19,5 @@ class OctoberServices(AgentsServices):
 
     make_model_inference: Callable[[], ModelInference]
     make_embeddings: "Callable[[], TextEmbeddings]"
+    make_banks: "Callable[[], MemoryBanks]"
+    make_bank_queries: "Callable[[], BankQueries]"

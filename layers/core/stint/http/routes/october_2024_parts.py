@@ -8,6 +8,7 @@ from stint.http.requests import LazyRoute
 from stint.http.routes import (
     october_2024,
     october_2024_inference,
+    october_2024_memory,
     october_2024_registry,
     october_2024_unsupported,
 )
@@ -20,6 +21,7 @@ def list_october_parts() -> tuple[APIRouter, ...]:
     return (
         october_2024.router,
         october_2024_inference.router,
+        october_2024_memory.router,
         october_2024_registry.router,
         october_2024_unsupported.router,
         router,

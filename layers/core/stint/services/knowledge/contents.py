@@ -150,7 +150,7 @@ async def split(text: str, chunking: AnyChunking) -> list[Chunk]:
 
 def _split(text: str, chunking: AnyChunking) -> list[Chunk]:
     if isinstance(chunking, WindowChunking):
-        found = chunk_windows(text, chunking.size)
+        found = chunk_windows(text, chunking.size, chunking.overlap)
     else:
         sizes = chunking.static if chunking.type == "static" else AUTO_SIZES
         found = chunk_static(text, sizes.max_chunk_size_tokens, sizes.chunk_overlap_tokens)

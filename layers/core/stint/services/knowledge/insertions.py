@@ -33,7 +33,7 @@ POLL_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class NewText:
-    """A text that a caller inserts, as a document with the caller's own id. `metadata` is returned with its chunks."""
+    """A text that a caller inserts in place of a document with its id. `metadata` is returned with its chunks."""
 
     document_id: str
     text: str
@@ -49,11 +49,10 @@ class Insertions:
     store: Store
     tasks: IngestionTasks
 
-    async def insert_texts(self, store_id: str, texts: Sequence[NewText], chunk_tokens: int) -> list[str]:
-        """Insert texts in windows of `chunk_tokens`, and return the keys of their documents.
-
-        A document with an id that the store has replaces it. Raises NotFound if the store does not exist.
-        """
+    async def insert_texts(
+        self, store_id: str, texts: Sequence[NewText], chunking: WindowChunking, expires_at: int | None = None
+    ) -> list[str]:
+        """Insert texts, and return the keys of their documents. Raises NotFound if the store does not exist."""
         await self.open(store_id)
         documents: dict[str, DocumentSettings] = {}
         for text in texts:
@@ -63,7 +62,8 @@ class Insertions:
                 filename=text.filename,
                 attributes=searchable(text.document_id, text.metadata),
                 metadata=dict(text.metadata),
-                chunking=WindowChunking(size=chunk_tokens),
+                chunking=chunking,
+                expires_at=expires_at,
                 content=await self.store.vector_store_contents.put(self.tenant, store_id, key, body),
             )
         return await self.insert(store_id, documents)

@@ -8,7 +8,7 @@ from stint.domain.content import Document, text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.rag import RAGDocument, RAGInsertRequest
 from stint.domain.llama_stack.vector_io import ChunkInsertRequest, NewChunk
-from stint.domain.vector_stores import InsertedChunk
+from stint.domain.vector_stores import InsertedChunk, WindowChunking
 from stint.services.document_reader import DocumentReader
 from stint.services.knowledge.insertions import Insertions, NewText
 from stint.services.knowledge.rag_context import METADATA_TOKEN_COUNT, TOKEN_COUNT
@@ -36,7 +36,8 @@ class RAGInsertion:
         stored = await self.vector_dbs.open(request.vector_db_id)
         texts = await self.read(request.documents)
         if texts:
-            documents = await self.insertions.insert_texts(stored.id, texts, request.chunk_size_in_tokens)
+            chunking = WindowChunking(size=request.chunk_size_in_tokens)
+            documents = await self.insertions.insert_texts(stored.id, texts, chunking)
             await self.insertions.wait(stored.id, documents, deadline)
 
     async def read(self, documents: Sequence[RAGDocument]) -> list[NewText]:

@@ -42,5 +42,5 @@ class SessionStores:
             DeadlineExceeded: the worker still ingests documents.
         """
         texts = [NewText(document_id, each.text, {}) for document_id, each in documents]
-        keys = await self.insertions.insert_texts(vector_db_id, texts, CHUNK_TOKENS)
+        keys = await self.insertions.insert_texts(vector_db_id, texts, WindowChunking(size=CHUNK_TOKENS))
         await self.insertions.wait(vector_db_id, keys, deadline)

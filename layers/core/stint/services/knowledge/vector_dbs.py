@@ -1,6 +1,6 @@
 """Vector dbs: register, read, list, delete. Each is a vector store with a name."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -29,8 +29,8 @@ class VectorDBs:
     provider_id: str
     delete_store: Callable[[str], Awaitable[None]]
 
-    async def register(self, request: VectorDBRegisterRequest) -> VectorDB:
-        """Create a vector store with a name. The same request may be repeated.
+    async def register(self, request: VectorDBRegisterRequest, metadata: Mapping[str, str] | None = None) -> VectorDB:
+        """Create a vector store with a name. The same request may be repeated. A new store has the metadata.
 
         Raises:
             InvalidRequest: the provider or the embedding model does not exist.
@@ -54,7 +54,7 @@ class VectorDBs:
                 f"{named.resource.embedding_model!r}. Unregister it first, or choose another name.",
                 code="vector_db_exists",
             )
-        await self.create_store(named, choice)
+        await self.create_store(named, choice, metadata or {})
         return named.resource
 
     async def add_name(self, new: NamedVectorDB) -> NamedVectorDB:
@@ -76,10 +76,11 @@ class VectorDBs:
             )
         check_index_provider(request.provider_id, self.provider_id)
 
-    async def create_store(self, named: NamedVectorDB, choice: EmbeddingChoice) -> None:
+    async def create_store(self, named: NamedVectorDB, choice: EmbeddingChoice, metadata: Mapping[str, str]) -> None:
         """Create the store of a vector db, unless an earlier request has."""
         settings = VectorStoreSettings(
             name=named.resource.identifier[:256],
+            metadata=dict(metadata),
             embedding=choice,
             chunking=WindowChunking(size=CHUNK_TOKENS),
             identifier=named.resource.identifier,
@@ -100,6 +101,13 @@ class VectorDBs:
         named = await self.store.vector_db_names.list(self.tenant)
         existing = await self.store.vector_stores.existing(self.tenant, [one.store_id for one in named])
         return [one.resource for one in named if one.store_id in existing]
+
+    async def list_stores(self) -> Sequence[StoredVectorStore]:
+        """Return the stores of the registered vector dbs, sorted by name."""
+        named = await self.store.vector_db_names.list(self.tenant)
+        existing = await self.store.vector_stores.existing(self.tenant, [one.store_id for one in named])
+        found = await self.store.vector_stores.get_many(self.tenant, list(existing)) if existing else {}
+        return [found[one.store_id] for one in named if one.store_id in found]
 
     async def unregister(self, identifier: str) -> None:
         """Delete a vector db with its documents. It may be repeated until it succeeds. Raises NotFound."""

@@ -1,0 +1,25 @@
+"""Composition of the memory banks of October 2024. It is loaded when the first one is used."""
+
+from dataclasses import dataclass
+
+from stint.bootstrap.knowledge_parts import KnowledgeParts
+from stint.bootstrap.rag import compose_rag
+from stint.bootstrap.vector_stores import compose_vector_stores
+from stint.services.october.bank_queries import BankQueries
+from stint.services.october.banks import MemoryBanks
+
+
+@dataclass(frozen=True, slots=True)
+class BankServices:
+    """The use cases of a tenant's memory banks."""
+
+    banks: MemoryBanks
+    queries: BankQueries
+
+
+def compose_banks(tenant: str, parts: KnowledgeParts) -> BankServices:
+    """Make the use cases of a tenant."""
+    rag = compose_rag(tenant, parts.adapters, parts.store, parts.send)
+    stores = compose_vector_stores(tenant, parts)
+    banks = MemoryBanks(rag.vector_dbs, rag.rag_insertion, stores.documents, parts.adapters.settings.embedding_model)
+    return BankServices(banks, BankQueries(banks, stores.search))

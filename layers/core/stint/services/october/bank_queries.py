@@ -1,0 +1,85 @@
+"""Queries of memory banks of October 2024."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stint.domain.content import text_of
+from stint.domain.errors import InvalidRequest
+from stint.domain.llama_stack.october_2024_memory import BankChunk, MemoryQueryRequest, MemoryQueryResponse
+from stint.domain.llama_stack.october_2024_messages import OctoberContent
+from stint.domain.llama_stack.rag import MAX_CHUNKS
+from stint.domain.retrieval import SearchRequest
+from stint.retrieval.chunking.tokens import count_tokens
+from stint.services.knowledge.query_generator import MAX_QUERY_LENGTH
+from stint.services.knowledge.rag import ChunkSearch
+from stint.services.october.banks import MemoryBanks, read_stored
+from stint.services.october.contents import to_content
+from stint.store.vector_stores import StoredVectorStore
+
+DEFAULT_CHUNKS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BankQueries:
+    """Queries of a tenant's memory banks."""
+
+    banks: MemoryBanks
+    search: ChunkSearch
+
+    async def query(self, request: MemoryQueryRequest) -> MemoryQueryResponse:
+        """Return the chunks that fit a query best; of a keyvalue bank, the documents with the ids of the query.
+
+        Raises:
+            NotFound: the bank does not exist.
+            InvalidRequest: the query has no text, or `max_chunks` is no number in its range.
+        """
+        text = text_of(to_content(request.query)).strip()
+        most = read_max_chunks(request.params)
+        stored = await self.banks.vector_dbs.open(request.bank_id)
+        bank = read_stored(stored)
+        if bank.type == "keyvalue":
+            return await self.read_values(stored, read_keys(request, text)[:most])
+        if not text:
+            raise InvalidRequest("The query has no text.", param="query")
+        found = await self.search.search(
+            SearchRequest(
+                store_ids=[stored.id],
+                queries=[text[:MAX_QUERY_LENGTH]],
+                max_results=most,
+                mode="keyword" if bank.type == "keyword" else "hybrid",
+            )
+        )
+        return MemoryQueryResponse(
+            chunks=[to_chunk(one.document_id, one.text) for one in found], scores=[one.score for one in found]
+        )
+
+    async def read_values(self, stored: StoredVectorStore, document_ids: Sequence[str]) -> MemoryQueryResponse:
+        """Return whole documents by their ids. Unknown ones are left out."""
+        found = await self.banks.find_documents(stored, document_ids)
+        chunks = [to_chunk(name, text_in(found[name].content)) for name in document_ids if name in found]
+        return MemoryQueryResponse(chunks=chunks, scores=[1.0] * len(chunks))
+
+
+def read_max_chunks(params: dict[str, Any]) -> int:
+    """Return the maximum of chunks. Raises InvalidRequest."""
+    most = params.get("max_chunks", DEFAULT_CHUNKS)
+    if not isinstance(most, int) or not 1 <= most <= MAX_CHUNKS:
+        raise InvalidRequest(f"params.max_chunks must be a number from 1 to {MAX_CHUNKS}.", param="params.max_chunks")
+    return most
+
+
+def read_keys(request: MemoryQueryRequest, text: str) -> list[str]:
+    """Return the ids of the documents that a query of a keyvalue bank names."""
+    keys = request.params.get("keys")
+    return [str(key) for key in keys] if isinstance(keys, list) else [text]
+
+
+def to_chunk(document_id: str, text: str) -> BankChunk:
+    return BankChunk(content=text, token_count=count_tokens(text), document_id=document_id)
+
+
+def text_in(content: Any) -> str:
+    """Return the text of a stored document."""
+    known: OctoberContent = content
+    return text_of(to_content(known))

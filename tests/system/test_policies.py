@@ -53,6 +53,7 @@ MODELS_AND_TOOLS = {
     "ProviderSecretArns": {"secretsmanager:GetSecretValue"},
     "ToolgroupSecretArns": {"secretsmanager:GetSecretValue"},
     "ToolsSecretArn": {"secretsmanager:GetSecretValue"},
+    "CredentialsKeyArn": {"kms:Decrypt"},
     "ToolFunctionArns": {"lambda:InvokeFunction"},
 }
 # Everything that any role may do. A new grant belongs here, and into the tests below that say what it is good for.
@@ -112,6 +113,7 @@ GRANTS = {
         **OBJECTS,
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it stores the toolgroups
     },
     "WorkerRole": {
         "*": LOGS | POLLING,

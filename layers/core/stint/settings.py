@@ -134,6 +134,7 @@ class Settings(BaseModel):
     tools_secret_arn: str = Field(
         default="", description="Secrets Manager secret with these three keys, as JSON (in AWS)."
     )
+    credentials_key_arn: str = Field(default="", description="KMS key that encrypts credentials of toolgroups.")
     allowed_hosts: str = Field(
         default="", description="Private hosts and networks that callers' URLs may reach; see docs/tools.md."
     )

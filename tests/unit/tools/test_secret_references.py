@@ -14,6 +14,7 @@ from stint.domain.known_secrets import begin_request, redact
 from stint.tools.masking import mask
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 from stint.tools.redaction import RedactedProviders
+from stint.tools.sealed_credentials import SealedCredentials
 from stint.tools.secret_references import ResolvedProviders, SecretReferences
 
 ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:stint/acme/crm"
@@ -33,6 +34,7 @@ class Recorder:
         return []
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        self.seen.append(toolgroup.config | {"endpoint": toolgroup.mcp_endpoint})
         return []
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
@@ -64,7 +66,8 @@ def group(reference: str) -> Toolgroup:
 
 def provider(recorder: Recorder, tenant: str = "acme") -> Any:
     redacted = RedactedProviders({"p": recorder})
-    return ResolvedProviders(redacted, SecretReferences(tenant, read_registered_secret))["p"]
+    references = SecretReferences(tenant, read_registered_secret)
+    return ResolvedProviders(redacted, references, SealedCredentials(tenant, None))["p"]
 
 
 async def call(recorder: Recorder, toolgroup: Toolgroup, tenant: str = "acme") -> ToolOutcome:
@@ -120,3 +123,23 @@ async def test_a_secret_that_cannot_be_read_fails_the_call_with_its_name() -> No
     assert "stint/acme/crm#token" in str(outcome.content)
     assert "ToolgroupSecretArns" in str(outcome.content)
     assert recorder.seen == []
+
+
+async def test_the_tools_of_an_mcp_server_are_listed_with_the_values_of_its_secrets(secrets: Any) -> None:
+    recorder, arn = Recorder(), store(secrets, json.dumps({"token": "a b/c-1234567"}))
+    toolgroup = Toolgroup(
+        "crm", "p", f"https://crm.example/mcp?key={arn}#token", {"headers": {"X-Key": f"{arn}#token"}}
+    )
+
+    await provider(recorder).list_tools(toolgroup, {})
+
+    endpoint = "https://crm.example/mcp?key=a%20b%2Fc-1234567"
+    assert recorder.seen == [{"headers": {"X-Key": "a b/c-1234567"}, "endpoint": endpoint}]
+    assert provider(recorder).known_tools(toolgroup, {}) is None
+
+
+async def test_an_endpoint_names_no_secret_of_another_tenant() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        await provider(Recorder(), "evil").check(Toolgroup("crm", "p", f"https://crm.example/mcp?key={ARN}"))
+
+    assert refused.value.param == "mcp_endpoint"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stint.aws.credentials import CredentialsSource
     from stint.bootstrap.model_servers import ModelServer
     from stint.net.guard import Guard
+    from stint.providers.kms import KmsCipher
     from stint.retrieval.embedder_router import EmbedderRouter
     from stint.retrieval.port import VectorIndex
     from stint.shields.port import ShieldProvider
@@ -94,6 +95,15 @@ class Adapters:
         from stint.bootstrap.tenant_isolation import make_data_credentials  # noqa: PLC0415
 
         return make_data_credentials(self.settings.data_role_arn)
+
+    @cached_property
+    def credential_cipher(self) -> "KmsCipher | None":
+        """Return the cipher of registered credentials; None if they are stored as they are."""
+        if not self.settings.credentials_key_arn:
+            return None
+        from stint.providers.kms import KmsCipher  # noqa: PLC0415
+
+        return KmsCipher(self.settings.credentials_key_arn)
 
     @property
     def document_limits(self) -> Limits:

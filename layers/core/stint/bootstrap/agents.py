@@ -34,6 +34,7 @@ from stint.store.messaging import SqsQueue
 from stint.store.store import Store
 from stint.tools.port import RAG_RUNTIME, ToolProvider
 from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_short_secrets
+from stint.tools.sealed_credentials import SealedCredentials
 from stint.tools.secret_references import ResolvedProviders, SecretReferences
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ def compose(
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
     make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send))
     redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
-    providers_of_tenant = ResolvedProviders(redacted, SecretReferences(tenant, read_secret_of_toolgroup))
+    credentials = SealedCredentials(tenant, adapters.credential_cipher)
+    references = SecretReferences(tenant, read_secret_of_toolgroup)
+    providers_of_tenant = ResolvedProviders(redacted, references, credentials)
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
@@ -132,7 +135,7 @@ def compose(
             meters,
         ),
         registry=registry,
-        toolgroups=Toolgroups(tools, check_url),
+        toolgroups=Toolgroups(tools, check_url, credentials),
         shields=shields,
         meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,

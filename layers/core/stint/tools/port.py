@@ -41,13 +41,14 @@ class Toolgroup:
     """A registered toolgroup, as its provider uses it.
 
     `config` has the `args` of the registration, which configure the provider. The `args` of an agent or a turn are
-    arguments of a call, in `Invocation.arguments`.
+    arguments of a call, in `Invocation.arguments`. `sealed` has the encrypted credentials whose places are masked.
     """
 
     toolgroup_id: str
     provider_id: str
     mcp_endpoint: str | None = None
     config: dict[str, Any] = field(default_factory=dict)
+    sealed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

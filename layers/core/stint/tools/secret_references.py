@@ -4,12 +4,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
-from stint.domain.errors import InvalidRequest, StintError
+from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.known_secrets import remember
 from stint.tools.outcomes import failure
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome, ToolProvider
+from stint.tools.sealed_credentials import SealedCredentials
 
 REFERENCE = re.compile(
     r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:(?P<name>[A-Za-z0-9/_+=.@-]+)(?:#(?P<key>[A-Za-z0-9_.-]+))?"
@@ -27,7 +29,11 @@ class SecretReferences:
     tenant: str
     read: ReadSecret
 
-    def check(self, config: Any) -> None:
+    def are_in(self, toolgroup: Toolgroup) -> bool:
+        """Return whether a registration names secrets."""
+        return any(REFERENCE.search(text) for text in texts_of([toolgroup.config, toolgroup.mcp_endpoint]))
+
+    def check(self, config: Any, param: str = "args") -> None:
         """Refuse references to secrets of others. Raises InvalidRequest."""
         for text in texts_of(config):
             for found in REFERENCE.finditer(text):
@@ -35,7 +41,7 @@ class SecretReferences:
                     raise InvalidRequest(
                         f"The secret {found['name']!r} is not one of this tenant. Use one whose name begins with "
                         f"stint/{self.tenant}/.",
-                        param="args",
+                        param=param,
                     )
 
     async def resolve(self, config: Any) -> Any:
@@ -48,12 +54,16 @@ class SecretReferences:
             return [await self.resolve(value) for value in config]
         return config
 
-    async def _resolve_text(self, text: str) -> str:
+    async def resolve_url(self, url: str | None) -> str | None:
+        """Return a URL with the values of its secrets, quoted as parts of a URL. Raises StintError."""
+        return url and await self._resolve_text(url, lambda value: quote(value, safe=""))
+
+    async def _resolve_text(self, text: str, write: Callable[[str], str] = str) -> str:
         self.check(text)
         for found in reversed(list(REFERENCE.finditer(text))):
             value = await self.read(found[0].partition("#")[0], found["key"] or "")
             remember({value}, in_models_text=False)
-            text = text[: found.start()] + value + text[found.end() :]
+            text = text[: found.start()] + write(value) + text[found.end() :]
         return text
 
 
@@ -63,9 +73,10 @@ class ResolvedProviders(Mapping[str, ToolProvider]):
 
     providers: Mapping[str, ToolProvider]
     references: SecretReferences
+    credentials: SealedCredentials
 
     def __getitem__(self, name: str) -> ToolProvider:
-        return ResolvedProvider(self.providers[name], self.references)
+        return ResolvedProvider(self.providers[name], self.references, self.credentials)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.providers)
@@ -76,32 +87,60 @@ class ResolvedProviders(Mapping[str, ToolProvider]):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedProvider:
-    """A provider whose calls get the values of the secrets that a registration's args name."""
+    """A provider whose calls get a registration's encrypted credentials, and the values of the secrets that it names.
+
+    References to secrets may be in the args and in the query of an MCP server's endpoint.
+    """
 
     provider: ToolProvider
     references: SecretReferences
+    credentials: SealedCredentials
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
         """Check a registration before it is stored; see the port."""
         self.references.check(toolgroup.config)
+        self.references.check(toolgroup.mcp_endpoint, "mcp_endpoint")
         await self.provider.check(toolgroup)
 
     def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
-        """Return a toolgroup's tools without a request; see the port."""
-        return self.provider.known_tools(toolgroup, provider_data)
+        """Return a toolgroup's tools without a request; see the port. Those of a server that needs secrets are None."""
+        found = self.credentials.find(toolgroup)
+        if found is None or (found.mcp_endpoint and self.references.are_in(found)):
+            return None
+        return self.provider.known_tools(found, provider_data)
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         """List a toolgroup's tools; see the port."""
-        return await self.provider.list_tools(toolgroup, provider_data)
+        resolved = await (self.resolve if toolgroup.mcp_endpoint else self.open)(toolgroup)
+        return await self.provider.list_tools(resolved, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Run a tool; see the port."""
-        if any(REFERENCE.search(text) for text in texts_of(toolgroup.config)):
-            try:
-                toolgroup = replace(toolgroup, config=await self.references.resolve(toolgroup.config))
-            except StintError as error:
-                return failure(error.message)
-        return await self.provider.invoke(toolgroup, invocation)
+        try:
+            resolved = await self.resolve(toolgroup)
+        except StintError as error:
+            return failure(error.message)
+        return await self.provider.invoke(resolved, invocation)
+
+    async def resolve(self, toolgroup: Toolgroup) -> Toolgroup:
+        """Return a toolgroup with its credentials and secrets.
+
+        Raises:
+            ToolUnavailable: they cannot be read.
+            InvalidRequest: a secret is not one of the tenant.
+        """
+        opened = await self.open(toolgroup)
+        if not self.references.are_in(opened):
+            return opened
+        config = await self.references.resolve(opened.config)
+        return replace(opened, config=config, mcp_endpoint=await self.references.resolve_url(opened.mcp_endpoint))
+
+    async def open(self, toolgroup: Toolgroup) -> Toolgroup:
+        """Return a toolgroup with its encrypted credentials. Raises ToolUnavailable."""
+        try:
+            return await self.credentials.open(toolgroup)
+        except StoreUnavailable as error:
+            raise ToolUnavailable(error.message) from error
 
 
 def texts_of(value: Any) -> Iterator[str]:

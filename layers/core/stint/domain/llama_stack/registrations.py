@@ -4,9 +4,10 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from stint.domain.content import URL, Content
-from stint.domain.fields import invalid
+from stint.domain.fields import Omitted, invalid
 from stint.domain.limits import MessageLimit, ModelMetadata, PartLimit, ShieldParams, ToolgroupArgs, too_long
 from stint.domain.messages import UserMessage
 from stint.domain.schema import Request, Schema
@@ -63,6 +64,8 @@ class ToolGroupEntry(Schema):
 
 class ToolGroup(ToolGroupEntry):
     owner: Owner | None = None
+    sealed: SkipJsonSchema[Omitted[str]] = None
+    """The encrypted credentials of a stored toolgroup, which no response has."""
 
 
 class Tool(Schema):

@@ -8,7 +8,7 @@ from stint.tools.masking import mask, mask_url
 
 def masked_toolgroup(group: ToolGroup) -> ToolGroup:
     """Return a toolgroup without the credentials in its args and its endpoint."""
-    return group.model_copy(update={"args": mask(group.args), "mcp_endpoint": masked_endpoint(group)})
+    return group.model_copy(update={"args": mask(group.args), "mcp_endpoint": masked_endpoint(group), "sealed": None})
 
 
 def masked_endpoint(group: ToolGroup) -> URL | None:

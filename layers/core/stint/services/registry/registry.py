@@ -12,11 +12,10 @@ from stint.domain.llama_stack.registrations import (
     RegisteredShield,
     ShieldRegisterRequest,
     ToolGroup,
-    ToolGroupRegisterRequest,
 )
 from stint.domain.llama_stack.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
-from stint.services.registry.catalogue import Catalogue, merge, shield_of, toolgroup_of
+from stint.services.registry.catalogue import Catalogue, merge, shield_of
 from stint.services.registry.masking import masked_model, masked_shield
 from stint.services.registry.model_ids import (
     find_models,
@@ -184,12 +183,6 @@ class Registry:
         refuse_unknown_provider(model, self.providers.data)
         await self.register("model", model)
         return masked_model(model)
-
-    async def register_toolgroup(self, request: ToolGroupRegisterRequest) -> ToolGroup:
-        """Register a toolgroup; see `register`."""
-        toolgroup = toolgroup_of(request, Owner())
-        await self.register("tool_group", toolgroup)
-        return toolgroup
 
     async def register_shield(self, request: ShieldRegisterRequest) -> RegisteredShield:
         """Register a shield; see `register`."""

@@ -14,6 +14,7 @@ from stint.domain.limits import too_long
 from stint.domain.llama_stack.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
 from stint.services.registry.catalogue import toolgroup_of
 from stint.services.registry.masking import masked_endpoint, masked_toolgroup
+from stint.services.registry.sealing import store_toolgroup
 from stint.services.registry.tool_schemas import parameters_of
 from stint.services.registry.tools import Tools, as_port, naming, shown_name
 from stint.services.registry.unsupported_tools import refuse_not_offered
@@ -22,6 +23,7 @@ from stint.tools.masking import mask_url, refuse_masked
 from stint.tools.outcomes import head_of
 from stint.tools.port import Invocation
 from stint.tools.redaction import warn_of_short_secrets
+from stint.tools.sealed_credentials import SealedCredentials
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ class Toolgroups:
 
     tools: Tools
     check_url: Callable[[str], Awaitable[None]]
+    credentials: SealedCredentials
 
     async def register(self, request: ToolGroupRegisterRequest) -> ToolGroup:
         """Register a toolgroup.
@@ -43,6 +46,7 @@ class Toolgroups:
         Raises:
             InvalidRequest: its provider is unknown, or refuses the registration.
             Conflict: the identifier is taken.
+            StoreUnavailable: it cannot be stored, or its credentials cannot be encrypted.
         """
         refuse_masked(request.args, "args")
         refuse_masked(request.mcp_endpoint and request.mcp_endpoint.uri, "mcp_endpoint")
@@ -50,7 +54,7 @@ class Toolgroups:
             await provider.check(as_port(toolgroup_of(request, None)))
         if request.mcp_endpoint is not None and request.provider_id != MCP:
             await self.check_endpoint(request.mcp_endpoint)
-        toolgroup = await self.tools.registry.register_toolgroup(request)
+        toolgroup = await store_toolgroup(self.tools.registry, self.credentials, request)
         warn_of_short_secrets(toolgroup.identifier, toolgroup.args)
         return masked_toolgroup(toolgroup)
 

@@ -1,0 +1,109 @@
+"""Toolgroups of a stack with a key for credentials: what is stored, shown and used."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from tests.script_model import said, script
+from tests.servers.kms import KEY, KmsServer
+from tests.services.turn_fixture import TurnFixture
+from tests.store.conftest import Cloud
+
+from stint.domain.errors import Conflict
+from stint.domain.inference import ToolSignature
+from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
+from stint.services.registry.toolgroups import Toolgroups
+from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+
+PROVIDER = "lambda-function"
+TOKEN = "tok-1234567890"
+ARGS = {"headers": {"Authorization": f"Bearer {TOKEN}"}, "timeout": 3}
+
+
+@dataclass
+class Seen:
+    """A provider that keeps the args of its calls."""
+
+    configs: list[dict[str, Any]] = field(default_factory=list)
+
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        self.configs.append(toolgroup.config)
+
+    def known_tools(self, _: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature] | None:
+        return [ToolSignature("add", "", {"type": "object"})]
+
+    async def list_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature]:
+        self.configs.append(toolgroup.config)
+        return [ToolSignature("add", "", {"type": "object"})]
+
+    async def invoke(self, toolgroup: Toolgroup, _: Invocation, /) -> ToolOutcome:
+        self.configs.append(toolgroup.config)
+        return ToolOutcome("done")
+
+
+@pytest.fixture
+def kms(monkeypatch: pytest.MonkeyPatch) -> Iterator[KmsServer]:
+    with KmsServer() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", server.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        yield server
+
+
+def toolgroups_of(cloud: Cloud, tenant: str, provider: Seen) -> Toolgroups:
+    """Return the toolgroups of a process."""
+    model = script(said())
+    fixture = TurnFixture(cloud.store, tenant, model, providers={PROVIDER: provider}, credentials_key_arn=KEY)
+    return fixture.services.toolgroups
+
+
+def request(**args: Any) -> ToolGroupRegisterRequest:
+    return ToolGroupRegisterRequest(toolgroup_id="crm", provider_id=PROVIDER, args=ARGS | args)
+
+
+@pytest.mark.usefixtures("kms")
+async def test_the_table_has_no_credential_and_answers_are_masked(cloud: Cloud, tenant: str) -> None:
+    toolgroups = toolgroups_of(cloud, tenant, Seen())
+
+    registered = await toolgroups.register(request())
+    listed = next(each for each in await toolgroups.list() if each.identifier == "crm")
+
+    assert TOKEN not in str(cloud.items(tenant))
+    for shown in (registered, listed, await toolgroups.get("crm")):
+        assert (TOKEN in str(shown), shown.sealed, (shown.args or {})["timeout"]) == (False, None, 3)
+    assert listed == registered
+
+
+async def test_a_call_in_another_process_gets_the_credentials(cloud: Cloud, tenant: str, kms: KmsServer) -> None:
+    await toolgroups_of(cloud, tenant, Seen()).register(request())
+    seen = Seen()
+    other = toolgroups_of(cloud, tenant, seen)
+
+    await other.list()
+    before = list(kms.operations)
+    for _ in range(3):
+        await other.invoke("crm/add", {}, {})
+
+    assert seen.configs[-1] == ARGS
+    assert before == ["Encrypt"]
+    assert kms.operations == ["Encrypt", "Decrypt"]
+
+
+@pytest.mark.usefixtures("kms")
+async def test_the_same_toolgroup_may_be_registered_again(cloud: Cloud, tenant: str) -> None:
+    toolgroups = toolgroups_of(cloud, tenant, Seen())
+    first = await toolgroups.register(request())
+
+    assert await toolgroups.register(request()) == first
+    with pytest.raises(Conflict):
+        await toolgroups.register(request(headers={"Authorization": "Bearer another-token"}))
+
+
+async def test_a_toolgroup_without_credentials_calls_no_kms(cloud: Cloud, tenant: str, kms: KmsServer) -> None:
+    toolgroups = toolgroups_of(cloud, tenant, Seen())
+
+    await toolgroups.register(ToolGroupRegisterRequest(toolgroup_id="crm", provider_id=PROVIDER, args={"timeout": 3}))
+    await toolgroups.invoke("crm/add", {}, {})
+
+    assert kms.operations == []

@@ -299,3 +299,12 @@ async def test_a_registered_search_takes_the_place_of_the_built_in_one(place: Pl
 
     assert (await turn_fixture.turn()).status == "completed"
     assert await place.run("knowledge_search") == "builtin::rag knowledge_search"
+
+
+async def test_an_endpoint_that_is_not_registered_can_name_no_secret(place: Place) -> None:
+    secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stint/acme/crm"
+
+    with pytest.raises(InvalidRequest, match="Only registered toolgroups") as refused:
+        await place.toolgroups.tools_of(None, {}, f"https://evil.example/mcp?key={secret}")
+
+    assert refused.value.param == "mcp_endpoint"

@@ -61,7 +61,8 @@ def store(secrets: Any, value: str, name: str = "stint/acme/crm") -> str:
 
 
 def group(reference: str) -> Toolgroup:
-    return Toolgroup("crm", "p", None, {"tools": [{"headers": {"Authorization": f"Bearer {reference}"}}]})
+    config = {"tools": [{"headers": {"Authorization": f"Bearer {reference}"}}]}
+    return Toolgroup("crm", "p", None, config, registered=True)
 
 
 def provider(recorder: Recorder, tenant: str = "acme") -> Any:
@@ -125,17 +126,31 @@ async def test_a_secret_that_cannot_be_read_fails_the_call_with_its_name() -> No
     assert recorder.seen == []
 
 
+def mcp_group(arn: str, *, registered: bool = True) -> Toolgroup:
+    """Return a toolgroup whose endpoint and headers name a secret."""
+    endpoint = f"https://crm.example/mcp?key={arn}#token"
+    return Toolgroup("crm", "p", endpoint, {"headers": {"X-Key": f"{arn}#token"}}, registered=registered)
+
+
 async def test_the_tools_of_an_mcp_server_are_listed_with_the_values_of_its_secrets(secrets: Any) -> None:
-    recorder, arn = Recorder(), store(secrets, json.dumps({"token": "a b/c-1234567"}))
-    toolgroup = Toolgroup(
-        "crm", "p", f"https://crm.example/mcp?key={arn}#token", {"headers": {"X-Key": f"{arn}#token"}}
-    )
+    recorder, toolgroup = Recorder(), mcp_group(store(secrets, json.dumps({"token": "a b/c-1234567"})))
 
     await provider(recorder).list_tools(toolgroup, {})
 
     endpoint = "https://crm.example/mcp?key=a%20b%2Fc-1234567"
     assert recorder.seen == [{"headers": {"X-Key": "a b/c-1234567"}, "endpoint": endpoint}]
     assert provider(recorder).known_tools(toolgroup, {}) is None
+
+
+async def test_a_server_that_a_request_names_gets_no_secret(secrets: Any) -> None:
+    recorder, arn = Recorder(), store(secrets, json.dumps({"token": VALUE}))
+    toolgroup = mcp_group(arn, registered=False)
+
+    await provider(recorder).list_tools(toolgroup, {})
+    await provider(recorder).invoke(toolgroup, Invocation("t", {}, "c"))
+
+    assert VALUE not in str(recorder.seen)
+    assert len(recorder.seen) == 2
 
 
 async def test_an_endpoint_names_no_secret_of_another_tenant() -> None:

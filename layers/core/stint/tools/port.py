@@ -42,6 +42,7 @@ class Toolgroup:
 
     `config` has the `args` of the registration, which configure the provider. The `args` of an agent or a turn are
     arguments of a call, in `Invocation.arguments`. `sealed` has the encrypted credentials whose places are masked.
+    Only `registered` ones may name secrets: others come from callers who may not register any.
     """
 
     toolgroup_id: str
@@ -49,6 +50,7 @@ class Toolgroup:
     mcp_endpoint: str | None = None
     config: dict[str, Any] = field(default_factory=dict)
     sealed: str = ""
+    registered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,9 @@ class SecretReferences:
 
     def are_in(self, toolgroup: Toolgroup) -> bool:
         """Return whether a registration names secrets."""
-        return any(REFERENCE.search(text) for text in texts_of([toolgroup.config, toolgroup.mcp_endpoint]))
+        return toolgroup.registered and any(
+            REFERENCE.search(text) for text in texts_of([toolgroup.config, toolgroup.mcp_endpoint])
+        )
 
     def check(self, config: Any, param: str = "args") -> None:
         """Refuse references to secrets of others. Raises InvalidRequest."""
@@ -141,6 +143,12 @@ class ResolvedProvider:
             return await self.credentials.open(toolgroup)
         except StoreUnavailable as error:
             raise ToolUnavailable(error.message) from error
+
+
+def refuse_references(text: str, param: str) -> None:
+    """Refuse references in a text of a caller who registers nothing. Raises InvalidRequest."""
+    if REFERENCE.search(text):
+        raise InvalidRequest("Only registered toolgroups can name secrets. Register one.", param=param)
 
 
 def texts_of(value: Any) -> Iterator[str]:

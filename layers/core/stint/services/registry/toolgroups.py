@@ -24,6 +24,7 @@ from stint.tools.outcomes import head_of
 from stint.tools.port import Invocation
 from stint.tools.redaction import warn_of_short_secrets
 from stint.tools.sealed_credentials import SealedCredentials
+from stint.tools.secret_references import refuse_references
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +116,7 @@ class Toolgroups:
 
     async def tools_at(self, endpoint: str, name: str | None, provider_data: Mapping[str, Any]) -> Sequence[Tool]:
         """List the tools of the MCP server at an endpoint, which need not be registered."""
+        refuse_references(endpoint, "mcp_endpoint")
         await self.check_endpoint(URL(uri=endpoint))
         request = ToolGroupRegisterRequest.model_construct(  # nothing is registered, so a name of any form is possible
             toolgroup_id=name or mask_url(endpoint, endpoint=True), provider_id=MCP, mcp_endpoint=URL(uri=endpoint)

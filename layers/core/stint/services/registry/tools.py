@@ -153,4 +153,6 @@ def shown_name(provider_id: str, name: str) -> str:
 def as_port(group: ToolGroup) -> Toolgroup:
     """Return a registered toolgroup in the form of the port."""
     endpoint = group.mcp_endpoint.uri if group.mcp_endpoint else None
-    return Toolgroup(group.identifier, group.provider_id, endpoint, group.args or {}, group.sealed or "")
+    return Toolgroup(
+        group.identifier, group.provider_id, endpoint, group.args or {}, group.sealed or "", registered=True
+    )

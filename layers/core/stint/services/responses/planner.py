@@ -27,7 +27,7 @@ from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.models.json_schemas import ANY_OBJECT
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
-from stint.services.registry.tools import Tools
+from stint.services.registry.tools import Tools, as_port
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, names_of
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import ProviderData, Toolgroup
@@ -154,7 +154,7 @@ class ResponsePlanner:
                 param="tools",
             )
         group, provider = found[0], self.tools.provider_of(found[0])
-        port = Toolgroup(group.identifier, group.provider_id, None, group.args or {})
+        port = replace(as_port(group), mcp_endpoint=None)
         signatures = await provider.list_tools(port, dict(provider_data))
         signature = next(each for each in signatures if each.name == WEB_SEARCH)
         return ServerTool(signature, port, provider, {"max_results": RESULTS[tool.search_context_size]})

@@ -54,13 +54,11 @@ def test_keys_of_tools_are_refused_by_the_name_of_their_header(http: httpx.Clien
     assert app_fixture.desk.tasks == []
 
 
-def test_only_what_runs_in_the_background_is_cancelled(http: httpx.Client) -> None:
+def test_a_number_of_an_event_needs_a_stream(http: httpx.Client) -> None:
     response = respond(http)
 
-    cancelled = http.post(f"{RESPONSES}/{response['id']}/cancel")
     numbered = http.get(f"{RESPONSES}/{response['id']}?starting_after=3")
 
-    assert_refused(cancelled, 400, "not_in_background")
     assert assert_refused(numbered, 400, "invalid_request")["param"] == "starting_after"
 
 

@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-from openai import BadRequestError, OpenAI
+from openai import OpenAI
 from openai.types.responses import Response, ResponseCreatedEvent, ResponseStreamEvent
 
 MODEL = "scripted/demo"
@@ -46,11 +45,18 @@ def test_a_background_response_is_cancelled(openai_client: OpenAI) -> None:
     assert openai_client.responses.retrieve(queued.id).status == "cancelled"
 
 
-def test_only_background_responses_are_cancelled(openai_client: OpenAI) -> None:
-    response = openai_client.responses.create(model=MODEL, input="Hello")
+def test_a_foreground_response_is_cancelled_from_another_connection(openai_client: OpenAI) -> None:
+    with openai_client.responses.create(model=MODEL, input="slow: 600", stream=True) as stream:
+        events = iter(stream)
+        created = next(events)
+        assert isinstance(created, ResponseCreatedEvent)
 
-    with pytest.raises(BadRequestError, match="background"):
-        openai_client.responses.cancel(response.id)
+        cancelled = openai_client.responses.cancel(created.response.id)
+        last = list(events)[-1]
+
+    assert last.type == "response.failed"
+    assert last.response.status == cancelled.status == "cancelled"
+    assert openai_client.responses.cancel(created.response.id) == cancelled
 
 
 def test_a_background_stream_is_left_and_taken_up_again(openai_client: OpenAI) -> None:

@@ -35,13 +35,13 @@ ALLOWED = {
 MODULES = {
     "authorizer": 377,
     "admin": 692,
-    "agents": 682,
-    "knowledge": 719,
-    "october": 720,
-    "registry": 697,
-    "responses": 763,
-    "turns": 675,
-    "worker": 654,
+    "agents": 683,
+    "knowledge": 720,
+    "october": 721,
+    "registry": 698,
+    "responses": 766,
+    "turns": 676,
+    "worker": 656,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -1,38 +1,52 @@
-"""The stop of a run by an admin. All tasks of a request share it."""
+"""The stop of a run by an admin, and its cancellation by a client. All tasks of a request share it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
-from stint.domain.errors import Stopped
+from stint.domain.errors import Cancelled, StintError, Stopped
+from stint.domain.run_signals import RunRef, RunSignals
 from stint.domain.stops import describe_stop
 
 MESSAGE = "{} was stopped by an admin. Finished steps are stored. Ask an admin of the tenant to lift the stop."
+CANCELLED = "The run was cancelled. Finished steps are stored."
 
 
 class RunStop:
     """Whether a run was stopped. `names` are those of the stops that end it.
 
     `check` reads the stops when the run begins, beside whatever else is read. With `suspected`, a stop was known before
-    that, so that no model is called until the check has ended.
+    that, so that no model is called until the check has ended. `run` is the run as other processes name it, once they
+    may send it signals.
     """
 
-    __slots__ = ("__weakref__", "check", "error", "limits", "names", "suspected")
+    __slots__ = ("__weakref__", "check", "error", "limits", "names", "run", "suspected")
 
     def __init__(self, names: Collection[str]) -> None:
         self.names = set(names)
         self.suspected = False
         self.check: asyncio.Task[Collection[str]] | None = None
-        self.error: Stopped | None = None
+        self.run: RunRef | None = None
+        self.error: StintError | None = None
         self.limits: set[asyncio.Timeout] = set()
 
     def apply(self, stops: Collection[str]) -> None:
         """Stop the run if a stop names it: whatever it awaits ends at once."""
         named = sorted(self.names.intersection(stops))
-        if not named or self.error is not None:
+        if named:
+            self.end(Stopped(MESSAGE.format(describe_stop(named[0]))))
+
+    def receive(self, signals: RunSignals) -> None:
+        """Cancel the run if a signal says so."""
+        if signals.cancelled:
+            self.end(Cancelled(CANCELLED))
+
+    def end(self, error: StintError) -> None:
+        """End the run with an error, unless it ends already: whatever it awaits ends at once."""
+        if self.error is not None:
             return
-        self.error = Stopped(MESSAGE.format(describe_stop(named[0])))
+        self.error = error
         for limit in self.limits:
             expire(limit)
 
@@ -80,6 +94,13 @@ async def refuse_stopped(*names: str) -> None:
         await stop.confirm()
 
 
+def receive_signals(run: RunRef) -> None:
+    """Let the current run receive signals from now on, under this name."""
+    stop = _run_stop.get()
+    if stop is not None:
+        stop.run = run
+
+
 async def admit_model_call() -> None:
     """Refuse a model call of a run that was stopped. Raises as `refuse_stopped`."""
     stop = _run_stop.get()
@@ -89,7 +110,7 @@ async def admit_model_call() -> None:
 
 
 def raise_if_stopped() -> None:
-    """Raise Stopped if the current run was stopped."""
+    """Raise Stopped if the current run was stopped, or Cancelled if it was cancelled."""
     stop = _run_stop.get()
     if stop is not None:
         stop.raise_error()

@@ -165,9 +165,7 @@ async def test_tools_that_run_are_cancelled_and_results_that_are_there_are_kept(
     assert len(model.requests) == 1
 
 
-async def test_the_runs_of_a_process_share_one_read_of_half_a_unit_a_second(
-    make_turn_fixture: MakeTurnFixture, cloud: Cloud
-) -> None:
+async def test_the_runs_of_a_process_share_one_call_a_second(make_turn_fixture: MakeTurnFixture, cloud: Cloud) -> None:
     turn_fixture = await make_turn_fixture(script(*(blocked() for _ in range(3)))).open()
     running = []
     for place in range(3):
@@ -180,9 +178,9 @@ async def test_the_runs_of_a_process_share_one_read_of_half_a_unit_a_second(
 
     for seconds in range(1, 4):
         CLOCK.move(WATCH_SECONDS)
-        await until(lambda expected=seconds / 2: cloud.units["GetItem"] == expected)  # type: ignore[misc]
+        await until(lambda expected=seconds: cloud.calls["BatchGetItem"] == expected)  # type: ignore[misc]
 
-    assert cloud.calls == {"GetItem": 3}
+    assert cloud.calls == {"BatchGetItem": 3}
     for task in running:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
@@ -208,7 +206,7 @@ async def test_a_failing_read_does_not_end_the_watch(own_cloud: Cloud, tenant: s
     refused: list[str] = []
 
     def fail_once(operation: str, _: str) -> None:
-        if operation == "GetItem" and not refused:
+        if operation == "BatchGetItem" and not refused:
             refused.append(operation)
             raise ConnectionError
 

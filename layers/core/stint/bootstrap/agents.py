@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from stint.bootstrap.rag import RAGServices
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
+    from stint.services.turns.cancellation import TurnCancellation
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
@@ -121,24 +122,19 @@ def compose(
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
     meters = make_meters(tenant, settings, store)
+    turns = Turns(
+        tenant, store, agents, opener, planner, reader, SessionDocuments(lambda: make_rag().session_stores), meters
+    )
     return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days, settings.retention_days),
-        turns=Turns(
-            tenant,
-            store,
-            agents,
-            opener,
-            planner,
-            reader,
-            SessionDocuments(lambda: make_rag().session_stores),
-            meters,
-        ),
+        turns=turns,
         registry=registry,
         toolgroups=Toolgroups(tools, check_url, credentials),
         shields=shields,
         meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,
+        make_turn_cancellation=lambda: make_turn_cancellation(turns),
         make_turn_tail=lambda: make_turn_tail(tenant, store, agents),
         make_turn_retries=lambda: make_turn_retries(tenant, store, agents),
         check_providers=make_check(adapters),
@@ -169,6 +165,13 @@ def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
     """Return the meters of a tenant's runs."""
     prices, budgets = parse_prices(settings.prices), limits_of(tenant, parse_tenants(settings.tenants)).budgets
     return Meters(tenant, store, prices, budgets, settings.memory_mb, sums_usage=settings.usage_sums)
+
+
+def make_turn_cancellation(turns: Turns) -> "TurnCancellation":
+    """Make the use case of cancelling turns, whose modules are loaded now."""
+    from stint.services.turns.cancellation import TurnCancellation  # noqa: PLC0415 - few turns are cancelled
+
+    return TurnCancellation(turns)
 
 
 def make_turn_retries(tenant: str, store: Store, agents: Agents) -> "TurnRetries":

@@ -39,6 +39,7 @@ from stint.store.messaging import EventBridgeBus
 from stint.store.store import Store
 
 if TYPE_CHECKING:
+    from stint.services.background.cancellation import ResponseCancellation
     from stint.services.end_users_api import EndUserServices
     from stint.services.inference_api import InferenceServices
     from stint.services.responses.response_retries import ResponseRetries
@@ -135,6 +136,7 @@ def compose_responses(
         compaction=Compaction(router, services.registry, inputs, services.meters),
         token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
+        make_response_cancellation=partial(make_response_cancellation, tenant, store, recovery),
         make_inference=make_inference,
         make_end_users=make_end_users,
         make_idempotent_requests=services.make_idempotent_requests,
@@ -156,6 +158,13 @@ def make_response_retries(tenant: str, store: Store, reader: ResponseReader) -> 
     from stint.services.responses.response_retries import ResponseRetries  # noqa: PLC0415 - few requests are retries
 
     return ResponseRetries(tenant, store, reader)
+
+
+def make_response_cancellation(tenant: str, store: Store, recovery: Recovery) -> "ResponseCancellation":
+    """Make the use case of cancelling responses, whose modules are loaded now."""
+    from stint.services.background.cancellation import ResponseCancellation  # noqa: PLC0415 - few are cancelled
+
+    return ResponseCancellation(tenant, store, recovery)
 
 
 def compose_inference(

@@ -108,6 +108,12 @@ class IdempotencyKeyReused(StintError):
     type = "invalid_request_error"
 
 
+class Cancelled(Conflict):
+    """The run was cancelled. Its finished steps are kept."""
+
+    code = "cancelled"
+
+
 class NotMarkedDeleted(Conflict):
     """A deletion cannot be finished, because the object is not marked as deleted."""
 

@@ -22,6 +22,7 @@ ROUTE_SCOPES: Mapping[str, Scope | None] = {
     "DELETE /v1/agents/{agent_id}/session/{session_id}": "use",
     "POST /v1/agents/{agent_id}/session/{session_id}/turn": "use",
     "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": "use",
+    "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/cancel": "use",
     "GET /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}": "use",
     "GET /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/events": "use",
     "GET /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/step/{step_id}": "use",

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from stint.domain.errors import DeadlineExceeded, Stopped
+from stint.domain.errors import Cancelled, DeadlineExceeded, Stopped
 from stint.domain.ids import new_id
 from stint.domain.run_events import StepEvent, StepProgress, StepStart, ToolCallDelta
 from stint.domain.schema import now
@@ -45,7 +45,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
             step = await running.wait_for(call)
             left.pop(0)
             yield await run.store_step(step, None if left else ending_of(run, next_step.then))
-    except (DeadlineExceeded, Stopped):
+    except (DeadlineExceeded, Stopped, Cancelled):
         for step in running.finished(left):
             await run.store_step(step, None)
         raise

@@ -15,6 +15,7 @@ from stint.services.turns.turns import Turns
 
 if TYPE_CHECKING:  # loaded by the first request that needs them
     from stint.services.idempotency.requests import IdempotentRequests
+    from stint.services.turns.cancellation import TurnCancellation
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
@@ -25,7 +26,7 @@ class AgentsServices:
 
     `check_providers` returns providers with their health, which it looks at. `make_idempotent_requests` makes the use
     cases of requests with an idempotency key once, when first needed. `make_turn_tail` makes the reader of streams that
-    are rejoined, and `make_turn_retries` finds the turns that retries repeat.
+    are rejoined, `make_turn_retries` finds the turns that retries repeat, and `make_turn_cancellation` cancels turns.
     """
 
     agents: Agents
@@ -36,6 +37,7 @@ class AgentsServices:
     shields: Shields
     meters: Meters
     heartbeat_seconds: float
+    make_turn_cancellation: "Callable[[], TurnCancellation]"
     make_turn_tail: "Callable[[], TurnTail]"
     make_turn_retries: "Callable[[], TurnRetries]"
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]

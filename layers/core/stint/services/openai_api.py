@@ -13,6 +13,7 @@ from stint.services.responses.read import ResponseReader
 from stint.services.responses.responses import Responses
 
 if TYPE_CHECKING:  # most processes make none of them
+    from stint.services.background.cancellation import ResponseCancellation
     from stint.services.end_users_api import EndUserServices
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.inference_api import InferenceServices
@@ -37,6 +38,7 @@ class OpenAIServices:
     compaction: Compaction
     token_counts: TokenCounts
     heartbeat_seconds: float
+    make_response_cancellation: "Callable[[], ResponseCancellation]"
     make_inference: "Callable[[], InferenceServices]"
     make_end_users: "Callable[[], EndUserServices]"
     make_idempotent_requests: "Callable[[], IdempotentRequests]"

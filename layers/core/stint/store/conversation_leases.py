@@ -88,3 +88,9 @@ class ConversationLeases:
         with suppress(ConditionFailed):
             key = keys.conversation(tenant, conversation_id)
             await self._table.update(key, self._leases.released, "lock_id = :old_id AND lock_until = :old_until", seen)
+
+    async def expire(self, tenant: str, conversation_id: str, response_id: str) -> None:
+        """Make the lease of a response lapse now; do nothing if the conversation is not leased for it."""
+        with suppress(ConditionFailed):
+            key = keys.conversation(tenant, conversation_id)
+            await self._table.update(key, {"lock_until": 0}, "lock_holder = :holder", {":holder": response_id})

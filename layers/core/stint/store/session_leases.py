@@ -1,10 +1,12 @@
 """The leases of sessions, for one turn at a time. A lease is in the session's record, and each write costs one unit."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, Forbidden, NotFound
 from stint.domain.ids import new_id
 from stint.store import keys
+from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
 from stint.store.log import ENDS
@@ -62,7 +64,7 @@ class SessionLeases:
     """Acquires the leases of sessions."""
 
     def __init__(self, table: Table) -> None:
-        released = dict.fromkeys(("lease_id", "lease_turn", "lease_until", "lease_records"))
+        released = dict.fromkeys(("lease_id", "lease_turn", "lease_until", "lease_records", "cancelled_turn"))
         self._table = table
         self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
 
@@ -107,6 +109,12 @@ class SessionLeases:
         first = leases.attempt({}, {"lease_turn": turn_id} | own, f"{condition} AND {IS_OWN}" if owner else condition)
         lease = await leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
         return session_lease(tenant, agent_id, session_id, lease)
+
+    async def expire(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:
+        """Make the lease for a turn lapse now; do nothing if the session is not leased for it."""
+        with suppress(ConditionFailed):
+            key = keys.session(tenant, agent_id, session_id)
+            await self._table.update(key, {"lease_until": 0}, "lease_turn = :turn", {":turn": turn_id})
 
     async def _count_if_free(self, turns: str, found: Item) -> int | None:
         """Return what to store as the number of records with a lease that replaces the one of a record.

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.retry_claims import RetryClaims
+    from stint.store.run_signals import RunSignalStore
     from stint.store.signing_keys import SigningKeys
     from stint.store.stops import StopStore
     from stint.store.uploads import UploadStore
@@ -157,6 +158,12 @@ class Store:
         from stint.store.stops import StopStore  # noqa: PLC0415 - see above
 
         return StopStore(self._dynamodb, self._table_name)
+
+    @cached_property
+    def run_signals(self) -> "RunSignalStore":
+        from stint.store.run_signals import RunSignalStore  # noqa: PLC0415 - few runs last longer than a second
+
+        return RunSignalStore(self._table, self.stops)
 
     @cached_property
     def idempotency(self) -> "IdempotencyRecords":

@@ -125,8 +125,8 @@ async def get_response(
 
 @router.post(RESPONSE + "/cancel", response_model=ResponseObject)
 async def cancel_response(response_id: str, services: OpenAIServicesDep) -> Response:
-    """Cancel a background response. One that has ended is unchanged."""
-    return document(await services.background.cancel(response_id))
+    """Cancel a response, and return it when it has ended. One that has ended is unchanged."""
+    return document(await services.make_response_cancellation().cancel(response_id))
 
 
 @router.delete(RESPONSE, response_model=DeletedResponse)

@@ -169,6 +169,15 @@ async def follow_turn(
     return stream_frames(encode_events(events, form), services.heartbeat_seconds)
 
 
+@router.post(TURN + "/cancel", response_model=Turn)
+async def cancel_turn(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
+    """Cancel a turn that runs or waits for tool responses, and return it. One that has ended is unchanged.
+
+    Its finished steps are kept, its stream ends with `turn_complete`, and the session is free.
+    """
+    return document(await services.make_turn_cancellation().cancel(agent_id, session_id, turn_id))
+
+
 @router.get(TURN, response_model=Turn)
 async def get_turn(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
     """Read a turn."""

@@ -1,4 +1,4 @@
-"""Background responses: create, cancel."""
+"""Background responses: create."""
 
 import asyncio
 import logging
@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from stint.caller import find_attempt, find_principal
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.openai.response_requests import CreateResponse
-from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
 from stint.domain.tasks import ResponseTask
 from stint.run_stop import refuse_stopped
 from stint.services.concurrency import value_of
 from stint.services.responses.links import released_on_error
-from stint.services.responses.read import to_resource
-from stint.services.responses.recovery import MESSAGE_SECONDS, Recovery, WorkQueue, cancelled
+from stint.services.responses.recovery import MESSAGE_SECONDS, Recovery, WorkQueue
 from stint.services.responses.replay import replay
 from stint.services.responses.response_log import end_users
 from stint.services.responses.responses import Responses
@@ -112,23 +110,3 @@ class Background:
             await self.store.background.put_events(
                 self.tenant, header.response_id, 0, events, expires_at=header.expires_at
             )
-
-    async def cancel(self, response_id: str) -> Response:
-        """Cancel a response, wherever it runs. One that has ended is unchanged.
-
-        Raises:
-            NotFound: there is no such response.
-            InvalidRequest: it does not run in the background.
-        """
-        stored = await self.store.responses.get(self.tenant, response_id)
-        if not stored.header.background:
-            raise InvalidRequest(
-                f"Response {response_id} is not a background response, so it cannot be cancelled. "
-                "Close its connection instead.",
-                code="not_in_background",
-                param="response_id",
-            )
-        if stored.ending is None:
-            await self.store.response_leases.cancel(self.tenant, response_id)
-            stored = await self.recovery.end_response(stored, cancelled)
-        return to_resource(stored, self.recovery.opaque.encode)

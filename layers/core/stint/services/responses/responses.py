@@ -10,19 +10,18 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from stint.caller import find_attempt
-from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault, rename_param
+from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault
 from stint.domain.expiry import find_end
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CreateResponse
-from stint.domain.openai.stored_responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
-from stint.domain.run_outcome import ErrorInfo, RunStatus
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.run_signals import ResponseRef
 from stint.loop.run import Run
 from stint.metering import admit_run
-from stint.run_stop import refuse_stopped
+from stint.run_stop import receive_signals, refuse_stopped
 from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.document_reader import DocumentReader
-from stint.services.responses.closing_record import closing_record
 from stint.services.responses.context import Contexts
 from stint.services.responses.conversation_writer import ConversationWriter
 from stint.services.responses.event_stream import ResponseStream
@@ -32,7 +31,8 @@ from stint.services.responses.links import Context, add_records, released_on_err
 from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
-from stint.services.responses.response_log import ResponseLog, ending_of
+from stint.services.responses.response_endings import end_early
+from stint.services.responses.response_log import ResponseLog
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
@@ -95,6 +95,7 @@ class Responses:
                 lease = ForegroundLease(self.store.response_leases, self.tenant, response.response_id)
                 await response.log.put_header(lease, self.contexts.lease_seconds, deadline)
         if request.store:
+            receive_signals(ResponseRef(response.response_id))
             self.contexts.note_previous(prepared.header)
         return response
 
@@ -214,15 +215,15 @@ class Responses:
         """Run a response whose first events have been emitted."""
         stream, log = response.stream, response.log
         try:
-            if response.error is None:
+            if log.response.ending is None:
                 async with aclosing(response_events(response)) as events:
                     async for event in events:
                         yield event
         except StintError as error:
-            await self.fail(response, error)
+            await end_early(response, error)
         except Exception:
             logger.exception("Unexpected error in a response")
-            await self.fail(response, Unexpected())
+            await end_early(response, Unexpected())
         finally:
             log.stop()
             await self.meters.end()
@@ -230,28 +231,11 @@ class Responses:
             yield event
 
     async def note_refusal(self, response: ResponseRun) -> None:
-        """End a response that the model's provider refuses as failed."""
+        """End a response that the model's provider refuses as failed, and one that is cancelled before as cancelled."""
         try:
             await response.run.wait_until_accepted()
         except StintError as error:
-            await self.fail(response, error)
+            await end_early(response, error)
         except Exception:
             logger.exception("Unexpected error in a response")
-            await self.fail(response, Unexpected())
-
-    async def fail(self, response: ResponseRun, error: StintError) -> None:
-        """Store that a response failed, with its streamed items. If this fails, a later reader seals the response."""
-        extra = {"response_id": response.response_id, "error_code": error.code, "error": error.message}
-        logger.warning("The response failed", extra=extra)
-        if response.has_effects:
-            error.response_id = response.response_id
-        error.param = rename_param(error.param, FIELDS)
-        response.error = error
-        ending = ending_of(response.run.make_outcome(RunStatus.failed, ErrorInfo.of(error)))
-        record = closing_record(response.log.response, response.stream.items.streamed, ending)
-        try:
-            await response.log.write(record)
-        except Exception:  # nothing may be raised here, whatever is wrong with the store
-            logger.warning("The outcome of a failed response was not stored", exc_info=True)
-            response.log.response.records.append(record)
-            await response.log.lapse()
+            await end_early(response, Unexpected())

@@ -1,4 +1,4 @@
-"""Watching of stops while a tenant's runs run: one read a second for all runs of a process."""
+"""Watching of stops and signals while a tenant's runs run: one read a second for all runs of a process."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ WATCH_SECONDS = 1.0
 
 
 class StopMonitor:
-    """Ends a tenant's runs that an admin stops. While none runs, nothing is read."""
+    """Ends a tenant's runs that an admin stops or a client cancels. While none runs, nothing is read."""
 
     def __init__(self, tenant: str, store: Store) -> None:
         self.tenant = tenant
@@ -68,8 +68,23 @@ class StopMonitor:
             stop.apply(self.known)
         return self.known
 
+    async def read_signals(self) -> None:
+        """Read the stops and the signals to the runs with one call, and end the runs that they name.
+
+        Raises StoreUnavailable.
+        """
+        named = {stop.run: stop for stop in self.runs if stop.run is not None}
+        if not named:
+            await self.read()
+            return
+        self.known, signals = await self.store.run_signals.read(self.tenant, list(named))
+        for stop in list(self.runs):
+            stop.apply(self.known)
+        for run, found in signals.items():
+            named[run].receive(found)
+
     async def watch(self) -> None:
-        """Read the stops once a second, until no run is left. Its units are in the receipt of no run."""
+        """Read stops and signals once a second, until no run is left. Its units are in the receipt of no run."""
         set_meter(None)
         set_run_stop(None)
         while True:
@@ -77,7 +92,7 @@ class StopMonitor:
             if not self.runs:
                 return
             try:
-                await self.read()
+                await self.read_signals()
             except StoreUnavailable as error:
                 logger.warning("The stops were not read; trying again", extra={"error": error.message})
 

@@ -9,6 +9,7 @@ from stint.caller import find_attempt, find_end_user
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
+from stint.domain.run_signals import TurnRef
 from stint.domain.schema import now
 from stint.domain.stops import stop_name
 from stint.domain.tools import ToolResponse
@@ -16,7 +17,7 @@ from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import admit_run, name_run
-from stint.run_stop import refuse_stopped
+from stint.run_stop import receive_signals, refuse_stopped
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.concurrency import value_of
@@ -109,6 +110,7 @@ class SessionOpener:
             value_of(allowed)
             value_of(admitted)
             name_run(agent_id, session_id)
+            receive_signals(TurnRef(agent_id, session_id, lease.turn_id))
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), responses)
             return OpenSession(found, keeper, past, self.view(past, resume=resume))
 

@@ -1,9 +1,9 @@
-"""Endings of turns that failed."""
+"""Endings of turns that failed or were cancelled."""
 
 import asyncio
 import logging
 
-from stint.domain.errors import Interrupted, StintError, StoreUnavailable, rename_param
+from stint.domain.errors import Cancelled, Interrupted, StintError, StoreUnavailable, rename_param
 from stint.domain.llama_stack.events import TerminalEvent, TurnFailed
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_events import RunEnded
@@ -18,29 +18,32 @@ READ_SECONDS = 2.0
 
 
 async def fail_turn(turn: TurnRun, error: StintError) -> TerminalEvent:
-    """Store that a turn failed, and return its last event. If this fails, too, the next turn seals this one.
+    """Store that a turn failed or was cancelled, and return its last event. If this fails, the next turn seals it.
 
     A turn whose ending is stored, although the answer to the write was lost, ends as it is stored. Nothing is raised.
     """
-    logger.warning("The turn failed", extra={"error_code": error.code, "error": error.message})
     error.turn_id = turn.turn_id
     error.param = rename_param(error.param, FIELDS)
-    ending = turn.run.make_outcome(RunStatus.failed, ErrorInfo.of(error))
+    if isinstance(error, Cancelled):
+        ending = turn.run.make_outcome(RunStatus.cancelled)
+    else:
+        logger.warning("The turn failed", extra={"error_code": error.code, "error": error.message})
+        ending = turn.run.make_outcome(RunStatus.failed, ErrorInfo.of(error))
     try:
         await append_failure(turn.log, ending)
     except Exception:  # nothing may be raised here, whatever is wrong with the store
-        logger.warning("The outcome of a failed turn was not stored", exc_info=True)
+        logger.warning("The outcome of a turn was not stored", exc_info=True)
         turn.log.turn.records.append(TurnRecord(ending=ending))
         await turn.log.keeper.release()
     status = turn.log.turn.status
-    if status in (RunStatus.completed, RunStatus.awaiting_input):
+    if status is not RunStatus.failed:
         return terminal_event(turn, RunEnded(status))
     turn.error = error
     return TurnFailed(error, turn.log.turn.to_turn())
 
 
 async def append_failure(log: TurnLog, ending: RunOutcome) -> None:
-    """Store the ending of a failed turn, unless the turn's ending is stored.
+    """Store the ending of a turn that failed or was cancelled, unless the turn's ending is stored.
 
     Raises:
         Interrupted, StoreUnavailable: the ending cannot be stored.

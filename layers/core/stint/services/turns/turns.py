@@ -6,9 +6,9 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
-from stint.domain.errors import Conflict, NotFound, StintError, Unexpected
+from stint.domain.errors import Cancelled, Conflict, NotFound, StintError, Unexpected
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.events import Event, TurnStart
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn
@@ -201,7 +201,8 @@ class Turns:
         The first event is the start event, unless the model's provider refuses the turn before.
         """
         try:
-            await turn.run.wait_until_accepted()
+            with suppress(Cancelled):
+                await turn.run.wait_until_accepted()
             yield turn.announcement
             async with aclosing(run_loop(turn.run)) as events:
                 async for event in events:

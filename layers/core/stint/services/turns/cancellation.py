@@ -1,0 +1,85 @@
+"""Cancellation of turns, wherever they run."""
+
+import asyncio
+from dataclasses import dataclass
+
+from stint.caller import find_end_user
+from stint.domain.errors import Conflict
+from stint.domain.llama_stack.turns import Turn, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
+from stint.domain.run_signals import TurnRef
+from stint.domain.schema import now
+from stint.services.polling import poll
+from stint.services.turns.turns import Turns
+from stint.store.owners import hash_user
+
+ENDING_SECONDS = 3.0
+"""Seconds in which the process of a cancelled turn ends it. After them, the turn is ended without its process."""
+
+ACTIVE = (TurnStatus.in_progress, TurnStatus.awaiting_input)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCancellation:
+    """Cancels the turns of a tenant."""
+
+    turns: Turns
+
+    async def cancel(self, agent_id: str, session_id: str, turn_id: str) -> Turn:
+        """Cancel a turn, and return it when it has ended. One that has ended is unchanged.
+
+        Raises:
+            NotFound: there is no such agent, session or turn.
+            Forbidden: the session belongs to another end user.
+            Conflict: `session_locked`: the turn is being resumed.
+        """
+        run = TurnRef(agent_id, session_id, turn_id)
+        turn = await self.get(run)
+        if turn.status is TurnStatus.in_progress:
+            turn = await (self.wait_for_ending(run) if await self.signal(run) else self.get(run))
+        if turn.status not in ACTIVE:
+            return turn
+        if turn.status is TurnStatus.in_progress:
+            await self.turns.store.session_leases.expire(self.turns.tenant, agent_id, session_id, turn_id)
+        return await self.end_turn(run)
+
+    async def get(self, run: TurnRef) -> Turn:
+        return await self.turns.get(run.agent_id, run.session_id, run.turn_id)
+
+    async def signal(self, run: TurnRef) -> bool:
+        """Cancel a turn in the process that runs it, and return whether there is one."""
+        return await self.turns.store.run_signals.cancel_turn(self.turns.tenant, run, owner())
+
+    async def wait_for_ending(self, run: TurnRef) -> Turn:
+        """Return a turn when it has ended, or after ENDING_SECONDS."""
+        turn = await self.get(run)
+        async for _ in poll(ENDING_SECONDS):
+            if turn.status is not TurnStatus.in_progress:
+                break
+            turn = await self.get(run)
+        return turn
+
+    async def end_turn(self, run: TurnRef) -> Turn:
+        """End a turn that waits for its client, or whose process does not react."""
+        store, opener = self.turns.store, self.turns.opener
+        ids = run.agent_id, run.session_id, run.turn_id
+        try:
+            lease = await opener.acquire(*ids, resume=True, seconds=opener.lease_seconds)
+        except Conflict:
+            turn = await self.get(run)
+            if turn.status in ACTIVE:
+                raise
+            return turn
+        lease.forget_last()
+        try:
+            await store.turns.seal(lease, run.turn_id, RunOutcome(status=RunStatus.cancelled, completed_at=now()))
+            await self.turns.forget_calls(lease, run.turn_id)
+        finally:
+            await asyncio.shield(lease.release())
+        return await self.get(run)
+
+
+def owner() -> str:
+    """Return the hash of the end user for whom the caller acts, or an empty string."""
+    user = find_end_user()
+    return hash_user(user) if user else ""

@@ -34,7 +34,7 @@ ALLOWED = {
 # Modules that a cold start loads, at most.
 MODULES = {
     "authorizer": 377,
-    "admin": 692,
+    "admin": 693,
     "agents": 683,
     "knowledge": 720,
     "october": 721,

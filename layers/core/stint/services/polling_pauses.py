@@ -1,6 +1,8 @@
 """The pauses of a reader that polls the table: short after news, and longer while there is none."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from stint.domain.errors import DeadlineExceeded
 from stint.loop.model_call import TIME_IS_OVER
@@ -27,3 +29,12 @@ class PollingPauses:
             raise DeadlineExceeded(TIME_IS_OVER)
         await asyncio.sleep(self.seconds)
         self.seconds = min(self.seconds * GROWTH, LONGEST_SECONDS)
+
+
+async def poll(seconds: float) -> AsyncIterator[None]:
+    """Yield after each pause, until `seconds` have passed."""
+    pauses = PollingPauses(asyncio.get_running_loop().time() + seconds)
+    with suppress(DeadlineExceeded):
+        while True:
+            await pauses.wait()
+            yield

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.services.polling import poll
+from stint.services.polling_pauses import poll
 from stint.services.responses.read import to_resource
 from stint.services.responses.recovery import Recovery, cancelled
 from stint.store.store import Store

@@ -9,7 +9,7 @@ from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.run_signals import TurnRef
 from stint.domain.schema import now
-from stint.services.polling import poll
+from stint.services.polling_pauses import poll
 from stint.services.turns.turns import Turns
 from stint.store.owners import hash_user
 

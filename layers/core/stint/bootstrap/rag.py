@@ -13,6 +13,7 @@ from stint.services.document_reader import DocumentReader
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.expired_stores import ExpiredStores
 from stint.services.knowledge.insertions import Insertions
+from stint.services.knowledge.memory_retrieval import MemoryRetrieval
 from stint.services.knowledge.query_generator import QueryGenerator
 from stint.services.knowledge.rag import RAG
 from stint.services.knowledge.rag_insertion import RAGInsertion
@@ -52,7 +53,7 @@ def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -
     return RAGServices(
         vector_dbs=vector_dbs,
         vector_io=VectorIO(vector_dbs, search),
-        rag=RAG(search, queries, vector_dbs.resolve),
+        rag=RAG(search, queries, vector_dbs.resolve, MemoryRetrieval(search, queries, vector_dbs).retrieve),
         rag_insertion=RAGInsertion(vector_dbs, insertions, reader),
         session_stores=SessionStores(tenant, store, models, insertions),
     )

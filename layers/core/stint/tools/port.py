@@ -32,6 +32,9 @@ SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
 """The providers whose tools MODEL_NAMES renames. Tools of other providers keep their names."""
 
 
+MEMORY_BANKS = "memory_banks"
+"""The argument of an agent's search in vector dbs that makes it a retrieval from memory banks."""
+
 RAG_RUNTIME = "rag-runtime"
 """The provider of the search in vector dbs. The `retrieve` argument of its toolgroups has effect before tools run."""
 

@@ -14,13 +14,17 @@ from stint.domain.validation import describe_faults
 from stint.services.knowledge.query_generator import QueryGenerator, texts_of
 from stint.services.knowledge.rag_context import build_context
 from stint.tools.outcomes import failure
-from stint.tools.port import CallerSession, ToolOutcome
+from stint.tools.port import MEMORY_BANKS, CallerSession, ToolOutcome
 
 NO_VECTOR_DBS = "No vector DBs were provided to the knowledge search tool. Please provide at least one vector DB ID."
 NOTHING_FOUND = "knowledge_search tool found no chunks."
 
 ResolveNames = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
 """A function that returns the vector stores of vector dbs. Raises NotFound."""
+
+
+RetrieveMemory = Callable[[Mapping[str, Any], CallerSession | None], Awaitable[ToolOutcome]]
+"""A function that retrieves from memory banks. Raises StintError and ValidationError."""
 
 
 class ChunkSearch(Protocol):
@@ -38,6 +42,7 @@ class RAG:
     search: ChunkSearch
     queries: QueryGenerator
     resolve_names: ResolveNames
+    retrieve_memory: RetrieveMemory
 
     async def query(
         self, content: Content, vector_db_ids: Sequence[str], config: RAGQueryConfig, session_id: str | None = None
@@ -72,6 +77,8 @@ class RAG:
             StintError: as `query`.
         """
         try:
+            if MEMORY_BANKS in arguments:
+                return await self.retrieve_memory(arguments, session)
             given = KnowledgeSearchArguments.model_validate(arguments)
         except ValidationError as error:
             return failure(f"The arguments of the search are invalid: {describe_faults(error)}")

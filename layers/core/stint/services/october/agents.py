@@ -11,6 +11,7 @@ from stint.domain.inference import (
 from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig
 from stint.domain.llama_stack.october_2024_agents import (
     FunctionCallToolDefinition,
+    MemoryToolDefinition,
     OctoberAgentConfig,
     OctoberParameter,
     OctoberSamplingParams,
@@ -19,6 +20,7 @@ from stint.domain.llama_stack.october_2024_agents import (
     WolframAlphaToolDefinition,
 )
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef, ToolParameter
+from stint.services.october.memory_tool import to_memory
 
 WEB_SEARCH, WOLFRAM_ALPHA = "builtin::websearch", "builtin::wolfram_alpha"
 
@@ -48,11 +50,15 @@ def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
         output_shields=config.output_shields,
         toolgroups=toolgroups,
         client_tools=client_tools,
-        tool_config=ToolConfig(
-            tool_choice=ToolChoice(config.tool_choice), tool_prompt_format=config.tool_prompt_format
-        ),
+        tool_config=ToolConfig(tool_choice=to_choice(config), tool_prompt_format=config.tool_prompt_format),
         max_infer_iters=config.max_infer_iters,
     )
+
+
+def to_choice(config: OctoberAgentConfig) -> ToolChoice:
+    """Return the choice of a tool. The model cannot call the memory tool, so it alone cannot be required."""
+    callable_tools = [tool for tool in config.tools if not isinstance(tool, MemoryToolDefinition)]
+    return ToolChoice(config.tool_choice) if callable_tools else ToolChoice.auto
 
 
 def to_sampling_params(params: OctoberSamplingParams) -> SamplingParams:
@@ -110,6 +116,8 @@ def to_toolgroup(definition: ToolDefinition, param: str) -> AgentToolGroup:
     match definition:
         case SearchToolDefinition():
             return to_search(definition, param)
+        case MemoryToolDefinition():
+            return to_memory(definition, param)
         case WolframAlphaToolDefinition(api_key=key):
             return AgentToolGroupWithArgs(name=WOLFRAM_ALPHA, args={"api_key": key} if key else {})
         case _:

@@ -24,7 +24,7 @@ from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.tool_schemas import insert_definitions
 from stint.services.registry.tools import Tools
-from stint.services.turns.retrieval import make_retriever
+from stint.services.turns.retrieval import make_retriever, without_hidden
 from stint.tools.port import CallerSession, ProviderData
 
 
@@ -52,9 +52,8 @@ class Planner:
         """Merge and check the settings of a turn in a session.
 
         Raises:
-            InvalidRequest: the model, a toolgroup, a shield or the tool choice is unknown, two tools have the same
-            name,
-                or the model's provider lacks a parameter. The message names it.
+            InvalidRequest: the model, a toolgroup, a shield or the tool choice is unknown, two tools have one name, or
+                the model's provider lacks a parameter. The message names it.
         """
         config = override(agent, overrides)
         input_shields = await self.shields.find(config.input_shields, "input_shields")
@@ -67,6 +66,7 @@ class Planner:
         toolbox = await self.tools.make_toolbox(config, overrides.toolgroups, provider_data)
         toolbox = replace(toolbox, session=session)
         retriever = make_retriever(toolbox)
+        toolbox = without_hidden(toolbox, retriever)
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
         if config.tool_config.tool_choice is ToolChoice.none:  # the result of any call is then an error
             toolbox = replace(toolbox, client={}, server={})

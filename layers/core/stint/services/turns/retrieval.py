@@ -1,10 +1,11 @@
 """Retrieval of context before the first model call of a turn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from stint.documents.marker import DOCUMENT
-from stint.domain.content import text_of
+from stint.domain.content import TextContentItem, text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import new_id
 from stint.domain.inference import AssistantAnswer, ModelMessage, UserInput
@@ -12,23 +13,28 @@ from stint.domain.tools import ToolCall
 from stint.loop.retrieval import RetrievedContext
 from stint.loop.toolbox import ServerTool, Toolbox
 from stint.tools.outcomes import head_of
-from stint.tools.port import RAG_RUNTIME
+from stint.tools.port import MEMORY_BANKS, RAG_RUNTIME
 
-RETRIEVE, BEFORE_INFERENCE = "retrieve", "before_inference"
+RETRIEVE = "retrieve"
+BEFORE_INFERENCE, ONLY_BEFORE_INFERENCE = "before_inference", "only_before_inference"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRetriever:
-    """Retrieves context with one of the toolbox's tools."""
+    """Retrieves context with one of the toolbox's tools. If it is `hidden`, the model cannot call the tool."""
 
     toolbox: Toolbox
     tool: ServerTool
+    hidden: bool = False
 
     async def retrieve(self, messages: Sequence[ModelMessage], key: str, /) -> RetrievedContext:
         """Search for the user's last messages. There is no context without a text."""
-        named, query = self.vector_db_ids(), last_words(messages)
-        if not query:
+        named, texts = self.vector_db_ids(), last_texts(messages)
+        if not texts:
             return RetrievedContext(named, "")
+        query: Any = " ".join(texts)
+        if MEMORY_BANKS in self.tool.args:  # whose query generator has the messages
+            query = [TextContentItem(text=text).model_dump() for text in texts]
         call = ToolCall(call_id=f"call_{new_id()}", tool_name=self.tool.signature.name, arguments={"query": query})
         outcome = await self.toolbox.invoke(call, key)
         return RetrievedContext(named, head_of(outcome.content, self.toolbox.result_bytes))
@@ -49,23 +55,30 @@ def make_retriever(toolbox: Toolbox) -> ToolRetriever | None:
     """
     for tool in toolbox.server.values():
         wanted = tool.args.get(RETRIEVE) if tool.toolgroup.provider_id == RAG_RUNTIME else None
-        if wanted == BEFORE_INFERENCE:
-            return ToolRetriever(toolbox, tool)
+        if wanted in (BEFORE_INFERENCE, ONLY_BEFORE_INFERENCE):
+            return ToolRetriever(toolbox, tool, hidden=wanted == ONLY_BEFORE_INFERENCE)
         if wanted is not None:
             raise InvalidRequest(
                 f"Toolgroup {tool.toolgroup.toolgroup_id!r} has an unknown value of {RETRIEVE!r} in its args. Use "
-                f"{BEFORE_INFERENCE!r}, or remove it to let the model search.",
+                f"{BEFORE_INFERENCE!r} or {ONLY_BEFORE_INFERENCE!r}, or remove it to let the model search.",
                 param="toolgroups",
             )
     return None
 
 
-def last_words(messages: Sequence[ModelMessage]) -> str:
-    """Return the text of the user's messages since the model's last answer, without documents."""
+def without_hidden(toolbox: Toolbox, retriever: ToolRetriever | None) -> Toolbox:
+    """Return the toolbox that the model gets."""
+    if retriever is None or not retriever.hidden:
+        return toolbox
+    return replace(toolbox, server={name: tool for name, tool in toolbox.server.items() if tool != retriever.tool})
+
+
+def last_texts(messages: Sequence[ModelMessage]) -> list[str]:
+    """Return the texts of the user's messages since the model's last answer, without documents."""
     words: list[str] = []
     for message in reversed(messages):
         if isinstance(message, AssistantAnswer):
             break
         if isinstance(message, UserInput):
             words.insert(0, text_of(message.content))
-    return " ".join(text for text in words if text and not text.startswith(DOCUMENT))
+    return [text for text in words if text and not text.startswith(DOCUMENT)]

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from stint.domain.content import DocumentText
 from stint.loop.plan import Plan
-from stint.services.turns.retrieval import make_retriever
+from stint.loop.toolbox import ServerTool
+from stint.services.turns.retrieval import ToolRetriever, make_retriever
 from stint.services.turns.session_opener import OpenSession
 from stint.tools.port import RAG_RUNTIME
 
@@ -47,23 +48,27 @@ class SessionDocuments:
     ) -> tuple[Plan, list[DocumentText]]:
         """Return the plan and the documents of a turn, in which notes have the places of long documents.
 
-        They are indexed only if the plan has the search in vector dbs.
+        They are indexed only if the plan has the search in vector dbs. All are, and have no notes, if the model cannot
+        search, but gets what is retrieved.
 
         Raises:
             StintError: see `SessionVectorDBs.insert`. The session is unchanged but for its vector db.
         """
-        tool = next((each for each in plan.toolbox.server.values() if each.toolgroup.provider_id == RAG_RUNTIME), None)
+        hidden = plan.retriever if isinstance(plan.retriever, ToolRetriever) and plan.retriever.hidden else None
+        tool = hidden.tool if hidden else search_of(plan)
         turn_id = session.keeper.lease.turn_id
         long = {
             f"turn-{turn_id}-document-{place}": document
             for place, document in enumerate(documents, 1)
-            if len(document.text) > INLINE_CHARACTERS
+            if len(document.text) > INLINE_CHARACTERS or (hidden and document.text.strip())
         }
         if tool is None or not long:
             return plan, documents
         vector_dbs = self.make_vector_dbs()
         vector_db_id = await self.open(session, vector_dbs)
         await vector_dbs.insert(vector_db_id, list(long.items()), deadline)
+        if hidden:
+            return replace(plan, retriever=replace(hidden, toolbox=replace(hidden.toolbox, session=session.caller))), []
         notes = {id(document): name for name, document in long.items()}
         shown = [
             document if id(document) not in notes else note_of(document, notes[id(document)], tool.signature.name)
@@ -86,6 +91,12 @@ class SessionDocuments:
             await lease.add_vector_db(vector_db_id)
         await vector_dbs.create(lease.session_id, vector_db_id)
         return vector_db_id
+
+
+def search_of(plan: Plan) -> ServerTool | None:
+    """Return the search in vector dbs, if the model has it."""
+    tools = plan.toolbox.server.values()
+    return next((each for each in tools if each.toolgroup.provider_id == RAG_RUNTIME), None)
 
 
 def note_of(document: DocumentText, document_id: str, tool: str) -> DocumentText:

@@ -6,7 +6,7 @@ from typing import Any
 from stint.domain.errors import DeadlineExceeded, StintError, StoreUnavailable
 from stint.domain.inference import ToolSignature
 from stint.tools.outcomes import failure, unknown_tool
-from stint.tools.port import CallerSession, Invocation, Toolgroup, ToolOutcome
+from stint.tools.port import MEMORY_BANKS, CallerSession, Invocation, Toolgroup, ToolOutcome
 
 KNOWLEDGE_SEARCH = "knowledge_search"
 
@@ -55,8 +55,11 @@ class KnowledgeTools:
         if invocation.tool_name != KNOWLEDGE_SEARCH:
             return unknown_tool(invocation.tool_name, [KNOWLEDGE_SEARCH])
         self._search = self._search or self._make_search()
+        arguments = dict(invocation.arguments)
+        if MEMORY_BANKS not in invocation.fixed:  # the model must not choose other banks than the agent's
+            arguments.pop(MEMORY_BANKS, None)
         try:
-            return await self._search(invocation.arguments, invocation.session)
+            return await self._search(arguments, invocation.session)
         except (StoreUnavailable, DeadlineExceeded):
             return failure("The search is not available now. Try again later.")
         except StintError as error:

@@ -1,0 +1,34 @@
+"""The arguments of a retrieval from memory banks, which an agent's args have."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from stint.domain.content import Content
+from stint.domain.llama_stack.rag import (
+    MAX_CHUNKS,
+    MAX_VECTOR_DBS,
+    DefaultRAGQueryGeneratorConfig,
+    LLMRAGQueryGeneratorConfig,
+)
+from stint.domain.schema import Request
+
+
+class MemoryBankSelection(Request):
+    """A bank to search: by meaning and words, by words only, or by the ids of documents."""
+
+    type: Literal["vector", "keyword", "keyvalue"] = "vector"
+    bank_id: str
+    document_ids: Annotated[list[str], Field(max_length=MAX_CHUNKS)] = Field(default_factory=list)
+
+
+class MemoryRetrievalArguments(Request):
+    """The query, and the settings of the agent."""
+
+    query: Content
+    memory_banks: Annotated[list[MemoryBankSelection], Field(max_length=MAX_VECTOR_DBS)]
+    query_generator_config: Annotated[
+        DefaultRAGQueryGeneratorConfig | LLMRAGQueryGeneratorConfig, Field(discriminator="type")
+    ] = Field(default_factory=DefaultRAGQueryGeneratorConfig)
+    max_tokens_in_context: Annotated[int, Field(ge=0)] = 4096
+    max_chunks: Annotated[int, Field(ge=1, le=MAX_CHUNKS)] = 10

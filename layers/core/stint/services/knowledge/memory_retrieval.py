@@ -1,0 +1,91 @@
+"""Retrieval from memory banks: the best chunks of several banks, in one context."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import Any
+
+from stint.domain.content import TextContentItem
+from stint.domain.llama_stack.memory_retrieval import MemoryBankSelection, MemoryRetrievalArguments
+from stint.domain.retrieval import FoundChunk, SearchRequest
+from stint.domain.vector_stores import InsertedText, StoredContent
+from stint.services.knowledge.query_generator import QueryGenerator
+from stint.services.knowledge.rag import ChunkSearch
+from stint.services.knowledge.rag_context import fitting
+from stint.services.knowledge.vector_dbs import VectorDBs
+from stint.store.knowledge_keys import document_key
+from stint.store.parallel import map_concurrently
+from stint.tools.port import CallerSession, ToolOutcome
+
+CHUNKS_OF_BANK = 5
+BEGIN = "Here are the retrieved documents for relevant context:\n=== START-RETRIEVED-CONTEXT ===\n"
+END = "\n=== END-RETRIEVED-CONTEXT ===\n"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRetrieval:
+    """The retrieval from a tenant's memory banks."""
+
+    search: ChunkSearch
+    queries: QueryGenerator
+    vector_dbs: VectorDBs
+
+    async def retrieve(self, arguments: Mapping[str, Any], session: CallerSession | None) -> ToolOutcome:
+        """Return the context for a query; an empty one if nothing was found. The session's own bank is searched, too.
+
+        Raises:
+            ValidationError: the arguments are malformed.
+            NotFound: a bank does not exist.
+            InvalidRequest: there is no text, or the template of the query cannot be used.
+            ModelError: the model that writes the query, or the one that embeds it, failed.
+        """
+        given = MemoryRetrievalArguments.model_validate(arguments)
+        own = session.vector_db_id if session else None
+        banks = [*given.memory_banks, *([MemoryBankSelection(bank_id=own)] if own else [])]
+        if not banks:
+            return ToolOutcome(content="")
+        query = await self.queries.generate(given.query, given.query_generator_config)
+
+        async def find(bank: MemoryBankSelection) -> Sequence[FoundChunk]:
+            return await self.find_chunks(bank, query, session.session_id if session else None)
+
+        merged = list(merge_ranked(await map_concurrently(find, banks)))[: given.max_chunks]
+        chunks = list(fitting(merged, given.max_tokens_in_context))
+        if not chunks:
+            return ToolOutcome(content="")
+        lines = [f"id:{chunk.document_id}; content:{chunk.text}" for chunk in chunks]
+        return ToolOutcome(content=[TextContentItem(text=text) for text in (BEGIN, *lines, END)])
+
+    async def find_chunks(self, bank: MemoryBankSelection, query: str, session_id: str | None) -> Sequence[FoundChunk]:
+        """Return the best chunks of a bank, or the documents with its ids."""
+        [store_id] = await self.vector_dbs.resolve([bank.bank_id])
+        if bank.type == "keyvalue":
+            return await self.read_values(store_id, bank)
+        return await self.search.search(
+            SearchRequest(
+                store_ids=[store_id],
+                queries=[query],
+                max_results=CHUNKS_OF_BANK,
+                mode="keyword" if bank.type == "keyword" else "hybrid",
+                session=session_id,
+            )
+        )
+
+    async def read_values(self, store_id: str, bank: MemoryBankSelection) -> Sequence[FoundChunk]:
+        """Return the documents with the ids of a selection. Unknown ones are left out."""
+        await self.vector_dbs.open_store(store_id)
+        store, tenant = self.vector_dbs.store, self.vector_dbs.tenant
+        keys = {document_key(key): key for key in bank.document_ids}
+        found = await store.vector_store_documents.find(tenant, store_id, list(keys))
+        values = []
+        for record, key in keys.items():
+            content = found[record].settings.content if record in found else None
+            if isinstance(content, StoredContent) and content.type == "text":
+                text = InsertedText.model_validate_json(await store.vector_store_contents.get(content)).text
+                values.append(FoundChunk(store_id, key, 1.0, text))
+        return values
+
+
+def merge_ranked(found: Sequence[Sequence[FoundChunk]]) -> Iterator[FoundChunk]:
+    """Yield the chunks of several banks by their rank. Scores of different searches cannot be compared."""
+    return (chunk for chunk in chain.from_iterable(zip_longest(*found)) if chunk is not None)

@@ -1,0 +1,40 @@
+"""The last event of a response says what is stored, although the answers to a write were lost."""
+
+import pytest
+from tests.script_model import called, said, script
+from tests.services.conftest import MakeWorkerFixture
+from tests.services.responses.responder import Responder
+from tests.services.worker_fixture import MCP_TOOL
+
+from stint.domain.openai.stored_responses import ResponseStatus
+
+
+@pytest.mark.parametrize("record", ["tool_responses", "ended_as"])
+@pytest.mark.parametrize("conversation", [False, True])
+async def test_a_record_whose_answers_were_lost_does_not_fail_a_response(
+    make_worker_fixture: MakeWorkerFixture, record: str, conversation: bool
+) -> None:
+    responder = Responder(make_worker_fixture(script(called("buy"), said("Bought"), said())))
+    fields = {"conversation": await responder.conversation()} if conversation else {}
+
+    with responder.cloud.proxy.failing("PutItem", record, lost=True, times=1):
+        told = (await responder.respond(tools=[MCP_TOOL], **fields)).response
+
+    assert told.status is ResponseStatus.completed
+    assert told == await responder.get(told.id)
+    assert responder.worker_fixture.fake_mcp.calls == ["buy"]
+    if conversation:
+        assert (await responder.respond("and?", **fields)).response.status is ResponseStatus.completed
+
+
+async def test_a_response_in_the_background_ends_once_although_the_answers_to_its_ending_were_lost(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    worker_fixture = make_worker_fixture(script(called("buy"), said("Bought")))
+    response_id = await worker_fixture.create(tools=[MCP_TOOL])
+
+    with worker_fixture.cloud.proxy.failing("PutItem", "ended_as", lost=True, times=1):
+        await worker_fixture.run(response_id)
+
+    assert await worker_fixture.status(response_id) == "completed"
+    assert (worker_fixture.fake_mcp.calls, len(worker_fixture.desk.ends)) == (["buy"], 1)

@@ -128,6 +128,12 @@ class ModelAccess:
 
     patterns: tuple[str, ...] = ()
 
+    @property
+    def is_limited(self) -> bool:
+        """Return whether there are models that the tenant or the caller may not use."""
+        principal = _principal.get()
+        return bool(self.patterns) or (principal is not None and bool(principal.models))
+
     def allows(self, model_id: str) -> bool:
         """Return whether tenant and caller may use a model, by its full id. Without a caller, the tenant decides."""
         principal = _principal.get()

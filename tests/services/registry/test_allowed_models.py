@@ -10,7 +10,9 @@ from tests.store.conftest import Cloud
 
 from stint.caller import ModelAccess, set_principal
 from stint.domain.errors import Forbidden, NotFound
+from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldRegisterRequest
+from stint.domain.paging import Window
 from stint.domain.principals import ANONYMOUS
 from stint.services.agents_api import AgentsServices
 
@@ -86,3 +88,20 @@ async def test_a_shield_runs_for_every_caller_but_is_registered_by_those_who_may
     assert len(await services.shields.find(["guard"], "input_shields")) == 1
     with pytest.raises(Forbidden, match="'scripted/guard'"):
         await services.shields.register(request("another"))
+
+
+async def test_an_agent_cannot_be_created_with_a_model_that_its_caller_may_not_use(services: AgentsServices) -> None:
+    limit("openai/*")
+
+    await services.agents.create(AgentConfig(model="openai/gpt-9", instructions="Be brief."))
+    with pytest.raises(Forbidden) as refused:
+        await services.agents.create(AgentConfig(model="scripted/demo", instructions="Be brief."))
+
+    assert refused.value.code == "model_not_allowed"
+    assert len((await services.agents.list(Window(0, 10))).data) == 1
+
+
+async def test_an_agent_with_an_unknown_model_is_refused_by_its_first_turn_only(services: AgentsServices) -> None:
+    limit("openai/*")
+
+    assert await services.agents.create(AgentConfig(model="nosuch", instructions="Be brief."))

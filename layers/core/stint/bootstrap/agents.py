@@ -109,7 +109,7 @@ def compose(
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
     registry = make_registry(tenant, adapters, store)
     warn_of_short_keys(settings, registry.configured, adapters.model_servers)
-    agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
+    agents = Agents(tenant, store.agents, registry, deletions, settings.agent_cache_seconds)
     transcripts = transcripts or TranscriptCache(settings.transcript_cache_bytes)
     opener = SessionOpener(tenant, store, agents, transcripts, settings.lease_seconds, settings.history_bytes)
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)

@@ -120,3 +120,12 @@ def test_a_malformed_table_lets_nobody_in(table: str, message: str) -> None:
 
     assert message in str(caught.value)
     assert not isinstance(caught.value, StintError)
+
+
+@pytest.mark.parametrize("table", ["", "{}"])
+def test_an_empty_table_says_what_to_configure(table: str, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(Forbidden, match="Set the parameter IamRoles") as refused:
+        authenticate(assumed("app"), table=table)
+
+    assert refused.value.code == "unknown_role"
+    assert "STINT_IAM_ROLES is empty" in caplog.text

@@ -4,6 +4,7 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
 """
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,6 +17,13 @@ from stint.domain.ids import TenantName
 from stint.domain.principals import NO_BUDGETS, Budgets, Principal, Scope
 from stint.domain.schema import Schema
 from stint.domain.validation import describe_faults
+
+logger = logging.getLogger(__name__)
+
+NO_ROLES = (
+    "No role may call this API: STINT_IAM_ROLES is empty. Set the parameter IamRoles to the roles that may, as JSON; "
+    "see docs/security.md."
+)
 
 ROLE_NAME = r"[A-Za-z0-9_+=,.@-]{1,64}"
 PLAIN_NAME = re.compile(ROLE_NAME)
@@ -54,6 +62,9 @@ def authenticate_role(table: str, context: Mapping[str, Any]) -> Principal:
     if assumed is None:
         raise Forbidden(f"{arn!r} may not call this API. Call it with a role of STINT_IAM_ROLES.", code="unknown_role")
     roles = read_iam_roles(table)
+    if not roles:
+        logger.error("STINT_IAM_ROLES is empty, so nobody may call. Set the parameter IamRoles")
+        raise Forbidden(NO_ROLES, code="unknown_role")
     account, name = assumed["account"], assumed["name"]
     role = roles.get((account, name))
     if role is None and account == context.get("accountId"):

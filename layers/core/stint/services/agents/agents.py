@@ -2,9 +2,10 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from stint.domain.errors import TooLarge
+from stint.domain.errors import InvalidRequest, TooLarge
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.agents import Agent, AgentConfig
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
@@ -13,6 +14,7 @@ from stint.domain.tasks import DeletionTask
 from stint.log_keys import add_log_keys
 from stint.services.agents.masking import masked_agent, refuse_masked_args
 from stint.services.deletions import Deletions
+from stint.services.registry.registry import Registry
 from stint.store.agents import AgentStore
 
 CACHED_CONFIGS = 64
@@ -27,9 +29,12 @@ class CachedConfig:
 class Agents:
     """The agents of a tenant. A configuration never changes, so a warm process caches some for a short time."""
 
-    def __init__(self, tenant: str, store: AgentStore, deletions: Deletions, cache_seconds: float) -> None:
+    def __init__(
+        self, tenant: str, store: AgentStore, registry: Registry, deletions: Deletions, cache_seconds: float
+    ) -> None:
         self.tenant = tenant
         self.store = store
+        self.registry = registry
         self.deletions = deletions
         self.cache_seconds = cache_seconds
         self.cache: dict[str, CachedConfig] = {}
@@ -40,14 +45,22 @@ class Agents:
         Raises:
             TooLarge: the configuration would not fit into a response.
             InvalidRequest: the args of a toolgroup contain the mask of a credential.
+            Forbidden: the caller may not use the agent's model.
         """
         refuse_masked_args(config.toolgroups, "agent_config.toolgroups")
+        await self.require_model(config.model)
         size = carried_size(config.model_dump_json())
         if size > MAX_BYTES:
             raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} are allowed.", param="agent_config")
         agent = Agent(agent_id=new_id(), agent_config=config, created_at=now())
         await self.store.create(self.tenant, agent)
         return agent.agent_id
+
+    async def require_model(self, model_id: str) -> None:
+        """Raise Forbidden if the caller may not use a model. An unknown model is refused by the first turn."""
+        if self.registry.access.is_limited:
+            with suppress(InvalidRequest):
+                await self.registry.route(model_id)
 
     async def get(self, agent_id: str) -> Agent:
         """Return an agent with masked credentials.

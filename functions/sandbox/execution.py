@@ -1,0 +1,227 @@
+"""One run of code: a folder, a process, its output, and the files that it wrote."""
+
+import base64
+import os
+import selectors
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from namespaces import NOBODY
+from processes import adopt_orphans, descendants, find_running, kill_descendants, memory_of, reap
+
+HERE = Path(__file__).parent
+CODE = ".code.py"
+LONGEST_OUTPUT = 100_000
+"""Bytes of standard output, and of standard error, that are kept."""
+
+MOST_FILES, MOST_FILE_BYTES = 20, 3_500_000
+"""Files of a result and their bytes together: a response of Lambda has at most 6 MB, and files are in base64."""
+
+PAUSE_SECONDS = 0.05
+MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds of a run, and bytes of memory of all its processes together."""
+
+    seconds: float = 30.0
+    memory: int = 512 * MEGABYTE
+
+
+@dataclass
+class Result:
+    """The result of a run. `ended_by` is a limit that ended it. `omitted` are files that are too many or too large."""
+
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int = 0
+    ended_by: str | None = None
+    truncated: bool = False
+    files: list[dict[str, str]] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Output:
+    """The beginning of an output stream."""
+
+    kept: bytearray = field(default_factory=bytearray)
+    truncated: bool = False
+
+    def add(self, chunk: bytes) -> None:
+        room = LONGEST_OUTPUT - len(self.kept)
+        self.kept += chunk[:room]
+        self.truncated = self.truncated or len(chunk) > room
+
+    def text(self) -> str:
+        return self.kept.decode("utf-8", "replace")
+
+
+def execute(code: str, files: Mapping[str, bytes], limits: Limits, *, isolated: bool) -> Result:
+    """Run code in a new folder with these files. `isolated`: in namespaces, because this machine is shared.
+
+    When this returns, no process of the run is left, and nothing that it wrote.
+    """
+    adopt_orphans()
+    with work_folder() as folder:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        (folder / CODE).write_text(code)
+        give_away(folder)
+        result = run_process(command_for(folder, limits, isolated=isolated), folder, limits)
+        collect_files(folder, set(files), result)
+    return result
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """Make a folder, and remove it with everything else that was written beside it."""
+    temporary = Path(tempfile.gettempdir())
+    before = set(temporary.iterdir())
+    folder = Path(tempfile.mkdtemp(prefix="run-"))
+    try:
+        yield folder
+    finally:
+        for path in (folder, Path(f"{folder}.root")):
+            remove(path)
+        if is_own_machine():
+            for place in (temporary, Path("/dev/shm"), Path("/var/tmp")):  # noqa: S108 - they are emptied
+                clear(place, before)
+
+
+def is_own_machine() -> bool:
+    """Return whether this is a function in Lambda, so that all temporary files belong to its runs."""
+    return "AWS_EXECUTION_ENV" in os.environ and not os.environ.get("SANDBOX_NAMESPACES")
+
+
+def clear(folder: Path, kept: set[Path]) -> None:
+    """Remove what is in a folder, except `kept`."""
+    with suppress(OSError):
+        for path in set(folder.iterdir()) - kept:
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder, also one that its owner made unreadable. Links are not followed."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o700)
+            for parent, folders, _ in os.walk(path):
+                for name in folders:
+                    with suppress(OSError):
+                        os.chmod(Path(parent, name), 0o700, follow_symlinks=False)
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+
+
+def give_away(folder: Path) -> None:
+    """Make nobody the owner of a folder, if this process is root, which the code must not be."""
+    if os.getuid() == 0:
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, NOBODY, NOBODY)
+
+
+def command_for(folder: Path, limits: Limits, *, isolated: bool) -> list[str]:
+    """Return the command that runs the code."""
+    python = [os.path.realpath(sys.executable), "-E", "-s"]
+    own = [*python, str(HERE / "child.py"), str(folder), CODE, str(limits.memory), str(max(1, round(limits.seconds)))]
+    return [*python, str(HERE / "namespaces.py"), str(folder), *own] if isolated else own
+
+
+def run_process(command: list[str], folder: Path, limits: Limits) -> Result:
+    """Run a command to its end, or to that of a limit. Its environment has no credentials."""
+    environment = {"HOME": str(folder), "TMPDIR": str(folder), "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"}
+    environment["MPLCONFIGDIR"] = str(folder)
+    kept = set(descendants(os.getpid()))
+    process = subprocess.Popen(  # noqa: S603 - the purpose of this function
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    output, errors = Output(), Output()
+    try:
+        ended_by = follow(process, output, errors, limits, kept)
+    finally:
+        kill_descendants(os.getpid(), kept)
+        code = process.wait()
+        reap(os.getpid(), kept)
+    truncated = output.truncated or errors.truncated
+    return Result(output.text(), errors.text(), code, ended_by, truncated)
+
+
+def follow(
+    process: "subprocess.Popen[bytes]", output: Output, errors: Output, limits: Limits, kept: set[int]
+) -> str | None:
+    """Read the output until the process ends or a limit is reached, and return the limit."""
+    deadline = time.monotonic() + limits.seconds
+    with selectors.DefaultSelector() as selector:
+        for stream, place in ((process.stdout, output), (process.stderr, errors)):
+            if stream is None:
+                continue
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ, place)
+        while process.poll() is None:
+            read_ready(selector, PAUSE_SECONDS)
+            if time.monotonic() >= deadline:
+                return f"the time limit of {limits.seconds:g} seconds"
+            if memory_of(find_running(os.getpid(), kept)) > limits.memory:
+                return f"the memory limit of {limits.memory // MEGABYTE} MB"
+        while read_ready(selector, 0):
+            pass
+    return None
+
+
+def read_ready(selector: selectors.BaseSelector, seconds: float) -> bool:
+    """Read from the streams that are ready, and return whether there was anything."""
+    found = False
+    for key, _ in selector.select(seconds):
+        chunk = os.read(key.fd, 65_536)
+        if chunk:
+            key.data.add(chunk)
+            found = True
+        else:
+            selector.unregister(key.fileobj)
+    return found
+
+
+def collect_files(folder: Path, given: set[str], result: Result) -> None:
+    """Add the regular files that the code wrote into its folder, without links and hidden files."""
+    room = MOST_FILE_BYTES
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name in given:
+            continue
+        content = read_file(path, room)
+        if content is None or len(result.files) == MOST_FILES:
+            result.omitted.append(path.name)
+            continue
+        room -= len(content)
+        result.files.append({"name": path.name, "content": base64.b64encode(content).decode()})
+
+
+def read_file(path: Path, most: int) -> bytes | None:
+    """Return the content of a regular file of at most this many bytes."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > most:
+            return None
+        return os.read(descriptor, most)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,180 @@
+"""Attempts of code to leave the sandbox."""
+
+import pytest
+from tests.unit.sandbox.conftest import Sandbox
+
+SOCKETS = """
+import ctypes, errno, socket, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for family in (1, 2, 10, 16, 17, 40):
+    for kind in (1, 2, 3):
+        assert libc.socket(family, kind, 0) == -1 and ctypes.get_errno() == errno.EPERM, family
+pair = (ctypes.c_int * 2)()
+assert libc.socketpair(1, 1, 0, pair) == -1
+assert libc.syscall(425, 1, ctypes.create_string_buffer(256)) == -1  # io_uring_setup
+try:
+    socket.create_connection(("127.0.0.1", 9001), 1)
+except OSError as error:
+    print(error.errno == errno.EPERM)
+done = subprocess.run([sys.executable, "-c", "import socket; socket.socket()"], capture_output=True, text=True)
+print("PermissionError" in done.stderr)
+"""
+
+PARENTS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+found = []
+for process in {os.getppid(), *(int(name) for name in os.listdir("/proc") if name.isdigit())} - {0, os.getpid()}:
+    for name in ("environ", "mem", "maps", "fd", "cwd", "auxv"):
+        path = f"/proc/{process}/{name}"
+        try:
+            content = os.listdir(path) if name == "fd" else open(path, "rb").read(100)
+            if content and process != os.getpid():
+                found.append(path)
+        except OSError:
+            pass
+    for call in (libc.ptrace, libc.kill, libc.setpriority):
+        assert call(16 if call is libc.ptrace else process, process if call is libc.ptrace else 9, 0, 0) == -1
+    assert libc.syscall(302, process, 7, None, ctypes.create_string_buffer(16)) == -1  # prlimit64
+    assert libc.syscall(434, process, 0) == -1  # pidfd_open
+    assert libc.syscall(310, process, None, 0, None, 0, 0) == -1  # process_vm_readv
+print(found)
+print("sandbox-secret" in str(os.environ))
+"""
+
+
+def test_code_can_open_no_socket(sandbox: Sandbox) -> None:
+    result = sandbox.run(SOCKETS)
+
+    assert (result["stdout"], result["stderr"]) == ("True\nTrue\n", "")
+
+
+def test_code_cannot_reach_the_memory_or_environment_of_its_parent(sandbox: Sandbox) -> None:
+    result = sandbox.run(PARENTS)
+
+    assert (result["stdout"], result["stderr"]) == ("[]\nFalse\n", "")
+
+
+def test_the_environment_has_no_credentials(sandbox: Sandbox) -> None:
+    result = sandbox.run("import os; print(sorted(os.environ))")
+
+    assert "AWS" not in result["stdout"]
+
+
+def test_code_cannot_make_namespaces_or_mounts(sandbox: Sandbox) -> None:
+    code = """
+import ctypes
+libc = ctypes.CDLL(None)
+print(libc.unshare(0x10000000), libc.mount(b"none", b"/tmp", b"tmpfs", 0, None), libc.chroot(b"/"))
+print(libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0), libc.syscall(435, None, 0))
+"""
+
+    assert sandbox.run(code)["stdout"] == "-1 -1 -1\n-1 -1\n"
+
+
+def test_code_cannot_send_signals_over_file_descriptors(sandbox: Sandbox) -> None:
+    code = """
+import fcntl, os
+reader, _ = os.pipe()
+for command in (fcntl.F_SETOWN, fcntl.F_SETSIG):
+    try:
+        fcntl.fcntl(reader, command, os.getppid() if command == fcntl.F_SETOWN else 9)
+        print("allowed")
+    except PermissionError:
+        print("refused")
+"""
+
+    assert sandbox.run(code)["stdout"] == "refused\nrefused\n"
+
+
+def test_a_fork_bomb_ends_with_its_time(sandbox: Sandbox) -> None:
+    bomb = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
+    left = "import os\nprint(len([name for name in os.listdir('/proc') if name.isdigit()]) < 8)"
+
+    bombed, after = sandbox.run_all({"code": bomb, "seconds": 1}, {"code": left})
+
+    assert bombed["ended_by"] is not None
+    assert after["stdout"] == "True\n"
+
+
+@pytest.mark.parametrize("detach", ["os.setsid()", "os.setpgid(0, 0)"])
+def test_a_process_that_detaches_itself_does_not_survive(sandbox: Sandbox, detach: str) -> None:
+    daemon = f"""
+import os, time
+if os.fork() == 0:
+    {detach}
+    if os.fork() == 0:
+        os.close(1), os.close(2)
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+"""
+    left = """
+import os
+states = [open(f"/proc/{p}/stat").read().rpartition(")")[2].split()[0] for p in os.listdir("/proc") if p.isdigit()]
+print(len([state for state in states if state != "Z"]) <= 3)
+"""
+
+    ran, after = sandbox.run_all({"code": daemon, "seconds": 5}, {"code": left})
+
+    assert (ran["exit_code"], ran["ended_by"]) == (0, None)
+    assert after["stdout"] == "True\n"
+
+
+def test_a_run_finds_nothing_that_an_earlier_one_wrote(sandbox: Sandbox) -> None:
+    write = """
+import os
+for folder in ("/tmp", "/dev/shm", "/var/tmp", os.getcwd(), os.path.dirname(os.getcwd())):
+    try:
+        os.makedirs(f"{folder}/marked/deep")
+        open(f"{folder}/marked/deep/marked-file", "w").write("x")
+        os.chmod(f"{folder}/marked/deep", 0)
+        os.chmod(f"{folder}/marked", 0)
+    except OSError:
+        pass
+"""
+    search = """
+import os
+roots = ("/tmp", "/dev/shm", "/var/tmp", os.path.dirname(os.getcwd()))
+names = [name for root in roots for _, folders, files in os.walk(root) for name in (*folders, *files)]
+print([name for name in names if "marked" in name])
+"""
+
+    _, found = sandbox.run_all({"code": write}, {"code": search})
+
+    assert found["stdout"] == "[]\n"
+
+
+def test_code_cannot_change_the_function(sandbox: Sandbox) -> None:
+    code = """
+import os, sys
+paths = open("/proc/self/cmdline").read().split("\\0")
+folder = next(os.path.dirname(path) for path in paths if path.endswith("child.py"))
+try:
+    open(os.path.join(folder, "app.py"), "a").write("changed")
+except OSError:
+    print("refused")
+"""
+
+    assert sandbox.run(code)["stdout"] == "refused\n"
+
+
+def test_code_in_namespaces_sees_no_other_files(sandbox: Sandbox) -> None:
+    if not sandbox.isolated:
+        pytest.skip("in Lambda, the machine has no other files")
+    code = "import os\nprint(sorted(os.listdir('/')), os.path.exists('/etc/passwd'), os.path.exists('/root/.ssh'))"
+
+    output = sandbox.run(code)["stdout"]
+
+    assert "home" not in output
+    assert output.endswith("False False\n")
+
+
+def test_system_v_memory_and_queues_are_refused(sandbox: Sandbox) -> None:
+    code = """
+import ctypes
+libc = ctypes.CDLL(None)
+print(libc.shmget(1, 10, 950), libc.msgget(1, 950), libc.semget(1, 1, 950))
+"""
+
+    assert sandbox.run(code)["stdout"] == "-1 -1 -1\n"

@@ -1,0 +1,130 @@
+"""Code in the sandbox: its output, files and limits."""
+
+import base64
+import os
+
+import pytest
+from tests.unit.sandbox.conftest import Sandbox
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_code_prints_and_writes_files(sandbox: Sandbox) -> None:
+    code = "print(open('in.txt').read().upper())\nopen('out.txt', 'w').write('made')"
+
+    result = sandbox.run(code, files=[{"name": "in.txt", "content": encoded("hello")}])
+
+    assert (result["stdout"], result["stderr"], result["exit_code"]) == ("HELLO\n", "", 0)
+    assert result["files"] == [{"name": "out.txt", "content": encoded("made")}]
+
+
+def test_an_error_has_the_line_of_the_code_and_no_other_frames(sandbox: Sandbox) -> None:
+    result = sandbox.run("def halve(x):\n    return x / 0\nhalve(1)")
+
+    assert result["exit_code"] == 1
+    assert "return x / 0" in result["stderr"]
+    assert "child.py" not in result["stderr"]
+    assert result["stderr"].count('File "code.py"') == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("import sys; sys.exit(3)", 3), ("raise SystemExit", 0), ("raise SystemExit('bad')", 1)]
+)
+def test_the_exit_code_is_that_of_the_code(sandbox: Sandbox, code: str, status: int) -> None:
+    assert sandbox.run(code)["exit_code"] == status
+
+
+def test_an_endless_loop_ends_with_its_time(sandbox: Sandbox) -> None:
+    result = sandbox.run("print('begun', flush=True)\nwhile True: pass", seconds=1)
+
+    assert (result["stdout"], result["ended_by"]) == ("begun\n", "the time limit of 1 seconds")
+
+
+def test_memory_is_limited(sandbox: Sandbox) -> None:
+    [result] = sandbox.run_all({"code": "parts = []\nwhile True: parts.append(' ' * 1_000_000)"}, memory=256)
+
+    assert "MemoryError" in result["stderr"] or result["ended_by"] == "the memory limit of 153 MB"
+
+
+def test_the_memory_of_all_processes_is_limited_together(sandbox: Sandbox) -> None:
+    code = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        x = b"1" * 60_000_000
+        time.sleep(60)
+time.sleep(60)
+"""
+
+    [result] = sandbox.run_all({"code": code, "seconds": 20}, memory=256)
+
+    assert result["ended_by"] == "the memory limit of 153 MB"
+
+
+def test_long_output_is_cut(sandbox: Sandbox) -> None:
+    result = sandbox.run("import sys\nfor _ in range(500): print('x' * 1000)\nprint('y' * 200_000, file=sys.stderr)")
+
+    assert (len(result["stdout"]), len(result["stderr"]), result["truncated"]) == (100_000, 100_000, True)
+
+
+def test_output_in_another_encoding_is_readable(sandbox: Sandbox) -> None:
+    assert sandbox.run("import os; os.write(1, b'\\xff\\x00a')")["stdout"] == "\ufffd\x00a"
+
+
+def test_links_and_special_files_are_not_returned(sandbox: Sandbox) -> None:
+    code = (
+        "import os\nos.symlink('/etc/passwd', 'passwd')\nos.mkfifo('pipe')\nos.mkdir('folder')\n"
+        "open('a', 'w').write('1')\nos.link('a', 'b')\nopen('.hidden', 'w').write('1')\nopen('c', 'w').write('2')"
+    )
+
+    result = sandbox.run(code)
+
+    assert [file["name"] for file in result["files"]] == ["c"]
+    assert set(result["omitted"]) == {"passwd", "pipe", "folder", "a", "b"}
+
+
+def test_files_are_limited_in_number_and_bytes(sandbox: Sandbox) -> None:
+    code = "for i in range(30): open(f'{i:02d}', 'w').write('x' * 10)\nopen('99', 'w').write('x' * 4_000_000)"
+
+    result = sandbox.run(code)
+
+    assert (len(result["files"]), len(result["omitted"])) == (20, 11)
+
+
+def test_a_file_cannot_be_larger_than_its_limit(sandbox: Sandbox) -> None:
+    result = sandbox.run("with open('big', 'wb') as f:\n  for _ in range(200): f.write(bytes(1_000_000))")
+
+    assert "File too large" in result["stderr"] or result["exit_code"] < 0 or result["exit_code"] > 128
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ({}, "no code"),
+        ({"code": 1}, "no code"),
+        ({"code": "x" * 200_001}, "more than 200000 bytes"),
+        ({"code": "", "seconds": 1_000}, "seconds is not a number up to 120"),
+        ({"code": "", "seconds": "soon"}, "seconds is not a number"),
+        ({"code": "", "files": [{"name": "../a", "content": ""}]}, "slash"),
+        ({"code": "", "files": [{"name": ".code.py", "content": ""}]}, "dot"),
+        ({"code": "", "files": [{"name": "a", "content": "%"}]}, "not base64"),
+    ],
+)
+def test_an_event_of_another_form_is_refused(sandbox: Sandbox, event: dict[str, object], reason: str) -> None:
+    [result] = sandbox.run_all(event)
+
+    assert reason in result["refused"]
+
+
+def test_a_machine_without_namespaces_refuses_and_says_why(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not sandbox.isolated:
+        pytest.skip("Lambda needs no namespaces")
+    # Inside the sandbox itself, namespaces cannot be made, as on a machine that forbids them.
+    code = (
+        "import os, sys\nsys.path.insert(0, sys.argv[0])\nimport ctypes\nprint(ctypes.CDLL(None).unshare(0x10000000))"
+    )
+
+    assert sandbox.run(code)["stdout"] == "-1\n"
+    assert os.getpid() > 0

@@ -95,7 +95,7 @@ def bind(path: str, root: str, *, read_only: bool = False) -> None:
 
 
 def become_nobody() -> None:
-    """Give up root's id, if this process has it. The capabilities end with the next program."""
+    """Leave the id of root, if this process has it. The capabilities end with the next program."""
     if os.getuid() == 0:
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
@@ -110,7 +110,7 @@ def start(folder: str, command: Sequence[str], mapped: int) -> int:
         call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         make_root(folder)
         become_nobody()
-        os.execv(command[0], command)  # noqa: S606 - the command of this file's caller
+        os.execv(command[0], list(command))  # noqa: S606 - the command of this file's caller
     return exit_code(process)
 
 

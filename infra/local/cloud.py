@@ -33,6 +33,9 @@ from infra.local.tool_functions import TOOLS, tool_functions
 from infra.local.translation import open_routes, translate
 
 TEMPLATE = ROOT / "template.yaml"
+SANDBOX = "Sandbox"
+"""The function of the template that other functions may invoke, beside those that are tools."""
+
 # Processes of one function at a time. As in Lambda, one more request waits, and further requests get 429.
 CONCURRENCY = 16
 # Invocations at a time of a streaming function's process, if it is shared, and its least memory in MB. On Managed
@@ -115,7 +118,8 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         stack.callback(queues.close)
         functions = Functions(specs, concurrency=plan.concurrency, log=log, throttle=not plan.shared, keep=queues.keep)
         stack.push_async_callback(functions.stop)
-        await stack.enter_async_context(serving(lambda_api(functions, {tool.name for tool in tools}), listener))
+        allowed = {tool.name for tool in tools} | {one.name for one in system.functions if one.logical_id == SANDBOX}
+        await stack.enter_async_context(serving(lambda_api(functions, allowed), listener))
         yield Cloud(system, engine, functions, queues, settings["STINT_DEFAULT_MODEL"], services)
 
 

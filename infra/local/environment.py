@@ -28,6 +28,7 @@ def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict
     """Return the shell's settings for the functions, with defaults.
 
     STINT_AUTH is that of the cloud: with another one, a function would trust what nobody checks, or refuse everyone.
+    Code of models runs in namespaces, because this machine has other files.
     By default, functions may call loopback addresses, and the model is the scripted one if the shell has neither a key
     nor a URL of OpenAI.
 
@@ -42,6 +43,7 @@ def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict
     if not settings.get("STINT_DEFAULT_MODEL"):
         settings["STINT_DEFAULT_MODEL"] = OPENAI_MODEL if openai_variable(shell) else OFFLINE_MODEL
     settings.setdefault("STINT_SCRIPTED_MODELS", "true")
+    settings["SANDBOX_NAMESPACES"] = "1"
     settings["STINT_AUTH"] = "authorizer" if authorize else "none"
     settings.setdefault("STINT_EMBEDDING_MODEL", OFFLINE_EMBEDDING_MODEL)
     settings.setdefault("STINT_VECTOR_INDEX", "packed")

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.scripts.auth_options import AUTHS, OPEN, use_auth
-from infra.scripts.published_versions import Template, publish, publish_functions, publish_layers, resources_of
+from infra.scripts.published_versions import (
+    Template,
+    publish,
+    publish_functions,
+    publish_layers,
+    resources_of,
+    versioned_functions,
+)
 from infra.scripts.rollout_options import ROLLOUTS, use_rollout
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,7 +140,7 @@ def use_snapstart(template: Template) -> None:
     Old versions are deleted, because Lambda charges for each stored snapshot.
     """
     publish_functions(template)
-    for function in resources_of(template, "AWS::Serverless::Function").values():
+    for function in versioned_functions(template).values():
         function["Properties"] |= {"SnapStart": {"ApplyOn": "PublishedVersions"}, "VersionDeletionPolicy": "Delete"}
 
 

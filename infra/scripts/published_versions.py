@@ -9,12 +9,21 @@ ALIAS = "live"
 
 def publish_functions(template: Template) -> None:
     """Publish each function, and make routes, event sources and API Gateway's authorizer call its alias."""
-    for function in resources_of(template, "AWS::Serverless::Function").values():
+    for function in versioned_functions(template).values():
         publish(function)
     authorizers = template["Resources"]["Api"]["Properties"].get("Auth", {}).get("Authorizers", {})
     for authorizer in authorizers.values():
         authorizer["FunctionArn"] = {"Ref": "Authorizer.Alias"}
     publish_layers(template)
+
+
+def versioned_functions(template: Template) -> dict[str, Template]:
+    """Return the functions that are called by an alias.
+
+    Those with environments per tenant are called by their name: Lambda takes no snapshots of them.
+    """
+    functions = resources_of(template, "AWS::Serverless::Function")
+    return {name: each for name, each in functions.items() if "TenancyConfig" not in each["Properties"]}
 
 
 def publish(function: Template) -> None:

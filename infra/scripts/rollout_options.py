@@ -4,7 +4,7 @@ With `all`, a deployment replaces the functions. With `canary`, CodeDeploy moves
 if an alarm of `infra/aws/canary.yaml` is raised meanwhile.
 """
 
-from infra.scripts.published_versions import Template, publish_functions, resources_of
+from infra.scripts.published_versions import Template, publish_functions, versioned_functions
 
 ROLLOUTS = ("all", "canary")
 
@@ -26,7 +26,7 @@ def use_rollout(template: Template, rollout: str) -> None:
     template["Parameters"]["CanaryAlarms"] = PARAMETER
     template["Conditions"]["HasCanaryAlarms"] = {"Fn::Equals": [{"Ref": "CanaryAlarms"}, "true"]}
     publish_functions(template)
-    functions = resources_of(template, "AWS::Serverless::Function")
+    functions = versioned_functions(template)
     versions = {f"{name}Version": version_of(name) for name in functions if name != REFUSING}
     template["Resources"]["Canary"] = {
         "Type": "AWS::CloudFormation::Stack",

@@ -33,7 +33,7 @@ def of_type(template: dict[str, Any], kind: str) -> Resources:
 
 
 def test_codedeploy_moves_the_requests_of_every_function(template: dict[str, Any]) -> None:
-    functions = set(of_type(template, "AWS::Lambda::Function"))
+    functions = set(of_type(template, "AWS::Lambda::Function")) - {"Sandbox"}
     aliases = of_type(template, "AWS::Lambda::Alias")
     moves = {
         alias["UpdatePolicy"]["CodeDeployLambdaAliasUpdate"]["DeploymentGroupName"]["Ref"] for alias in aliases.values()
@@ -66,7 +66,7 @@ def test_an_alarm_moves_the_requests_back_unless_a_parameter_says_otherwise(temp
 
 
 def test_the_alarm_watches_the_new_version_of_each_function(template: dict[str, Any], alarms: dict[str, Any]) -> None:
-    functions = set(of_type(template, "AWS::Lambda::Function")) - {"Authorizer"}
+    functions = set(of_type(template, "AWS::Lambda::Function")) - {"Authorizer", "Sandbox"}
     versions = of_type(template, "AWS::Lambda::Version")
     given = template["Resources"]["Canary"]["Properties"]["Parameters"]
     metrics = alarms["Resources"]["VersionErrors"]["Properties"]["Metrics"][1:]

@@ -65,6 +65,7 @@ def test_only_settings_reach_the_functions() -> None:
     made = {"STINT_DEFAULT_MODEL", "STINT_EMBEDDING_MODEL", "STINT_SCRIPTED_MODELS", "STINT_ALLOWED_HOSTS"} | {
         "STINT_VECTOR_INDEX",
         "STINT_AUTH",
+        "SANDBOX_NAMESPACES",
     }
     assert set(settings) == {"STINT_MODELS", "AWS_PROFILE", "HOME", "https_proxy", *made}
 

@@ -31,6 +31,7 @@ LOGS = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "xra
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "logs:*"}
 # The functions that run tools, and shields that ask a model.
 CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "OctoberRole", "RegistryRole", "WorkerRole"}
+SANDBOX = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-sandbox"
 BEDROCK = "arn:${AWS::Partition}:bedrock:"
 INVOKE_MODEL = {"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
 
@@ -55,6 +56,7 @@ MODELS_AND_TOOLS = {
     "ToolsSecretArn": {"secretsmanager:GetSecretValue"},
     "CredentialsKeyArn": {"kms:Decrypt"},
     "ToolFunctionArns": {"lambda:InvokeFunction"},
+    SANDBOX: {"lambda:InvokeFunction"},
 }
 # Everything that any role may do. A new grant belongs here, and into the tests below that say what it is good for.
 GRANTS = {
@@ -115,6 +117,7 @@ GRANTS = {
         **MODELS_AND_TOOLS,
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it stores the toolgroups
     },
+    "SandboxRole": {"*": LOGS},
     "WorkerRole": {
         "*": LOGS | POLLING,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
@@ -175,7 +178,7 @@ def test_roles_are_those_of_services(translated: dict[str, Any]) -> None:
 def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_names(
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
-    tools = {(role, "ToolFunctionArns") for role in CALLERS}
+    tools = {(role, function) for role in CALLERS for function in ("ToolFunctionArns", SANDBOX)}
     api = {(API, name) for name in ("Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin")}
 
     assert allowed(statements, "lambda:InvokeFunction") == tools | api | {(EVENTS, "Worker"), (API, "Authorizer.Arn")}
@@ -251,7 +254,8 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
         if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
     }
 
-    assert len(names) == 9
+    assert len(names) == 10
+    names.remove("${AWS::StackName}-sandbox")  # runs code without any rights, for every caller of tools
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 
 

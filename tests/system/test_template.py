@@ -141,7 +141,7 @@ def require_cfn_lint() -> None:
 
 def test_concurrency_is_reserved_where_a_parameter_says_so(translated: dict[str, Any]) -> None:
     functions = of_type(translated, "AWS::Lambda::Function")
-    assert len(functions) == 9
+    assert len(functions) == 10
     for name, function in functions.items():
         parameter = f"{name}ReservedConcurrency"
         reserved = function["Properties"]["ReservedConcurrentExecutions"]
@@ -454,3 +454,10 @@ def test_a_template_that_is_not_valid_is_refused_in_the_translators_words(tmp_pa
 
     with pytest.raises(LocalCloudError, match=r"\[F\]"):
         translate(template, "us-east-1")
+
+
+def test_tenants_share_no_execution_environment_for_code(translated: dict[str, Any]) -> None:
+    functions = of_type(translated, "AWS::Lambda::Function")
+
+    isolated = {name: each["Properties"].get("TenancyConfig") for name, each in functions.items()}
+    assert {name: each for name, each in isolated.items() if each} == {"Sandbox": {"TenantIsolationMode": "PER_TENANT"}}

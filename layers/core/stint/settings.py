@@ -135,6 +135,9 @@ class Settings(BaseModel):
         default="", description="Secrets Manager secret with these three keys, as JSON (in AWS)."
     )
     credentials_key_arn: str = Field(default="", description="KMS key that encrypts credentials of toolgroups.")
+    sandbox_function: str = Field(
+        default="", description="Lambda function that runs code of models; if empty, none is run."
+    )
     allowed_hosts: str = Field(
         default="", description="Private hosts and networks that callers' URLs may reach; see docs/tools.md."
     )

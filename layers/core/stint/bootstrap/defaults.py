@@ -29,6 +29,9 @@ WOLFRAM_ALPHA = "builtin::wolfram_alpha"
 RAG = "builtin::rag"
 
 
+CODE_INTERPRETER = "builtin::code_interpreter"
+
+
 INSIDE = ProviderHealth(status="OK")
 OUTSIDE = ProviderHealth(status="Not Implemented", message="Provider does not implement health check")
 
@@ -41,6 +44,8 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     known = providers(settings).data
     models = [describe_model(request, router, known, settings.embedding_model) for request in listed]
     builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
+    if settings.sandbox_function:
+        builtin[CODE_INTERPRETER] = "code-interpreter"
     requests = [ToolGroupRegisterRequest(toolgroup_id=name, provider_id=builtin[name]) for name in builtin]
     toolgroups = [toolgroup_of(request, None) for request in (*requests, *given.toolgroups)]
     shields = [shield_of(request, None) for request in given.shields]
@@ -118,6 +123,11 @@ def providers(settings: Settings) -> ProviderList:
         ("tool_runtime", "wolfram-alpha", "remote::wolfram-alpha", {}, OUTSIDE),
         ("tool_runtime", "remote-execution", "remote::http-endpoint", {}, OUTSIDE),
         ("tool_runtime", "lambda-function", "remote::lambda-function", {}, OUTSIDE),
+        *(
+            [("tool_runtime", "code-interpreter", "inline::code-interpreter", {}, INSIDE)]
+            if settings.sandbox_function
+            else []
+        ),
         ("tool_runtime", RAG_RUNTIME, "inline::rag-runtime", {}, INSIDE),
     ]
     return ProviderList(

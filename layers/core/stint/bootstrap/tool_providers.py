@@ -25,6 +25,7 @@ def make_tool_providers(settings: "Settings", get_guard: "Callable[[], Guard]") 
             "wolfram-alpha": lambda: make_wolfram(settings, get_guard()),
             "remote-execution": lambda: make_http_endpoints(get_guard()),
             "lambda-function": lambda: make_lambda_functions(settings),
+            "code-interpreter": lambda: make_code_interpreter(settings),
         }
     )
 
@@ -76,6 +77,13 @@ def make_lambda_functions(settings: "Settings") -> ToolProvider:
     from stint.tools.lambda_function.provider import LambdaFunctions  # noqa: PLC0415
 
     return LambdaFunctions(settings.own_functions.split(","))
+
+
+def make_code_interpreter(settings: "Settings") -> ToolProvider:
+    from stint.caller import require_tenant  # noqa: PLC0415
+    from stint.tools.code_interpreter.provider import CodeInterpreter  # noqa: PLC0415
+
+    return CodeInterpreter(settings.sandbox_function, require_tenant)
 
 
 def tool_key(settings: "Settings", name: str, value: SecretStr) -> Callable[[], str | None]:

@@ -1,0 +1,121 @@
+"""The tool that runs code, against an HTTP server in place of Lambda."""
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.servers.scripted_http import Reply, ScriptedHTTPServer
+
+from stint.domain.errors import ToolUnavailable
+from stint.tools.code_interpreter.provider import CodeInterpreter
+from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
+
+GROUP = Toolgroup("builtin::code_interpreter", "code-interpreter")
+
+
+@pytest.fixture
+def functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedHTTPServer]:
+    """Yield a server to which Lambda's client sends its requests."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with ScriptedHTTPServer(lambda _: Reply(status=500)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", server.url)
+        yield server
+
+
+async def call(**arguments: Any) -> ToolOutcome:
+    provider = CodeInterpreter("stint-sandbox", lambda: "team-a")
+    return await provider.invoke(GROUP, Invocation("code_interpreter", arguments, "call_1"))
+
+
+def answer(**result: Any) -> Reply:
+    return Reply((json.dumps({"stdout": "", "stderr": "", "exit_code": 0} | result).encode(),))
+
+
+async def test_code_is_run_for_the_tenant_of_the_caller(functions: ScriptedHTTPServer) -> None:
+    functions.script(answer(stdout="2\n"))
+
+    outcome = await call(code="print(1 + 1)")
+
+    [request] = functions.requests
+    assert request.path == "/2015-03-31/functions/stint-sandbox/invocations"
+    assert {name.lower(): value for name, value in request.headers.items()}["x-amz-tenant-id"] == "team-a"
+    assert json.loads(request.body) == {"code": "print(1 + 1)", "seconds": 60}
+    assert outcome == ToolOutcome(content="completed\n[stdout]\n2\n\n[/stdout]")
+
+
+async def test_an_error_of_the_code_is_a_result(functions: ScriptedHTTPServer) -> None:
+    functions.script(answer(stderr="ZeroDivisionError", exit_code=1))
+
+    outcome = await call(code="1/0")
+
+    assert outcome.content == "error\n[stderr]\nZeroDivisionError\n[/stderr]\nThe exit code is 1."
+    assert not outcome.error
+
+
+async def test_files_are_attachments_for_the_user(functions: ScriptedHTTPServer) -> None:
+    content = base64.b64encode(b"a,b").decode()
+    functions.script(answer(files=[{"name": "table.csv", "content": content}], omitted=["folder"]))
+
+    outcome = await call(code="...")
+
+    assert outcome.metadata[ATTACHMENTS] == [
+        {"content": {"uri": f"data:text/csv;base64,{content}"}, "mime_type": "text/csv"}
+    ]
+    assert "Files for the user: table.csv." in str(outcome.content)
+    assert "folder" in str(outcome.content)
+
+
+async def test_a_limit_that_ended_the_run_is_named(functions: ScriptedHTTPServer) -> None:
+    functions.script(answer(ended_by="the time limit of 60 seconds", exit_code=-9, truncated=True))
+
+    outcome = await call(code="while True: pass")
+
+    assert outcome.error
+    assert "The run was ended by the time limit of 60 seconds." in str(outcome.content)
+    assert "only its beginning is shown" in str(outcome.content)
+
+
+async def test_a_refusal_says_why(functions: ScriptedHTTPServer) -> None:
+    functions.script(answer(refused="Code cannot be run on this machine"))
+
+    outcome = await call(code="1")
+
+    assert (outcome.error, outcome.content) == (True, "Code cannot be run on this machine")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"code": " "}, {"code": 7}, {"code": "é" * 100_001}])
+async def test_code_that_is_missing_or_too_long_is_not_sent(
+    functions: ScriptedHTTPServer, arguments: dict[str, Any]
+) -> None:
+    outcome = await call(**arguments)
+
+    assert outcome.error
+    assert functions.requests == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply((b'{"Message": "no"}',), 403, {"x-amzn-errortype": "AccessDeniedException"}),
+        Reply((b"[]",)),
+        answer(files=[{"name": "a", "content": "%"}]),
+    ],
+)
+async def test_a_function_that_cannot_answer_is_unavailable(functions: ScriptedHTTPServer, reply: Reply) -> None:
+    functions.script(reply)
+
+    with pytest.raises(ToolUnavailable, match="code interpreter"):
+        await call(code="1")
+
+
+async def test_a_failed_function_is_an_error_without_its_trace(functions: ScriptedHTTPServer) -> None:
+    body = json.dumps({"errorType": "Runtime.ExitError", "errorMessage": "killed"}).encode()
+    functions.script(Reply((body,), 200, {"x-amz-function-error": "Unhandled"}))
+
+    outcome = await call(code="1")
+
+    assert (outcome.error, outcome.content) == (True, "The function failed: Runtime.ExitError: killed")

@@ -186,8 +186,11 @@ class Toolgroups:
             NotFound: no toolgroup has it.
             ToolUnavailable: its provider cannot be reached. The message names the toolgroup.
         """
-        refuse_not_offered(tool_name)
-        tool = await self.tool(tool_name, provider_data)
+        try:
+            tool = await self.tool(tool_name, provider_data)
+        except NotFound:
+            refuse_not_offered(tool_name)
+            raise
         group = (await self.tools.registry.catalogue()).toolgroups[tool.toolgroup_id]
         invocation = Invocation(tool.identifier, arguments, f"call_{new_id()}", dict(provider_data))
         try:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
+FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py") if path.parent.name != "sandbox")
 
 # Third-party packages that a cold start may load. Each costs every user a wait: another one needs a reason.
 ALLOWED = {
@@ -235,3 +235,10 @@ def test_the_authorizer_loads_the_types_of_no_api() -> None:
     apis = ("stint.domain.llama_stack", "stint.domain.openai", "stint.domain.notifications")
 
     assert [name for name in modules_of("authorizer") if name.startswith(apis)] == []
+
+
+def test_the_sandbox_loads_the_standard_library_and_its_own_modules() -> None:
+    loaded = {name.partition(".")[0] for name in modules_of("sandbox")} - set(sys.stdlib_module_names)
+
+    own = {"app", "execution", "namespaces", "processes", "__main__"}
+    assert {name for name in loaded if not name.startswith("_")} <= own

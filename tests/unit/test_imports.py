@@ -34,14 +34,14 @@ ALLOWED = {
 # Modules that a cold start loads, at most.
 MODULES = {
     "authorizer": 377,
-    "admin": 693,
-    "agents": 683,
-    "knowledge": 720,
-    "october": 721,
-    "registry": 698,
-    "responses": 766,
-    "turns": 676,
-    "worker": 656,
+    "admin": 697,
+    "agents": 687,
+    "knowledge": 724,
+    "october": 725,
+    "registry": 702,
+    "responses": 770,
+    "turns": 680,
+    "worker": 660,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

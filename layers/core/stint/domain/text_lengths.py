@@ -18,10 +18,13 @@ SHORTEST_RUN = 5
 
 def encode_lengths(pieces: Iterable[int]) -> str | None:
     """Return the lengths of a text's pieces, none of which is empty; None for a text in one piece."""
-    runs = [(length, len(list(group))) for length, group in groupby(pieces)]
-    if sum(count for _, count in runs) <= 1:
-        return None
-    return "".join(encode_run(length, count) for length, count in runs)
+    lengths = list(pieces)
+    return encode_all_lengths(lengths) if len(lengths) > 1 else None
+
+
+def encode_all_lengths(pieces: Iterable[int]) -> str:
+    """Return the lengths of pieces, to which those of later ones may be appended."""
+    return "".join(encode_run(length, len(list(group))) for length, group in groupby(pieces))
 
 
 def encode_run(length: int, count: int) -> str:

@@ -11,6 +11,7 @@ from stint.store.items import Item
 from stint.store.log import ENDS, turn_log
 from stint.store.owners import remove_owners
 from stint.store.parallel import map_concurrently
+from stint.store.partial_keys import session_partials
 from stint.store.partitions import delete_partition
 from stint.store.sessions import SessionStore
 from stint.store.table import WRITE_BATCH, Table, take
@@ -111,7 +112,8 @@ class Deletion:
         self, tenant: str, agent_id: str, session_id: str, *, ephemeral: bool
     ) -> AsyncGenerator[None, None]:
         """Delete a session's records except seals, one batch per step."""
-        for pk in (keys.turns(tenant, agent_id, session_id), keys.pending_calls(tenant, agent_id, session_id)):
+        ids = tenant, agent_id, session_id
+        for pk in (keys.turns(*ids), keys.pending_calls(*ids), session_partials(*ids)):
             async for _ in delete_partition(self._table, pk):
                 yield
         async for _ in self._blobs.delete_prefix(keys.session_blobs(tenant, agent_id, session_id, ephemeral=ephemeral)):

@@ -17,6 +17,7 @@ from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.log import ENDS, LogItems, response_log
 from stint.store.owners import add_owners, remove_owners
+from stint.store.partial_keys import response_partials
 from stint.store.partitions import delete_partition, query_shards
 from stint.store.response_attempts import attempt_attributes
 from stint.store.response_logs import ROUND, ResponseLogs
@@ -197,9 +198,10 @@ class ResponseStore:
             return True
         await self._table.delete(keys.response_entry(tenant, response_id))
         await self._stop(tenant, response_id)
-        async for _ in delete_partition(self._table, key.pk, spare=key.sk):
-            if time.monotonic() >= deadline:
-                return False
+        for pk in (key.pk, response_partials(tenant, response_id).pk):
+            async for _ in delete_partition(self._table, pk, spare=key.sk):
+                if time.monotonic() >= deadline:
+                    return False
         blobs = keys.response_blobs(tenant, response_id, expires="expires_at" in header)
         async for _ in self._blobs.delete_prefix(blobs):
             if time.monotonic() >= deadline:

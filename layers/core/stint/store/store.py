@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stint.store.idempotent_requests import RequestRecords
     from stint.store.imports import ImportStore
     from stint.store.inbox import Inbox
+    from stint.store.partial_steps import PartialStepStore
     from stint.store.response_attempts import ResponseAttempts
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
@@ -83,6 +84,12 @@ class Store:
         from stint.store.imports import ImportStore  # noqa: PLC0415 - only for the command that imports
 
         return ImportStore(self._table, self._documents, self.agents, self.sessions, self.turns)
+
+    @cached_property
+    def partial_steps(self) -> "PartialStepStore":
+        from stint.store.partial_steps import PartialStepStore  # noqa: PLC0415 - few steps run long
+
+        return PartialStepStore(self._table, self._documents)
 
     @cached_property
     def registrations(self) -> Registrations:

@@ -9,6 +9,7 @@ from stint.domain.content import DocumentText
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, TurnStatus
 from stint.domain.messages import InputMessage
+from stint.domain.partial_steps import PartialStep
 from stint.domain.receipts import Consumption, Receipt
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import Schema, Timestamp
@@ -41,6 +42,7 @@ class TurnRecord(Schema):
     that lost the session. `text_lengths` are those of the streamed pieces of the step's text. `early` has the steps of
     calls whose results arrived before those of earlier calls; they are appended later, in the model's order. `unsent`
     has the ids of an answer's calls that the server does not run.
+    The ending of a turn that failed or was cancelled also has its `unfinished` step, for readers who rejoin the stream.
     """
 
     step: Step | None = None
@@ -48,6 +50,7 @@ class TurnRecord(Schema):
     text_lengths: str | None = None
     early: list[ToolExecutionStep] | None = None
     unsent: list[str] | None = None
+    unfinished: PartialStep | None = None
 
     @property
     def fence(self) -> bool:

@@ -14,6 +14,7 @@ from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.mcp_items import McpListTools
 from stint.domain.openai.response_options import Include, ReasoningSettings, TextOptions
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
+from stint.domain.partial_steps import PartialStep
 from stint.domain.principals import Principal
 from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
@@ -170,6 +171,7 @@ class ResponseRecord(Schema):
     ids, of the files that the step's text cites and that were found before this response. It is None without markers in
     the text. `early` has the steps of calls whose results arrived before those of earlier calls; they are appended
     later, in the model's order. `sent` has the ids of approved calls that are sent after this record.
+    The ending of a foreground response that failed or was cancelled has its `unfinished` step, for readers who rejoin.
     """
 
     skipped: Omitted[int] = None
@@ -181,6 +183,7 @@ class ResponseRecord(Schema):
     usage: Omitted[Usage] = None
     consumption: Omitted[Consumption] = None
     ending: Omitted[ResponseOutcome] = None
+    unfinished: Omitted[PartialStep] = None
 
 
 @dataclass(slots=True)

@@ -31,7 +31,8 @@ async def end_early(response: ResponseRun, error: StintError) -> None:
 
 async def store_ending(response: ResponseRun, ending: ResponseOutcome) -> None:
     """Store the ending of a response. Nothing is raised."""
-    record = closing_record(response.log.response, response.stream.items.streamed, ending)
+    streamed, unfinished = response.stream.items.streamed, response.running.whole()
+    record = closing_record(response.log.response, streamed, ending, unfinished)
     try:
         await response.log.write(record)
     except Exception:  # nothing may be raised here, whatever is wrong with the store

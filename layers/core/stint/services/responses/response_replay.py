@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.partial_steps import PartialStep
 from stint.loop.step_events import StepReplay
 from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.output_items import Encode, OutputItems
@@ -35,5 +36,18 @@ class ResponseReplay:
             if record.step is not None:
                 for event in self._steps.emit_step(record.step, record.details):
                     yield from self._stream.emit_loop_event(event, record.details)
+            if record.unfinished is not None:
+                yield from self.emit_partial(record.unfinished)
             if record.ending is not None:
                 yield from self._stream.emit_ending(self.stored)
+
+    def emit_partial(self, partial: PartialStep | None) -> Iterator[ResponseEvent]:
+        """Yield the events of the unfinished step that were not yielded yet."""
+        if partial is not None:
+            for event in self._steps.emit_partial(partial):
+                yield from self._stream.emit_loop_event(event)
+
+    @property
+    def last_step(self) -> str | None:
+        """Return the id of the newest step that is complete."""
+        return max((step.step_id for step in self.stored.steps), default=None)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stint.domain.errors import StintError
 from stint.domain.openai.response_events import ResponseEvent
@@ -11,6 +11,8 @@ from stint.domain.run_events import RunEnded
 from stint.loop.agent_loop import run_loop
 from stint.loop.next_step import RunTools
 from stint.loop.run import Run
+from stint.loop.running_step import RunningStep
+from stint.services.partial_writer import PartialStorage, PartialWriter
 from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.links import Context
 from stint.services.responses.planner import ResponsePlan
@@ -19,12 +21,17 @@ from stint.services.responses.response_log import ResponseLog
 
 @dataclass(slots=True)
 class ResponseRun:
-    """A started response. `error` is its error."""
+    """A started response. `error` is its error, and `running` the step that is streamed.
+
+    Parts of a step that runs long go into `storage`, if it has one.
+    """
 
     run: Run
     log: ResponseLog
     stream: ResponseStream
     error: StintError | None = None
+    running: RunningStep = field(default_factory=RunningStep)
+    storage: PartialStorage | None = None
 
     @property
     def response_id(self) -> str:
@@ -51,8 +58,13 @@ async def response_events(response: ResponseRun, first: RunTools | None = None) 
     Raises:
         StintError: the run failed; what was stored before is kept.
     """
-    async with aclosing(run_loop(response.run, first)) as events:
-        async for event in events:
-            if not isinstance(event, RunEnded):
-                for emitted in response.stream.emit_loop_event(event, response.log.details):
-                    yield emitted
+    writer = PartialWriter(response.running, response.storage)
+    try:
+        async with aclosing(run_loop(response.run, first)) as events:
+            async for event in events:
+                writer.add_event(event)
+                if not isinstance(event, RunEnded):
+                    for emitted in response.stream.emit_loop_event(event, response.log.details):
+                        yield emitted
+    finally:
+        await writer.close()

@@ -32,7 +32,7 @@ from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.response_endings import end_early
-from stint.services.responses.response_log import ResponseLog
+from stint.services.responses.response_log import ResponseLog, make_partial_storage
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
@@ -197,7 +197,7 @@ class Responses:
             header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later
         )
         log.used = lambda: run.usage
-        return ResponseRun(run, log, ResponseStream(header, output))
+        return ResponseRun(run, log, ResponseStream(header, output), storage=make_partial_storage(self.store, log))
 
     async def run(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
         """Run a started response. The last event is the terminal one, and nothing is raised.

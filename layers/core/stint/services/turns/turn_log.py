@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stint.domain.content import Content, KeptResult
 from stint.domain.errors import StoreUnavailable
@@ -12,11 +13,15 @@ from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, Turn
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import Step, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper
+from stint.loop.running_step import RunningStep
 from stint.metering import read_meter
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.turns import TurnStore
+
+if TYPE_CHECKING:
+    from stint.store.partial_keys import PartialPlace
 
 ENDING_UNITS = 2
 """Write units of a small record with an ending, and of the release of the lease."""
@@ -26,13 +31,14 @@ ENDING_UNITS = 2
 class TurnLog:
     """Writes a turn under the lease of its session, and keeps in `turn` what is stored.
 
-    `recorder` records its end after that is stored.
+    `recorder` records its end after that is stored. `running` is the step that is streamed.
     """
 
     store: TurnStore
     keeper: LeaseKeeper[SessionLease]
     turn: StoredTurn
     recorder: SessionRecorder | None = None
+    running: RunningStep = field(default_factory=RunningStep)
 
     async def put_header(self) -> None:
         """Write the first record of a new turn.
@@ -57,6 +63,8 @@ class TurnLog:
         self.keeper.check()
         found = details or AnswerDetails()
         record = TurnRecord(step=step, ending=ending, text_lengths=found.text_lengths, unsent=found.unsent)
+        if step is None:
+            record.unfinished = self.running.whole()
         if ending is not None and ending.status is RunStatus.awaiting_input:
             await self.put_pending(step, ending)
         if ending is not None:
@@ -140,3 +148,10 @@ def calls_of_pause(turn_id: str, steps: list[Step], pause: RunOutcome) -> Pendin
     return PendingCalls(
         turn_id=turn_id, step_id=new_id(), started_at=pause.completed_at, tool_calls=unanswered_calls(steps)
     )
+
+
+def find_partials(lease: SessionLease) -> "PartialPlace":
+    """Return where the parts of a turn's unfinished steps are stored."""
+    from stint.store.partial_keys import turn_partials  # noqa: PLC0415 - few steps run long
+
+    return turn_partials(lease.tenant, lease.agent_id, lease.session_id, lease.turn_id)

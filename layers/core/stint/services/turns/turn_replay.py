@@ -13,6 +13,7 @@ from stint.domain.llama_stack.events import (
     TurnStart,
 )
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
+from stint.domain.partial_steps import PartialStep
 from stint.domain.run_events import LoopEvent, ReasoningEnded, ReasoningProgress, RunEnded, StepComplete, StepEvent
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.loop.step_events import StepReplay
@@ -45,6 +46,16 @@ class TurnReplay:
         for record in records:
             yield from self._number(self._record_events(record))
 
+    def emit_partial(self, partial: PartialStep | None) -> Iterator[NumberedEvent]:
+        """Yield the events of the unfinished step that were not yielded yet."""
+        if partial is not None:
+            yield from self._number(shown(self._steps.emit_partial(partial)))
+
+    @property
+    def last_step(self) -> str | None:
+        """Return the id of the newest step that is complete."""
+        return max((step.step_id for step in self.turn.steps), default=None)
+
     def _record_events(self, record: TurnRecord) -> Iterator[Event]:
         resumes = self.turn.ending is not None
         self.turn.records.append(record)
@@ -53,6 +64,8 @@ class TurnReplay:
         elif record.step is not None:
             details = AnswerDetails(text_lengths=record.text_lengths)
             yield from shown(self._steps.emit_step(record.step, details))
+        if record.unfinished is not None:
+            yield from shown(self._steps.emit_partial(record.unfinished))
         if record.ending is not None:
             yield terminal_event(self.turn, record.ending)
 

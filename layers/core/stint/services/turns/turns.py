@@ -26,6 +26,7 @@ from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
 from stint.services.document_reader import DocumentReader, images_of
+from stint.services.partial_writer import PartialStorage, PartialWriter, make_storage
 from stint.services.spending.meters import Meters, metered
 from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
@@ -33,7 +34,7 @@ from stint.services.turns.resume import answer_turn, is_resumable, not_waiting, 
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.turn_failures import fail_turn
-from stint.services.turns.turn_log import TurnLog
+from stint.services.turns.turn_log import TurnLog, find_partials
 from stint.services.turns.turn_run import TurnRun, make_header, terminal_event
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
@@ -200,12 +201,14 @@ class Turns:
 
         The first event is the start event, unless the model's provider refuses the turn before.
         """
+        writer = PartialWriter(turn.log.running, self.storage_of(turn.log))
         try:
             with suppress(Cancelled):
                 await turn.run.wait_until_accepted()
             yield turn.announcement
             async with aclosing(run_loop(turn.run)) as events:
                 async for event in events:
+                    writer.add_event(event)
                     if not isinstance(event, ReasoningProgress | ReasoningEnded):
                         yield terminal_event(turn, event) if isinstance(event, RunEnded) else event
         except StintError as error:
@@ -216,6 +219,12 @@ class Turns:
         finally:
             turn.log.keeper.stop()
             await self.meters.end()
+            await writer.close()
+
+    def storage_of(self, log: TurnLog) -> PartialStorage:
+        """Return where parts of a turn's steps are stored while they run."""
+        lease = log.keeper.lease
+        return make_storage(self.store, lambda: find_partials(lease), log.check, lease.expires_at)
 
     async def write_segments(self, turn: TurnRun) -> None:
         """Write what makes the session cheaper to read, after the turn's response was sent. Nothing is raised."""

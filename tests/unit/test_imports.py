@@ -34,7 +34,7 @@ ALLOWED = {
 # Modules that a cold start loads, at most.
 MODULES = {
     "authorizer": 377,
-    "admin": 697,
+    "admin": 698,
     "agents": 687,
     "knowledge": 724,
     "october": 725,

@@ -98,7 +98,7 @@ class FaultyCloud:
         pages = self._dynamodb.get_paginator("scan").paginate(TableName=self._table, ConsistentRead=True)
         return [item for page in pages for item in page["Items"]]
 
-    def keys(self) -> set[tuple[str, str]]:
+    def record_keys(self) -> set[tuple[str, str]]:
         """Return partition and sort key of everything in the table."""
         return {(item["pk"]["S"], item["sk"]["S"]) for item in self.records()}
 
@@ -109,7 +109,7 @@ class FaultyCloud:
 
     def purge(self) -> None:
         """Remove everything that is stored and queued, except for the key that processes keep in memory."""
-        for pk, sk in self.keys():
+        for pk, sk in self.record_keys():
             if pk.endswith(SIGNING_KEY):
                 continue
             self._dynamodb.delete_item(TableName=self._table, Key={"pk": {"S": pk}, "sk": {"S": sk}})

@@ -16,7 +16,8 @@ def faulty_cloud(engine: Engine) -> Iterator[FaultyCloud]:
                 scenario = kind(cloud)
                 scenario.prepare(api)
                 scenario.act(api)
-                list(scenario.check(api))
+                if not kind.has_work:
+                    list(scenario.check(api))
         yield cloud
 
 

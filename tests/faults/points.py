@@ -11,8 +11,11 @@ from tests.faults.fault_proxy import DEATHS, ERRORS, Fault, FaultKind
 from tests.faults.scenario import Finding, Outcome, Scenario, run_scenario
 
 PROPERTY = "points of failure"
-KINDS_PER_CALL = 3
+KINDS_PER_READ, KINDS_PER_WRITE = 1, 2
 """Kinds of errors that each call has, in turns, unless FAULTS=all."""
+READS = ("Get", "BatchGet", "Query", "List", "Head", "Scan")
+WITH_EFFECT = (FaultKind.death_after, FaultKind.lost, FaultKind.lost_once)
+"""Kinds that are the same as others if the call has no effect."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,19 @@ def faults_of(calls: Sequence[str], kinds: Sequence[FaultKind]) -> Iterator[Faul
     chosen = os.environ.get("POINT")
     for number, name in enumerate(calls):
         if chosen is None or number == int(chosen):
-            fitting = [kind for kind in kinds if kind is not FaultKind.partial or name in BATCHES]
-            count = len(fitting) if os.environ.get("FAULTS") == "all" else KINDS_PER_CALL
-            first = number * count
-            turned = [fitting[(first + place) % len(fitting)] for place in range(min(count, len(fitting)))]
-            yield from (Fault(kind, number) for kind in turned)
+            yield from (Fault(kind, number) for kind in kinds_of(number, name, kinds))
+
+
+def kinds_of(number: int, name: str, kinds: Sequence[FaultKind]) -> list[FaultKind]:
+    """Return the kinds that a call has: in turns, so that neighbours have others."""
+    reads = name.partition(".")[2].startswith(READS)
+    fitting = [kind for kind in kinds if not (reads and kind in WITH_EFFECT)]
+    if name not in BATCHES:
+        fitting = [kind for kind in fitting if kind is not FaultKind.partial]
+    count = KINDS_PER_READ if reads else KINDS_PER_WRITE
+    if os.environ.get("FAULTS") == "all" or count >= len(fitting):
+        return fitting
+    return [fitting[(number * count + place) % len(fitting)] for place in range(count)]
 
 
 def try_points(kind: type[Scenario], cloud: FaultyCloud, kinds: Sequence[FaultKind]) -> list[TriedPoint]:

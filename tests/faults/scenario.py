@@ -12,11 +12,14 @@ LATER = LEASE + 1.0
 """Seconds after which no lease of a dead process is left."""
 
 
+FindingKind = Literal["lost", "stuck", "doubled"]
+
+
 @dataclass(frozen=True)
 class Finding:
     """A broken promise."""
 
-    kind: Literal["lost", "stuck", "doubled"]
+    kind: FindingKind
     text: str
 
 
@@ -30,6 +33,11 @@ class Scenario:
     """
 
     name: ClassVar[str]
+    works_before: ClassVar[bool] = True
+    """Whether the worker runs the tasks of `prepare`."""
+
+    has_work: ClassVar[bool] = False
+    """Whether the worker runs while calls are counted."""
 
     def __init__(self, cloud: FaultyCloud) -> None:
         self.cloud = cloud
@@ -40,9 +48,6 @@ class Scenario:
     def act(self, api: Api) -> None:
         """Do what the scenario is about. It fails if a fault is injected."""
         raise NotImplementedError
-
-    def work(self) -> None:
-        """Run the worker while calls are counted, after the process of `act` has ended."""
 
     def check(self, api: Api) -> Findings:
         """Yield what is lost, stuck or doubled."""
@@ -64,12 +69,14 @@ def run_scenario(kind: type[Scenario], cloud: FaultyCloud, fault: Fault | None =
     cloud.purge()
     scenario = kind(cloud)
     scenario.prepare(cloud.api())
-    cloud.work_off()
+    if scenario.works_before:
+        cloud.work_off()
     observed = cloud.proxy.begin(fault)
     try:
         with cloud.serve() as api:
             scenario.act(api)
-        scenario.work()
+        if kind.has_work:
+            cloud.work_off(observed=True)
     finally:
         cloud.proxy.end()
     cloud.work_off(LATER)

@@ -1,8 +1,13 @@
 """All scenarios."""
 
+from tests.faults.background_scenarios import BACKGROUND, BackgroundResponse
+from tests.faults.creation_scenarios import CREATIONS
+from tests.faults.deletion_scenarios import DELETIONS
+from tests.faults.ingestion_scenarios import INGESTIONS, FileIngestion
+from tests.faults.response_scenarios import FOREGROUND, ResponseInConversation
 from tests.faults.scenario import Scenario
 from tests.faults.turn_scenarios import TURNS, ResumedTurn, TurnWithTools
 
-SCENARIOS: list[type[Scenario]] = [*TURNS]
-WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn]
+SCENARIOS: list[type[Scenario]] = [*TURNS, *FOREGROUND, *BACKGROUND, *CREATIONS, *DELETIONS, *INGESTIONS]
+WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn, ResponseInConversation, BackgroundResponse, FileIngestion]
 """Scenarios that run once before all others, so that their code is loaded."""

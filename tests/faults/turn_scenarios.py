@@ -35,7 +35,11 @@ class TurnScenario(Scenario):
         self.session = f"/v1/agents/{agent}/session/{session}"
 
     def act(self, api: Api) -> None:
-        self.reply = api.post(f"{self.session}/turn", {"messages": user(self.text), "stream": self.stream})
+        self.reply = api.post(f"{self.session}/turn", {"messages": user(self.message()), "stream": self.stream})
+
+    def message(self) -> str:
+        """Return the user's message, with directives to the scripted model."""
+        return self.text
 
     def check(self, api: Api) -> Findings:
         stored = {turn["turn_id"]: turn for turn in api.read(self.session)["turns"]}

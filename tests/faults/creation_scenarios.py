@@ -1,0 +1,200 @@
+"""Each POST that creates something. A client that got no answer repeats it with its idempotency key."""
+
+import re
+from typing import Any, ClassVar
+
+from tests.faults.api import Api, Body, Reply
+from tests.faults.scenario import Finding, Findings, Scenario
+from tests.faults.turn_scenarios import user
+
+KEY = {"Idempotency-Key": "key-of-the-request"}
+FILE = ("facts.txt", b"Llamas live in the Andes.")
+
+
+class CreationScenario(Scenario):
+    """A POST. `records` finds the record of what it creates, of which there is then one."""
+
+    path: ClassVar[str]
+    body: ClassVar[Body] = {}
+    options: ClassVar[dict[str, Any]] = {}
+    records: ClassVar[str]
+    id_field: ClassVar[str] = "id"
+
+    def request(self) -> tuple[str, Body | None]:
+        """Return path and body."""
+        return self.path, self.body
+
+    def send(self, api: Api) -> Reply:
+        path, body = self.request()
+        return api.post(path, body, headers=KEY, **self.options)
+
+    def act(self, api: Api) -> None:
+        self.reply = self.send(api)
+
+    def check(self, api: Api) -> Findings:
+        again = self.send(api)
+        if not again.ok:
+            yield Finding("stuck", f"the repeated request: {again.status} {again.text[:200]}")
+        if self.reply.ok and again.ok and self.reply.body.get(self.id_field) != again.body.get(self.id_field):
+            yield Finding("doubled", "the repeated request has another id")
+        found = [f"{pk}|{sk}" for pk, sk in self.cloud.record_keys() if re.search(self.records, f"{pk}|{sk}")]
+        if len(found) > 1:
+            yield Finding("doubled", f"{len(found)} records: {found}")
+        if not found:
+            yield Finding("lost", f"no record {self.records}")
+
+
+class AgentCreation(CreationScenario):
+    name = "create-agent"
+    path, records, id_field = "/v1/agents", r"#agent\|", "agent_id"
+    body: ClassVar[Body] = {"agent_config": {"model": "scripted/demo", "instructions": ""}}
+
+
+class SessionCreation(CreationScenario):
+    name = "create-session"
+    records, id_field = r"#session:[^:|]+\|", "session_id"
+    body: ClassVar[Body] = {"session_name": "s"}
+
+    def prepare(self, api: Api) -> None:
+        agent = api.make("/v1/agents", {"agent_config": {"model": "scripted/demo", "instructions": ""}})
+        self.agent = agent["agent_id"]
+
+    def request(self) -> tuple[str, Body | None]:
+        return f"/v1/agents/{self.agent}/session", self.body
+
+
+class TurnCreation(SessionCreation):
+    """A turn with a tool, whose request is repeated with its key."""
+
+    name = "create-turn"
+    id_field = "turn_id"
+    body: ClassVar[Body] = {
+        "messages": user('call: book_room {"label": "a"}'),
+        "toolgroups": ["desk"],
+        "stream": False,
+    }
+    records = r"#session:[^:|]+:[^:|]+\|[^:]+$"
+
+    def prepare(self, api: Api) -> None:
+        super().prepare(api)
+        self.session = api.make(f"/v1/agents/{self.agent}/session", {"session_name": "s"})["session_id"]
+
+    def request(self) -> tuple[str, Body | None]:
+        return f"/v1/agents/{self.agent}/session/{self.session}/turn", self.body
+
+
+class ResponseCreation(CreationScenario):
+    """A response with a tool, whose request is repeated with its key."""
+
+    name = "create-response"
+    path, records = "/v1/responses", r"#response\."
+
+    def request(self) -> tuple[str, Body | None]:
+        return self.path, {
+            "model": "scripted/demo",
+            "input": 'call: book_room {"label": "a"}',
+            "tools": [self.cloud.tools.mcp_tool],
+        }
+
+
+class ConversationCreation(CreationScenario):
+    name = "create-conversation"
+    path, records = "/v1/conversations", r"#conversation:.*\|meta"
+    body: ClassVar[Body] = {"items": [{"role": "user", "content": "Hello"}]}
+
+
+class ItemCreation(CreationScenario):
+    name = "create-items"
+    records, id_field = r"\|item:", "first_id"
+    body: ClassVar[Body] = {"items": [{"role": "user", "content": "Hello"}]}
+
+    def prepare(self, api: Api) -> None:
+        self.path_of_items = f"/v1/conversations/{api.make('/v1/conversations', {})['id']}/items"
+
+    def request(self) -> tuple[str, Body | None]:
+        return self.path_of_items, self.body
+
+
+class ChatCreation(CreationScenario):
+    name = "create-chat"
+    path, records = "/v1/chat/completions", r"#chat_completion\."
+    body: ClassVar[Body] = {"model": "scripted/demo", "messages": user("say: one"), "store": True}
+
+
+class FileCreation(CreationScenario):
+    name = "create-file"
+    path, records = "/v1/files", r"#file\."
+    options: ClassVar[dict[str, Any]] = {"files": {"file": FILE}, "data": {"purpose": "assistants"}}
+
+    def request(self) -> tuple[str, Body | None]:
+        return self.path, None
+
+
+class VectorStoreCreation(CreationScenario):
+    name = "create-vector-store"
+    path, records = "/v1/vector_stores", r"#vector_store\."
+    body: ClassVar[Body] = {"name": "Animals"}
+
+
+class UploadCreation(CreationScenario):
+    name = "create-upload"
+    path, records = "/v1/uploads", r"#upload:.*\|meta"
+    body: ClassVar[Body] = {"bytes": 5, "filename": "a.txt", "mime_type": "text/plain", "purpose": "assistants"}
+
+
+class UploadCompletion(CreationScenario):
+    """The parts of an upload become a file."""
+
+    name = "complete-upload"
+    records = r"#file\."
+
+    def prepare(self, api: Api) -> None:
+        upload = api.make("/v1/uploads", UploadCreation.body)["id"]
+        part = api.make(f"/v1/uploads/{upload}/parts", None, files={"data": ("part", b"Hello")})
+        self.upload, self.part = upload, part["id"]
+
+    def request(self) -> tuple[str, Body | None]:
+        return f"/v1/uploads/{self.upload}/complete", {"part_ids": [self.part]}
+
+
+class VectorDBCreation(CreationScenario):
+    name = "create-vector-db"
+    path, records, id_field = "/v1/vector-dbs", r"#vector_db\|", "identifier"
+    body: ClassVar[Body] = {
+        "vector_db_id": "animals",
+        "embedding_model": "hashed/words-384",
+        "embedding_dimension": 384,
+    }
+
+
+class ModelCreation(CreationScenario):
+    name = "create-model"
+    path, records, id_field = "/v1/models", r"#registry\|model", "identifier"
+    body: ClassVar[Body] = {"model_id": "mine", "provider_id": "scripted", "provider_model_id": "demo"}
+
+
+class ToolgroupCreation(CreationScenario):
+    name = "create-toolgroup"
+    path, records, id_field = "/v1/toolgroups", r"#registry\|tool_group", "toolgroup_id"
+
+    def request(self) -> tuple[str, Body | None]:
+        uri = {"uri": f"{self.cloud.tools.url}/mcp"}
+        return self.path, {"toolgroup_id": "mine", "provider_id": "model-context-protocol", "mcp_endpoint": uri}
+
+
+CREATIONS: list[type[Scenario]] = [
+    AgentCreation,
+    SessionCreation,
+    TurnCreation,
+    ResponseCreation,
+    ConversationCreation,
+    ItemCreation,
+    ChatCreation,
+    FileCreation,
+    VectorStoreCreation,
+    UploadCreation,
+    UploadCompletion,
+    VectorDBCreation,
+    ModelCreation,
+    ToolgroupCreation,
+]

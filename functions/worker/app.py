@@ -34,8 +34,8 @@ RECEIVES = 3
 OBJECT_EVENTS = "Object "
 """The types of S3's events begin with this."""
 
-UNMARKED_SECONDS = 30
-"""Delay until the retry of a deletion task that arrived before its object was marked as deleted."""
+WRITTEN_SECONDS = 30
+"""Delay until the retry of a deletion task whose object is still being written."""
 
 
 def handler(event: Any, context: Any) -> Any:
@@ -123,7 +123,7 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
             observed("ingest", context, partial(ingest_documents, record, task, seconds))
         else:
             observed("delete", context, partial(continue_deletion, task, seconds))
-    except (NotMarkedDeleted, StillWritten) as error:
+    except StillWritten as error:
         run_async(deliver_again(record, error))
         raise
     except StintError as error:
@@ -176,23 +176,28 @@ def receives(record: SQSRecord) -> int:
 
 
 def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int:
-    """Delete for at most `seconds`, and return the status of the outcome. Raises NotMarkedDeleted."""
+    """Delete for at most `seconds`, and return the status of the outcome.
+
+    The task of an object without a mark is dropped: its request has failed before it could set the mark.
+    """
     logger = make_logger()
     add_log_keys(**task.model_dump(exclude={"kind", "tenant"}))
     try:
         run_async(composition.deletions.continue_deletion(task, seconds))
+    except NotMarkedDeleted as error:
+        logger.info("The deletion task was dropped: its object is not marked", extra={"error": error.message})
     except NotFound as error:
-        logger.error("The deletion task was dropped: its object does not exist", extra={"error": error.message})
+        logger.warning("The deletion task was dropped: its object does not exist", extra={"error": error.message})
         return 400
     return 200
 
 
-async def deliver_again(record: SQSRecord, error: NotMarkedDeleted | StillWritten) -> None:
-    """Retry a deletion task soon: it may have arrived before its mark was written, or before a writer has stopped."""
+async def deliver_again(record: SQSRecord, error: StillWritten) -> None:
+    """Retry a deletion task soon, because a writer of its object has not stopped."""
     logger = make_logger()
     logger.warning("The deletion will be retried: its object cannot be deleted yet", extra={"error": error.message})
     try:
-        await composition.queue.deliver_again_in(record.receipt_handle, UNMARKED_SECONDS)
+        await composition.queue.deliver_again_in(record.receipt_handle, WRITTEN_SECONDS)
     except StintError as unavailable:
         logger.warning(
             "The message will be retried after the queue's visibility timeout", extra={"error": unavailable.message}

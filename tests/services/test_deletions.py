@@ -1,5 +1,6 @@
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tests.script_model import called, said, script, shape
@@ -98,12 +99,16 @@ async def test_what_is_not_finished_in_time_is_hidden_and_left_to_the_worker(
         agent_id=turn_fixture.agent_id,
         session_id=turn_fixture.session_id if kind == "session" else None,
     )
-    mark = turn_fixture.store.sessions.mark_deleted if kind == "session" else turn_fixture.store.agents.mark_deleted
-    await mark(*(turn_fixture.ids if kind == "session" else turn_fixture.ids[:2]))
+    mark_deleted = (
+        partial(turn_fixture.store.sessions.mark_deleted, *turn_fixture.ids)
+        if kind == "session"
+        else partial(turn_fixture.store.agents.mark_deleted, *turn_fixture.ids[:2])
+    )
 
-    await replace(turn_fixture.deletions, request_seconds=0).start_deletion(task)
+    await replace(turn_fixture.deletions, request_seconds=0).start_deletion(task, mark_deleted)
 
     assert turn_fixture.inbox.tasks == [task]
+    assert turn_fixture.inbox.delayed == [task.before_mark()]
     await assert_gone(turn_fixture, turn.turn_id)
     for _ in range(2):
         await turn_fixture.deletions.continue_deletion(task, seconds=10)
@@ -118,7 +123,8 @@ async def test_a_deletion_that_fails_is_left_to_the_worker(own_cloud: Cloud, ten
     with own_cloud.proxy.failing("BatchWriteItem"):
         await turn_fixture.sessions.delete(turn_fixture.agent_id, turn_fixture.session_id)
 
-    assert turn_fixture.inbox.tasks == [
-        DeletionTask(tenant=tenant, agent_id=turn_fixture.agent_id, session_id=turn_fixture.session_id)
-    ]
+    [task] = turn_fixture.inbox.delayed
+    assert turn_fixture.inbox.tasks == []
     await assert_gone(turn_fixture, turn.turn_id)
+    await turn_fixture.deletions.continue_deletion(task, seconds=10)
+    assert not [item for item in own_cloud.items(tenant) if turn_fixture.session_id in item["pk"]["S"]]

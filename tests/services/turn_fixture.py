@@ -15,7 +15,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.messages import UserMessage
-from stint.domain.tasks import DeletionTask, IngestionTask
+from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask
 from stint.domain.tools import ToolDef, ToolParameter, ToolResponse
 from stint.models.port import ChatModel
 from stint.models.routing import Router
@@ -30,9 +30,10 @@ TERMINAL = (TurnComplete, TurnAwaitingInput, TurnFailed)
 
 
 class IdleQueue:
-    """A queue whose tasks are not processed."""
+    """A queue whose tasks are not processed. `delayed` has those that are sent before an object is marked."""
 
     def __init__(self) -> None:
+        self.delayed: list[DeletionTask] = []
         self.tasks: list[DeletionTask] = []
         self.ingestions: list[IngestionTask] = []
         self.on_ingestion: Callable[[], None] | None = None
@@ -43,7 +44,7 @@ class IdleQueue:
             if self.on_ingestion is not None:
                 self.on_ingestion()
         else:
-            self.tasks.append(task)
+            (self.delayed if task.delay_seconds == MARK_DELAY else self.tasks).append(task)
 
 
 def tool(name: str) -> ToolDef:

@@ -30,7 +30,7 @@ from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask
+from stint.domain.tasks import MARK_DELAY, AnyTask, DeletionTask, IngestionTask, ResponseTask
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
@@ -48,12 +48,14 @@ FUNCTION = {"type": "function", "name": "ask_user", "parameters": {"type": "obje
 class FakeQueue:
     """A queue and an event bus that record what they receive. While `refuses` is true, they raise an error.
 
-    `delayed` has the tasks of responses that are sent before these are stored.
+    `delayed` has the tasks of responses that are sent before these are stored, `early_deletions` those that are sent
+    before objects are marked.
     """
 
     tasks: list[ResponseTask] = field(default_factory=list)
     delayed: list[ResponseTask] = field(default_factory=list)
     deletions: list[DeletionTask] = field(default_factory=list)
+    early_deletions: list[DeletionTask] = field(default_factory=list)
     ingestions: list[IngestionTask] = field(default_factory=list)
     ends: list[CompletionEvent] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
@@ -61,7 +63,9 @@ class FakeQueue:
 
     async def send(self, task: AnyTask) -> None:
         self.refuse()
-        if isinstance(task, ResponseTask) and task.delay_seconds:
+        if isinstance(task, DeletionTask) and task.delay_seconds == MARK_DELAY:
+            self.early_deletions.append(task)
+        elif isinstance(task, ResponseTask) and task.delay_seconds:
             self.delayed.append(task)
         elif isinstance(task, ResponseTask):
             self.tasks.append(task)
@@ -77,7 +81,8 @@ class FakeQueue:
 
     def clear(self) -> None:
         """Forget everything that was sent."""
-        for sent in (self.tasks, self.delayed, self.deletions, self.ingestions, self.ends, self.kinds):
+        responses, deletions = (self.tasks, self.delayed), (self.deletions, self.early_deletions)
+        for sent in (*responses, *deletions, self.ingestions, self.ends, self.kinds):
             sent.clear()
 
     def refuse(self) -> None:

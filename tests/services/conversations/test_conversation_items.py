@@ -38,7 +38,8 @@ class ConversationFixture:
 
     async def leave(self, task: DeletionTask | IngestionTask) -> None:
         assert isinstance(task, DeletionTask)
-        self.left.append(task)
+        if not task.delay_seconds:
+            self.left.append(task)
 
     async def fetch(self, url: str) -> Raw:
         self.fetched.append(url)

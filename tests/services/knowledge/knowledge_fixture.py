@@ -22,7 +22,7 @@ from stint.domain.openai.vector_stores import (
     SearchVectorStore,
     VectorStoreFile,
 )
-from stint.domain.tasks import DeletionTask, IngestionTask
+from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask
 from stint.models.routing import Router
 from stint.retrieval.embedder_router import EmbedderRouter
 from stint.retrieval.port import VectorIndex
@@ -35,8 +35,12 @@ LEASE_SECONDS = 30.0
 
 @dataclass
 class TaskQueue:
-    """A queue that keeps its tasks. While `refuses` is true, it raises an error."""
+    """A queue that keeps its tasks. While `refuses` is true, it raises an error.
 
+    `delayed` has the tasks that are sent before an object is marked.
+    """
+
+    delayed: list[DeletionTask] = field(default_factory=list)
     ingestions: list[IngestionTask] = field(default_factory=list)
     deletions: list[DeletionTask] = field(default_factory=list)
     refuses: bool = False
@@ -44,7 +48,10 @@ class TaskQueue:
     async def send(self, task: IngestionTask | DeletionTask) -> None:
         if self.refuses:
             raise StoreUnavailable("The queue is down.")
-        (self.ingestions if isinstance(task, IngestionTask) else self.deletions).append(task)  # type: ignore[arg-type]  # by the class
+        if isinstance(task, IngestionTask):
+            self.ingestions.append(task)
+        else:
+            (self.delayed if task.delay_seconds == MARK_DELAY else self.deletions).append(task)
 
 
 class KnowledgeFixture:
@@ -108,7 +115,10 @@ class KnowledgeFixture:
             await self.ingestion.handle_task(task, deadline(seconds), last=last)
 
     async def finish_deletions(self) -> None:
-        tasks, self.queue.deletions[:] = list(self.queue.deletions), []
+        """Handle all deletions of the queue, also those that were sent before a mark."""
+        tasks = [*self.queue.deletions, *self.queue.delayed]
+        self.queue.deletions.clear()
+        self.queue.delayed.clear()
         for task in tasks:
             await self.deletions.continue_deletion(task, 30)
 

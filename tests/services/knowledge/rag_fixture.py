@@ -85,7 +85,10 @@ class RAGFixture:
     async def finish_deletions(self) -> None:
         """Delete the vector stores whose deletion was sent to the queue."""
         removal = Removal(self.cloud.store, lambda: self.index)
-        tasks, self.inbox.tasks[:] = list(self.inbox.tasks), []
+        early = [task for task in self.inbox.delayed if task.object_kind == "vector_store"]
+        tasks = [*self.inbox.tasks, *early]
+        self.inbox.tasks.clear()
+        self.inbox.delayed.clear()
         for task in tasks:
             assert task.object_kind == "vector_store"
             assert await removal.delete_store(task, deadline(30))

@@ -14,15 +14,13 @@ async def refuse(*_: object) -> None:
 
 
 async def half_deleted(knowledge: KnowledgeFixture, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """Return a store and its file, whose deletion failed when neither index nor queue answered."""
+    """Return a store and its file, whose deletion failed when the index did not answer, and whose task was lost."""
     store_id = await knowledge.create("Llamas live in Peru.")
     file_id = await knowledge.file_of(store_id)
     with monkeypatch.context() as outage:
         outage.setattr(ListIndex, "delete", refuse)
-        knowledge.queue.refuses = True
-        with pytest.raises(StoreUnavailable):
-            await knowledge.documents.delete(store_id, file_id)
-    knowledge.queue.refuses = False
+        await knowledge.documents.delete(store_id, file_id)
+    knowledge.queue.delayed.clear()
     assert knowledge.index.keys
     return store_id, file_id
 
@@ -80,13 +78,20 @@ async def test_a_repeated_request_finishes_the_deletion_of_a_store(
     store_id = await knowledge.create("Llamas live in Peru.")
     with monkeypatch.context() as outage:
         outage.setattr(ListIndex, "drop", refuse)
-        knowledge.queue.refuses = True
-        with pytest.raises(StoreUnavailable):
-            await knowledge.stores.delete(store_id)
-    knowledge.queue.refuses = False
+        await knowledge.stores.delete(store_id)
 
     assert (await knowledge.stores.delete(store_id)).deleted
 
     assert knowledge.rest() == []
     with pytest.raises(NotFound):
         await knowledge.stores.delete(store_id)
+
+
+async def test_nothing_is_deleted_while_the_queue_accepts_no_task(knowledge: KnowledgeFixture) -> None:
+    store_id = await knowledge.create("Llamas live in Peru.")
+    knowledge.queue.refuses = True
+
+    with pytest.raises(StoreUnavailable):
+        await knowledge.stores.delete(store_id)
+
+    assert (await knowledge.stores.get(store_id)).file_counts.completed == 1

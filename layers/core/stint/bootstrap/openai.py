@@ -128,7 +128,7 @@ def compose_responses(
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
     return OpenAIServices(
         responses=responses,
-        background=Background(tenant, store, responses, recovery, queue),
+        background=Background(tenant, store, responses, recovery, queue, deletions),
         tail=StreamTail(tenant, store, recovery),
         stored_responses=stored,
         conversations=conversations,

@@ -63,7 +63,8 @@ def delete_later(tenant: str, store: Store, send: SendTask) -> Callable[[str], A
     """Return a function that marks a vector store as deleted, so that nobody finds it. The worker deletes it."""
 
     async def delete_store(store_id: str) -> None:
+        task = DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id)
+        await send(task.before_mark())
         await store.vector_stores.mark_deleted(tenant, store_id)
-        await send(DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id))
 
     return delete_store

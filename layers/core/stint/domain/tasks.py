@@ -41,6 +41,8 @@ IDS: dict[ObjectKind, tuple[str, ...]] = {
 UPLOAD_DELAY = 900
 """Seconds between two checks of an upload, the longest delay of SQS."""
 
+MARK_DELAY = 60
+"""Seconds after which the task of a deletion arrives. It is sent before the mark, which no request sets later."""
 
 Delay = Annotated[int, Field(exclude=True, ge=0, le=900)]
 """Seconds until a task is delivered, at most those of SQS. They are not in the message."""
@@ -49,6 +51,7 @@ Delay = Annotated[int, Field(exclude=True, ge=0, le=900)]
 class DeletionTask(Schema):
     """Finish the deletion of an object that is marked as deleted, or delete the contents of an expired vector store.
 
+    The task of an upload is delivered after UPLOAD_DELAY: the upload is deleted if it has expired by then.
     `kind` and the ids are the format of the queue: during a deployment one version reads the messages of another.
     """
 
@@ -73,11 +76,14 @@ class DeletionTask(Schema):
     upload_id: Omitted[str] = None
     vector_store_id: Omitted[str] = None
     document: Omitted[str] = None
+    delay_seconds: Delay = 0
 
     @model_validator(mode="after")
     def require_ids(self) -> Self:
         if None in self._named:
             raise ValueError(f"A task of kind {self.kind} names its {self.object_kind}.")
+        if self.object_kind == "upload":
+            self.delay_seconds = UPLOAD_DELAY
         return self
 
     @property
@@ -86,10 +92,9 @@ class DeletionTask(Schema):
             return "agent" if self.session_id is None else "session"
         return cast("ObjectKind", self.kind.removeprefix("delete_"))
 
-    @property
-    def delay_seconds(self) -> int:
-        """Return the seconds until the task is delivered. An upload is deleted if it has expired by then."""
-        return UPLOAD_DELAY if self.object_kind == "upload" else 0
+    def before_mark(self) -> Self:
+        """Return the task to send before the object is marked. It is dropped if the object has no mark by then."""
+        return self.model_copy(update={"delay_seconds": max(self.delay_seconds, MARK_DELAY)})
 
     @property
     def ids(self) -> tuple[str, ...]:

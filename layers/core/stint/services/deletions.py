@@ -13,6 +13,9 @@ logger = logging.getLogger(__name__)
 DeleteObject = Callable[[DeletionTask, float], Awaitable[bool]]
 """A function that deletes a task's object until a deadline on the monotonic clock, and returns whether it is done."""
 
+Mark = Callable[[], Awaitable[object]]
+"""A function that hides an object from all reads. Raises NotFound if there is none."""
+
 SendTask = Callable[[DeletionTask | IngestionTask], Awaitable[None]]
 """A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""
 
@@ -28,17 +31,21 @@ class Deletions:
     send: SendTask
     request_seconds: float = REQUEST_SECONDS
 
-    async def start_deletion(self, task: DeletionTask) -> None:
-        """Delete for `request_seconds` at most. The worker gets the rest, also if the store fails.
+    async def start_deletion(self, task: DeletionTask, mark: Mark) -> None:
+        """Hide an object, and delete it for `request_seconds` at most. The worker gets the rest, also after a failure.
+
+        Its task is sent before the mark, so that a deletion that breaks off at any point is finished.
 
         Raises:
-            StoreUnavailable: the queue does not accept the task.
+            NotFound: there is no such object.
+            StoreUnavailable: the queue does not accept the task, or the store failed before the object was hidden.
         """
+        await self.send(task.before_mark())
+        await mark()
         try:
             await self.continue_deletion(task, self.request_seconds)
         except StintError as error:
             logger.warning("The deletion failed: the worker will retry it", extra={"error": error.message})
-            await self.send(task)
 
     async def continue_deletion(self, task: DeletionTask, seconds: float) -> None:
         """Delete for `seconds` at most, and send the rest to the worker. May be repeated after any failure.

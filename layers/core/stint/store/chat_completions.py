@@ -96,15 +96,14 @@ class ChatCompletionStore:
         return Page([*await self._read(shown)], more or len(shown) < len(live))
 
     async def mark_deleted(self, tenant: str, completion_id: str) -> bool:
-        """Delete a completion that is only a record; hide one with a body in S3 from all reads.
+        """Delete a completion that is only a record; hide any other one from all reads.
 
         Return whether there is something left to delete.
         """
         item = await self._get_live(tenant, completion_id)
         key = chat_completion(tenant, completion_id)
-        if "blob" not in item:
+        if "blob" not in item and "end_users" not in item:
             await self._table.delete(key)
-            await remove_owners(self._table, tenant, item, "chat_completion", completion_id)
             return False
         return await mark_deleted(self._table, key) is not None
 
@@ -122,8 +121,8 @@ class ChatCompletionStore:
         async for _ in self._blobs.delete_prefix(blobs):
             if time.monotonic() >= deadline:
                 return False
-        await self._table.delete(key)
         await remove_owners(self._table, tenant, item, "chat_completion", completion_id)
+        await self._table.delete(key)
         return True
 
     async def _get_live(self, tenant: str, completion_id: str) -> Item:

@@ -233,8 +233,8 @@ class ConversationStore:
         async for _ in self._blobs.delete_prefix(blobs):
             if time.monotonic() >= deadline:
                 return False
-        await self._table.delete(key)
         await remove_owners(self._table, tenant, item, "conversation", conversation_id)
+        await self._table.delete(key)
         return True
 
 

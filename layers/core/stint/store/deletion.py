@@ -89,8 +89,8 @@ class Deletion:
         async for _ in self._empty_session(tenant, agent_id, session_id, ephemeral="expires_at" in session):
             if time.monotonic() >= deadline:
                 return False
-        await self._sessions.remove(tenant, agent_id, session_id)
         await remove_owners(self._table, tenant, session, "session", agent_id, session_id)
+        await self._sessions.remove(tenant, agent_id, session_id)
         return True
 
     async def _stop(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:

@@ -148,10 +148,10 @@ class FileStore:
             await self._blobs.delete(item["blob"])
         if "upload" in item:
             await self._delete_upload(tenant, item)
-        await self._table.delete(key)
         await remove_owners(self._table, tenant, item, "file", file_id)
         if "upload" in item:
             await remove_owners(self._table, tenant, item, "upload", item["upload"])
+        await self._table.delete(key)
 
     async def _delete_upload(self, tenant: str, item: Item) -> None:
         """Delete the objects and records of the upload that a file was."""

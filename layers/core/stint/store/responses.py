@@ -206,8 +206,8 @@ class ResponseStore:
         async for _ in self._blobs.delete_prefix(blobs):
             if time.monotonic() >= deadline:
                 return False
-        await self._table.delete(key)
         await remove_owners(self._table, tenant, header, "response", response_id)
+        await self._table.delete(key)
         return True
 
     async def _stop(self, tenant: str, response_id: str) -> None:

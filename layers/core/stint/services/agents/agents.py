@@ -4,6 +4,7 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from stint.domain.errors import InvalidRequest, TooLarge
 from stint.domain.ids import new_id
@@ -113,6 +114,8 @@ class Agents:
         Raises:
             NotFound: there is no such agent.
         """
-        await self.store.mark_deleted(self.tenant, agent_id)
-        self.cache.pop(agent_id, None)
-        await self.deletions.start_deletion(DeletionTask(tenant=self.tenant, agent_id=agent_id))
+        task = DeletionTask(tenant=self.tenant, agent_id=agent_id)
+        try:
+            await self.deletions.start_deletion(task, partial(self.store.mark_deleted, self.tenant, agent_id))
+        finally:
+            self.cache.pop(agent_id, None)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Set
+from functools import partial
 
 from stint.caller import end_users_of
 from stint.domain.errors import TooLarge
@@ -132,6 +133,6 @@ class Sessions:
         Raises:
             NotFound: there is no such session.
         """
-        await self.store.sessions.mark_deleted(self.tenant, agent_id, session_id)
         task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
-        await self.deletions.start_deletion(task)
+        mark = partial(self.store.sessions.mark_deleted, self.tenant, agent_id, session_id)
+        await self.deletions.start_deletion(task, mark)

@@ -4,14 +4,16 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from stint.caller import find_attempt, find_principal
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
-from stint.domain.tasks import ResponseTask
+from stint.domain.tasks import DeletionTask, ResponseTask
 from stint.run_stop import refuse_stopped
 from stint.services.concurrency import value_of
+from stint.services.deletions import Deletions
 from stint.services.responses.links import released_on_error
 from stint.services.responses.recovery import MESSAGE_SECONDS, Recovery, WorkQueue
 from stint.services.responses.replay import replay
@@ -33,6 +35,7 @@ class Background:
     responses: Responses
     recovery: Recovery
     queue: WorkQueue
+    deletions: Deletions
 
     async def create(
         self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
@@ -55,9 +58,10 @@ class Background:
         try:
             stored = await self.put(request, deadline, response_id)
         except StoreUnavailable:
+            task = DeletionTask(kind="delete_response", tenant=self.tenant, response_id=response_id)
+            mark = partial(self.store.responses.mark_deleted, self.tenant, response_id)
             with suppress(StintError):  # the header may be stored although no answer arrived
-                await self.store.responses.mark_deleted(self.tenant, response_id)
-                await self.store.responses.delete(self.tenant, response_id)
+                await self.deletions.start_deletion(task, mark)
             raise
         try:
             await self.queue.send(ResponseTask(tenant=self.tenant, response_id=response_id))

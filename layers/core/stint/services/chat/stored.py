@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from stint.caller import end_users_of
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
@@ -79,7 +80,7 @@ class StoredChats:
 
     async def delete(self, completion_id: str) -> DeletedChatCompletion:
         """Delete a completion. Raises NotFound."""
-        if await self.store.chat_completions.mark_deleted(self.tenant, completion_id):
-            task = DeletionTask(kind="delete_chat_completion", tenant=self.tenant, chat_completion_id=completion_id)
-            await self.deletions.start_deletion(task)
+        task = DeletionTask(kind="delete_chat_completion", tenant=self.tenant, chat_completion_id=completion_id)
+        mark = partial(self.store.chat_completions.mark_deleted, self.tenant, completion_id)
+        await self.deletions.start_deletion(task, mark)
         return DeletedChatCompletion(id=completion_id)

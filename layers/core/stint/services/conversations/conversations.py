@@ -93,9 +93,9 @@ class Conversations:
 
         A running response loses its lease on it.
         """
-        await self.store.mark_deleted(self.tenant, conversation_id)
         task = DeletionTask(kind="delete_conversation", tenant=self.tenant, conversation_id=conversation_id)
-        await self.deletions.start_deletion(task)
+        mark = partial(self.store.mark_deleted, self.tenant, conversation_id)
+        await self.deletions.start_deletion(task, mark)
         return DeletedConversation(id=conversation_id)
 
     async def add_items(

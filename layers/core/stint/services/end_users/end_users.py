@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from stint.domain.end_users import EndUserObjects, ErasureReceipt, OwnedObject
@@ -104,10 +105,10 @@ class EndUsers:
         if "vector_db_id" in record:  # the session's own store, which the worker deletes
             own = OwnedObject(kind="vector_store", id=record["vector_db_id"])
             await self.store.end_users.add(self.tenant, user, own)
-        await self.store.end_users.mark_deleted(self.tenant, owned)
+        mark = partial(self.store.end_users.mark_deleted, self.tenant, owned)
         seconds = max(deadline - time.monotonic(), 0)
         with suppress(NotFound):
-            await replace(self.deletions, request_seconds=seconds).start_deletion(self._task(owned))
+            await replace(self.deletions, request_seconds=seconds).start_deletion(self._task(owned), mark)
 
     def _task(self, owned: OwnedObject) -> DeletionTask:
         if owned.kind == "session":

@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from stint.caller import end_users_of
@@ -98,8 +99,8 @@ class Files:
 
     async def delete(self, file_id: str) -> DeletedFile:
         """Delete a file, also from the vector stores that have it. When this returns, no reader can find it."""
-        await self.store.mark_deleted(self.tenant, file_id)
-        await self.deletions.start_deletion(DeletionTask(kind="delete_file", tenant=self.tenant, file_id=file_id))
+        task = DeletionTask(kind="delete_file", tenant=self.tenant, file_id=file_id)
+        await self.deletions.start_deletion(task, partial(self.store.mark_deleted, self.tenant, file_id))
         return DeletedFile(id=file_id)
 
 

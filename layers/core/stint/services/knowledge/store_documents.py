@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stint.domain.errors import Conflict, NotFound, StintError
@@ -194,11 +195,11 @@ class StoreDocuments:
 
     async def delete_document(self, store_id: str, document: str) -> None:
         """Delete a document. It may be repeated. Raises NotFound if it does not exist."""
-        await self.store.vector_store_documents.mark_deleted(self.tenant, store_id, document)
         task = DeletionTask(
             kind="delete_store_document", tenant=self.tenant, vector_store_id=store_id, document=document
         )
-        await self.deletions.start_deletion(task)
+        mark = partial(self.store.vector_store_documents.mark_deleted, self.tenant, store_id, document)
+        await self.deletions.start_deletion(task, mark)
 
 
 def to_file(store_id: str, found: StoredDocument) -> VectorStoreFile:

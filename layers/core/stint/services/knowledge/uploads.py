@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import dataclass
+from functools import partial
 from hashlib import md5
 
 from stint.caller import end_users_of
@@ -73,12 +74,14 @@ class Uploads:
 
     async def cancel(self, upload_id: str) -> Upload:
         """Cancel an upload, and delete its parts. A repeated request returns the same."""
+        await self.deletions.start_deletion(self._task(upload_id), partial(self._mark_cancelled, upload_id))
+        return (await self.store.get(self.tenant, upload_id)).describe()
+
+    async def _mark_cancelled(self, upload_id: str) -> None:
         await self.store.cancel(self.tenant, upload_id)
         upload = await self.store.get(self.tenant, upload_id)
         if upload.status != "cancelled":
             require_pending(upload)
-        await self.deletions.start_deletion(self._task(upload_id))
-        return upload.describe()
 
     async def _check_md5(self, expected: str | None, upload: StoredUpload, parts: list[StoredPart]) -> None:
         """Read the parts one by one. Raises InvalidRequest."""

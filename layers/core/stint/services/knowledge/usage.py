@@ -123,9 +123,10 @@ class UsageCounter:
     async def delete_again(self, store_id: str, found: StoredDocument) -> None:
         """Send the deletion of a document that has expired, or that is marked as deleted since long ago."""
         # The task is sent first: if that fails, the next reader sends it.
-        await self.tasks.send(
-            DeletionTask(kind="delete_store_document", tenant=self.tenant, vector_store_id=store_id, document=found.key)
+        task = DeletionTask(
+            kind="delete_store_document", tenant=self.tenant, vector_store_id=store_id, document=found.key
         )
+        await self.tasks.send(task if found.deleted else task.before_mark())
         if not found.expired:
             await self.store.vector_store_documents.claim_deletion(self.tenant, store_id, found)
             return

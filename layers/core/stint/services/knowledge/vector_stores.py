@@ -1,6 +1,7 @@
 """Vector stores: create, read, list, update, search, delete."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_name
@@ -109,9 +110,9 @@ class VectorStoresOfTenant:
 
     async def delete_store(self, store_id: str) -> None:
         """Delete a store, also that of a session. It may be repeated. Raises NotFound if it does not exist."""
-        await self.store.vector_stores.mark_deleted(self.tenant, store_id)
         task = DeletionTask(kind="delete_vector_store", tenant=self.tenant, vector_store_id=store_id)
-        await self.deletions.start_deletion(task)
+        mark = partial(self.store.vector_stores.mark_deleted, self.tenant, store_id)
+        await self.deletions.start_deletion(task, mark)
 
     async def search(self, store_id: str, request: SearchVectorStore) -> SearchResultsPage:
         """Return the chunks of a store that fit the queries best."""

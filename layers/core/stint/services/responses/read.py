@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from stint.domain.errors import NotFound
 from stint.domain.openai.items import Item
@@ -105,10 +106,12 @@ class ResponseReader:
         Raises:
             NotFound: there is no such response.
         """
-        await self.store.responses.mark_deleted(self.tenant, response_id)
-        self.links.forget(self.tenant, response_id)
         task = DeletionTask(kind="delete_response", tenant=self.tenant, response_id=response_id)
-        await self.deletions.start_deletion(task)
+        mark = partial(self.store.responses.mark_deleted, self.tenant, response_id)
+        try:
+            await self.deletions.start_deletion(task, mark)
+        finally:
+            self.links.forget(self.tenant, response_id)
         return DeletedResponse(id=response_id)
 
 

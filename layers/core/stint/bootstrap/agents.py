@@ -40,6 +40,7 @@ from stint.tools.secret_references import ResolvedProviders, SecretReferences
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.bootstrap.rag import RAGServices
+    from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
     from stint.services.turns.cancellation import TurnCancellation
@@ -139,6 +140,7 @@ def compose(
         make_turn_retries=lambda: make_turn_retries(tenant, store, agents),
         check_providers=make_check(adapters),
         make_idempotent_requests=defer_idempotency(tenant, store, settings.lease_seconds),
+        make_creations=lambda: make_creations(tenant, store),
     )
 
 
@@ -172,6 +174,13 @@ def make_turn_cancellation(turns: Turns) -> "TurnCancellation":
     from stint.services.turns.cancellation import TurnCancellation  # noqa: PLC0415 - few turns are cancelled
 
     return TurnCancellation(turns)
+
+
+def make_creations(tenant: str, store: Store) -> "Creations":
+    """Make the use cases of creations that retries repeat, whose modules are loaded now."""
+    from stint.services.idempotency.creations import Creations  # noqa: PLC0415 - not at the start of a function
+
+    return Creations(tenant, store.creation_attempts, store.retry_claims)
 
 
 def make_turn_retries(tenant: str, store: Store, agents: Agents) -> "TurnRetries":

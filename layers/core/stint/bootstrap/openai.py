@@ -140,6 +140,7 @@ def compose_responses(
         make_inference=make_inference,
         make_end_users=make_end_users,
         make_idempotent_requests=services.make_idempotent_requests,
+        make_creations=services.make_creations,
         make_response_retries=lambda: make_response_retries(tenant, store, stored),
     )
 

@@ -74,7 +74,12 @@ def new_name(prefix: str, separator: str = "_") -> str:
 
     The ids of files have a dash as the separator.
     """
-    return f"{prefix}{separator}{hex_of(new_id())}"
+    return name_of(prefix, new_id(), separator)
+
+
+def name_of(prefix: str, identifier: str, separator: str = "_") -> str:
+    """Return an id in OpenAI's form with the digits of one with dashes."""
+    return f"{prefix}{separator}{hex_of(identifier)}"
 
 
 def hex_of(identifier: str) -> str:

@@ -14,6 +14,7 @@ from stint.services.spending.meters import Meters
 from stint.services.turns.turns import Turns
 
 if TYPE_CHECKING:  # loaded by the first request that needs them
+    from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.turns.cancellation import TurnCancellation
     from stint.services.turns.turn_retries import TurnRetries
@@ -42,3 +43,4 @@ class AgentsServices:
     make_turn_retries: "Callable[[], TurnRetries]"
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
     make_idempotent_requests: "Callable[[], IdempotentRequests]"
+    make_creations: "Callable[[], Creations]"

@@ -15,6 +15,7 @@ from stint.services.responses.responses import Responses
 if TYPE_CHECKING:  # most processes make none of them
     from stint.services.background.cancellation import ResponseCancellation
     from stint.services.end_users_api import EndUserServices
+    from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.inference_api import InferenceServices
     from stint.services.responses.response_retries import ResponseRetries
@@ -42,4 +43,5 @@ class OpenAIServices:
     make_inference: "Callable[[], InferenceServices]"
     make_end_users: "Callable[[], EndUserServices]"
     make_idempotent_requests: "Callable[[], IdempotentRequests]"
+    make_creations: "Callable[[], Creations]"
     make_response_retries: "Callable[[], ResponseRetries]"

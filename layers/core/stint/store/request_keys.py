@@ -30,3 +30,15 @@ def retry_claim(tenant: str, object_id: str, retry_count: int) -> Key:
     if HEX.fullmatch(digits) is None:
         raise ValueError(f"{object_id!r} is not the id of an object.")
     return Key(f"{checked_tenant(tenant)}#retry:{object_id}", f"{retry_count:04d}")
+
+
+def creation_attempts(tenant: str, fingerprint: str) -> str:
+    """The attempts with a fingerprint. Raises ValueError for an invalid one."""
+    if HEX.fullmatch(fingerprint) is None:
+        raise ValueError(f"{fingerprint!r} is not the fingerprint of a request.")
+    return f"{checked_tenant(tenant)}#attempt:{fingerprint}"
+
+
+def creation_attempt(tenant: str, fingerprint: str, object_id: str) -> Key:
+    """The attempt that creates an object."""
+    return Key(creation_attempts(tenant, fingerprint), object_id)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stint.store.chat_completions import ChatCompletionStore
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
+    from stint.store.creation_attempts import CreationAttempts
     from stint.store.document_leases import DocumentLeases
     from stint.store.end_users import EndUserIndex
     from stint.store.file_batches import FileBatchStore
@@ -189,6 +190,12 @@ class Store:
         from stint.store.response_attempts import ResponseAttempts  # noqa: PLC0415 - see above
 
         return ResponseAttempts(self._table)
+
+    @cached_property
+    def creation_attempts(self) -> "CreationAttempts":
+        from stint.store.creation_attempts import CreationAttempts  # noqa: PLC0415 - see above
+
+        return CreationAttempts(self._table)
 
     @cached_property
     def retry_claims(self) -> "RetryClaims":

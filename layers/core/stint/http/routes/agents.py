@@ -1,5 +1,7 @@
 """Routes of the agents group."""
 
+from functools import partial
+
 from fastapi import APIRouter, Response
 
 from stint.domain.llama_stack.agents import Agent, AgentCreateRequest, AgentCreateResponse, AgentList
@@ -13,7 +15,10 @@ router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
 @router.post("", response_model=AgentCreateResponse)
 async def create_agent(body: AgentCreateRequest, services: AgentsServicesDep) -> Response:
     """Create an agent."""
-    return document(AgentCreateResponse(agent_id=await services.agents.create(body.agent_config)))
+    create = partial(services.agents.create, body.agent_config)
+    return document(
+        AgentCreateResponse(agent_id=await services.make_creations().run(services.agents.find_created, create))
+    )
 
 
 @router.get("", response_model=AgentList)
@@ -41,11 +46,9 @@ async def delete_agent(agent_id: str, services: AgentsServicesDep) -> Response:
 @router.post("/{agent_id}/session", response_model=SessionCreateResponse, tags=["Sessions"])
 async def create_session(agent_id: str, body: SessionCreateRequest, services: AgentsServicesDep) -> Response:
     """Create a session."""
-    return document(
-        SessionCreateResponse(
-            session_id=await services.sessions.create(agent_id, body.session_name, body.expires_after)
-        )
-    )
+    create = partial(services.sessions.create, agent_id, body.session_name, body.expires_after)
+    find = partial(services.sessions.find_created, agent_id)
+    return document(SessionCreateResponse(session_id=await services.make_creations().run(find, create)))
 
 
 @router.get("/{agent_id}/sessions", response_model=SessionList, tags=["Sessions"])

@@ -1,7 +1,10 @@
 """Routes of conversations."""
 
+from functools import partial
+
 from fastapi import APIRouter, Request, Response
 
+from stint.domain.ids import name_of
 from stint.domain.openai.conversations import (
     Conversation,
     ConversationList,
@@ -29,7 +32,13 @@ router = APIRouter(tags=["Conversations"], route_class=StrictRoute)
 @router.post(CONVERSATIONS, response_model=Conversation)
 async def create_conversation(services: OpenAIServicesDep, body: CreateConversation | None = None) -> Response:
     """Create a conversation, with its first items."""
-    return document(await services.conversations.create(body or CreateConversation()))
+    create = partial(services.conversations.create, body or CreateConversation())
+    return document(
+        await services.make_creations().run(
+            lambda object_id: services.conversations.get(name_of("conv", object_id)),
+            lambda object_id: create(name_of("conv", object_id)),
+        )
+    )
 
 
 @router.get(CONVERSATIONS, response_model=ConversationList)

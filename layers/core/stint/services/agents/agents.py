@@ -40,8 +40,8 @@ class Agents:
         self.cache_seconds = cache_seconds
         self.cache: dict[str, CachedConfig] = {}
 
-    async def create(self, config: AgentConfig) -> str:
-        """Store an agent, and return its id.
+    async def create(self, config: AgentConfig, agent_id: str | None = None) -> str:
+        """Store an agent under a new id, and return the id.
 
         Raises:
             TooLarge: the configuration would not fit into a response.
@@ -53,7 +53,7 @@ class Agents:
         size = carried_size(config.model_dump_json())
         if size > MAX_BYTES:
             raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} are allowed.", param="agent_config")
-        agent = Agent(agent_id=new_id(), agent_config=config, created_at=now())
+        agent = Agent(agent_id=agent_id or new_id(), agent_config=config, created_at=now())
         await self.store.create(self.tenant, agent)
         return agent.agent_id
 
@@ -94,6 +94,11 @@ class Agents:
         self.cache[agent_id] = CachedConfig(config, time.monotonic() + self.cache_seconds)
         add_log_keys(agent_name=config.name)
         return config
+
+    async def find_created(self, agent_id: str) -> str:
+        """Return the id of an agent that exists. Raises NotFound."""
+        await self.require(agent_id)
+        return agent_id
 
     def name_lines(self, agent_id: str) -> None:
         """Add the agent's name to the following log lines if its configuration is cached."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Set
 from functools import partial
 
 from stint.caller import end_users_of
-from stint.domain.errors import TooLarge
+from stint.domain.errors import NotFound, TooLarge
 from stint.domain.expiry import DAY_SECONDS, Expiry, find_end
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.sessions import Session
@@ -45,8 +45,10 @@ class Sessions:
         self.expiry_days = expiry_days
         self.retention_days = retention_days
 
-    async def create(self, agent_id: str, session_name: str, expires_after: Expiry | None = None) -> str:
-        """Store a session, and return its id.
+    async def create(
+        self, agent_id: str, session_name: str, expires_after: Expiry | None = None, session_id: str | None = None
+    ) -> str:
+        """Store a session under a new id, and return the id.
 
         Raises:
             NotFound: there is no such agent.
@@ -56,7 +58,7 @@ class Sessions:
         if size > MAX_BYTES:
             raise TooLarge(f"The session_name has {size} bytes; at most {MAX_BYTES} are allowed.", param="session_name")
         config = await self.agents.config(agent_id)
-        session = Session(session_id=new_id(), session_name=session_name, started_at=now())
+        session = Session(session_id=session_id or new_id(), session_name=session_name, started_at=now())
         expires_at = find_end(time.time(), expires_after, self.retention_days)
         latest = int(time.time() + self.expiry_days * DAY_SECONDS)
         if expires_at is not None or not config.enable_session_persistence:
@@ -64,6 +66,14 @@ class Sessions:
         await self.store.sessions.create(self.tenant, agent_id, session, expires_at, end_users_of())
         add_log_keys(session_id=session.session_id)
         return session.session_id
+
+    async def find_created(self, agent_id: str, session_id: str) -> str:
+        """Return the id of a session without turns. Whoever has created another one knows it. Raises NotFound."""
+        await self.agents.require(agent_id)
+        record = await self.store.sessions.get(self.tenant, agent_id, session_id)
+        if record.last is not None or record.lease_turn is not None:
+            raise NotFound("Session", session_id)
+        return session_id
 
     async def get(self, agent_id: str, session_id: str) -> Session:
         """Return a session with all its turns in creation order. Raises NotFound."""

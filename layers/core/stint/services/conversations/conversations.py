@@ -59,8 +59,8 @@ class Conversations:
         self.reconcile = reconcile
         self.retention_days = retention_days
 
-    async def create(self, request: CreateConversation) -> Conversation:
-        """Store a conversation with its first items.
+    async def create(self, request: CreateConversation, conversation_id: str | None = None) -> Conversation:
+        """Store a conversation with its first items, under a new id.
 
         Raises:
             InvalidRequest: a file or an image among them cannot be read. The message names its location.
@@ -68,7 +68,7 @@ class Conversations:
         first = await self.prepare_items(request.items)
         now = int(time.time())
         conversation = Conversation(
-            id=new_name("conv"),
+            id=conversation_id or new_name("conv"),
             created_at=now,
             metadata=request.metadata,
             expires_at=find_end(now, request.expires_after, self.retention_days),

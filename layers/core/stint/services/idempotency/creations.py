@@ -1,0 +1,58 @@
+"""Creations of agents, sessions and conversations: a client's retry finds what its first attempt created."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from stint.caller import RequestAttempt, find_attempt
+from stint.domain.errors import NotFound, StintError
+from stint.domain.ids import new_id
+from stint.services.concurrency import value_of
+from stint.store.creation_attempts import CreationAttempts
+from stint.store.retry_claims import RetryClaims
+
+logger = logging.getLogger(__name__)
+
+MOST_CLAIMS = 5
+"""Maximum objects that a retry tries to claim. Each attempt costs a write unit."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Creations:
+    """The creations of a tenant's callers."""
+
+    tenant: str
+    attempts: CreationAttempts
+    claims: RetryClaims
+
+    async def run(self, find: Callable[[str], Awaitable[T]], create: Callable[[str], Awaitable[T]]) -> T:
+        """Return what an earlier attempt of the current request created, or create it.
+
+        `create` gets a new id. `find` returns the object with an id, and raises NotFound if there is none that a retry
+        may get. The attempt is stored beside the object, with one unit. Raises as `create` does.
+        """
+        attempt = find_attempt()
+        if not attempt.fingerprint:
+            return await create(new_id())
+        if attempt.retry_count:
+            for object_id in (await self.attempts.find(self.tenant, attempt))[:MOST_CLAIMS]:
+                try:
+                    found = await find(object_id)
+                except NotFound:
+                    continue
+                if await self.claims.put(self.tenant, object_id, attempt.retry_count):
+                    return found
+        object_id = new_id()
+        created, _ = await asyncio.gather(create(object_id), self.note(attempt, object_id), return_exceptions=True)
+        return value_of(created)
+
+    async def note(self, attempt: RequestAttempt, object_id: str) -> None:
+        """Store an attempt. A failure is only logged: a retry then creates another object."""
+        try:
+            await self.attempts.put(self.tenant, attempt, object_id)
+        except StintError as error:
+            logger.warning("The attempt of a creation was not stored", extra={"error": error.message})

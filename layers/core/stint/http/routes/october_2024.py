@@ -38,7 +38,7 @@ from stint.http.october_dependencies import (
 from stint.http.sse import encode_frame
 from stint.http.streaming import StreamFormat, buffer_document, stream_events
 from stint.observability import Observation
-from stint.services.october.agents import to_agent_config
+from stint.services.october.agents import check_endpoints, to_agent_config
 from stint.services.october.events import to_chunk, whole_turn
 from stint.services.october.sessions import read_session
 from stint.services.october.turns import from_step, from_turn, name_turn, split_name, to_turn_request
@@ -55,7 +55,9 @@ STREAMS: dict[int | str, dict[str, Any]] = {
 @router.post("/agents/create", response_model=AgentCreateResponse)
 async def create_october_agent(body: OctoberAgentCreateRequest, services: OctoberServicesDep) -> Response:
     """Create an agent."""
-    agent_id = await services.agents.create(to_agent_config(body.agent_config))
+    config = to_agent_config(body.agent_config)
+    await check_endpoints(config, services.toolgroups.tools)
+    agent_id = await services.agents.create(config)
     return document(AgentCreateResponse(agent_id=agent_id))
 
 

@@ -1,5 +1,8 @@
 """Conversion of agents of October 2024 to those of 0.2.12."""
 
+import json
+from typing import Any
+
 from stint.domain.errors import InvalidRequest, NotSupported
 from stint.domain.inference import (
     GreedySamplingStrategy,
@@ -13,14 +16,19 @@ from stint.domain.llama_stack.october_2024_agents import (
     FunctionCallToolDefinition,
     MemoryToolDefinition,
     OctoberAgentConfig,
-    OctoberParameter,
     OctoberSamplingParams,
+    RemoteTool,
     SearchToolDefinition,
     ToolDefinition,
     WolframAlphaToolDefinition,
 )
-from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef, ToolParameter
+from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef
 from stint.services.october.memory_tool import to_memory
+from stint.services.october.parameters import to_parameters
+from stint.services.october.remote_tools import to_endpoint
+from stint.services.registry.inline_toolgroups import REMOTE_EXECUTION, define_toolgroup
+from stint.services.registry.tools import Tools, as_port
+from stint.tools.secret_references import refuse_references
 
 WEB_SEARCH, WOLFRAM_ALPHA = "builtin::websearch", "builtin::wolfram_alpha"
 
@@ -34,13 +42,19 @@ def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
     """
     toolgroups: list[AgentToolGroup] = []
     client_tools: list[ToolDef] = []
+    endpoints: list[dict[str, Any]] = []
     for place, definition in enumerate(config.tools):
         param = f"agent_config.tools[{place}]"
         refuse_extras(definition, param)
-        if isinstance(definition, FunctionCallToolDefinition):
+        remote = definition.remote_execution if isinstance(definition, RemoteTool) else None
+        if isinstance(definition, RemoteTool) and remote is not None:
+            endpoints.append(to_endpoint(definition, remote))
+        elif isinstance(definition, FunctionCallToolDefinition):
             client_tools.append(to_client_tool(definition))
         else:
             toolgroups.append(to_toolgroup(definition, param))
+    if endpoints:
+        toolgroups.append(AgentToolGroupWithArgs(name=REMOTE_EXECUTION, args={"tools": endpoints}))
     return NewAgentConfig(
         model=config.model,
         instructions=config.instructions,
@@ -53,6 +67,15 @@ def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
         tool_config=ToolConfig(tool_choice=to_choice(config), tool_prompt_format=config.tool_prompt_format),
         max_infer_iters=config.max_infer_iters,
     )
+
+
+async def check_endpoints(config: AgentConfig, tools: Tools) -> None:
+    """Check the endpoints that an agent's tools call. Raises InvalidRequest if one is malformed or not allowed."""
+    for group in config.toolgroups:
+        if isinstance(group, AgentToolGroupWithArgs) and group.name == REMOTE_EXECUTION:
+            refuse_references(json.dumps(group.args), "agent_config.tools")
+            defined = define_toolgroup(group.args)
+            await tools.provider_of(defined).check(as_port(defined))
 
 
 def to_choice(config: OctoberAgentConfig) -> ToolChoice:
@@ -79,12 +102,9 @@ def to_strategy(params: OctoberSamplingParams) -> SamplingStrategy:
 
 
 def refuse_extras(definition: ToolDefinition, param: str) -> None:
-    """Raise NotSupported for a tool with shields of its own, or one that an endpoint runs."""
+    """Raise NotSupported for a tool with shields of its own."""
     if definition.input_shields or definition.output_shields:
         raise NotSupported(f"{param}: Shields of a single tool are not supported. Use the agent's.", param=param)
-    if getattr(definition, "remote_execution", None) is not None:
-        message = "remote_execution is not supported here. Register a toolgroup of remote-execution (docs/tools.md)."
-        raise NotSupported(f"{param}: {message}", param=param)
 
 
 def to_client_tool(definition: FunctionCallToolDefinition) -> ToolDef:
@@ -92,17 +112,7 @@ def to_client_tool(definition: FunctionCallToolDefinition) -> ToolDef:
     return ToolDef(
         name=definition.function_name,
         description=definition.description,
-        parameters=[to_parameter(name, each) for name, each in definition.parameters.items()],
-    )
-
-
-def to_parameter(name: str, parameter: OctoberParameter) -> ToolParameter:
-    return ToolParameter(
-        name=name,
-        parameter_type=parameter.param_type,
-        description=parameter.description or "",
-        required=parameter.required,
-        default=parameter.default,
+        parameters=to_parameters(definition.parameters),
     )
 
 

@@ -40,15 +40,8 @@ from stint.domain.tools import ToolCall, ToolChoice, ToolResponseMessage
 from stint.services.october.agents import to_sampling_params
 from stint.services.october.contents import to_content, to_user_message
 from stint.services.october.events import to_call_delta
+from stint.services.october.parameters import BUILT_IN
 from stint.services.october.turns import from_answer
-
-BUILT_IN = {
-    "brave_search": ("query", "The query to search for"),
-    "wolfram_alpha": ("query", "The question to compute"),
-    "photogen": ("query", "A description of the image"),
-    "code_interpreter": ("code", "Python code to run"),
-}
-"""The built-in tools of October 2024 with their parameter and its description."""
 
 
 def to_chat_request(request: OctoberChatRequest) -> InferenceChatRequest:

@@ -11,6 +11,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroup
 from stint.domain.tools import AgentToolGroup
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
+from stint.services.registry.inline_toolgroups import REMOTE_EXECUTION, define_toolgroup, is_defined_inline
 from stint.services.registry.registry import Registry
 from stint.services.registry.tool_schemas import signature_of
 from stint.services.registry.unsupported_tools import refuse_not_offered
@@ -64,6 +65,8 @@ class Tools:
             InvalidRequest: there is no such toolgroup.
         """
         name, args = (wanted, {}) if isinstance(wanted, str) else (wanted.name, wanted.args)
+        if name == REMOTE_EXECUTION:
+            return Selection(define_toolgroup(args), None, {})
         found = await self.registry.find_toolgroup(name)
         if found is None:
             refuse_not_offered(name)
@@ -154,5 +157,10 @@ def as_port(group: ToolGroup) -> Toolgroup:
     """Return a registered toolgroup in the form of the port."""
     endpoint = group.mcp_endpoint.uri if group.mcp_endpoint else None
     return Toolgroup(
-        group.identifier, group.provider_id, endpoint, group.args or {}, group.sealed or "", registered=True
+        group.identifier,
+        group.provider_id,
+        endpoint,
+        group.args or {},
+        group.sealed or "",
+        registered=not is_defined_inline(group),
     )

@@ -15,12 +15,13 @@ from tests.services.turn_fixture import TurnFixture, die, ended
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnavailable
-from stint.domain.inference import ToolSignature
+from stint.domain.inference import ToolResult, ToolSignature
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
 from stint.domain.steps import ToolExecutionStep
-from stint.loop.transcript import SENT
+from stint.loop.tool_round import CALLS_AT_ONCE
+from stint.loop.transcript import NO_RESULT, SENT
 from stint.models.tool_names import PlainToolNames
 from stint.services.registry.catalogue import Catalogue, merge, model_of
 from stint.services.turns.turn_run import TurnRun
@@ -748,3 +749,16 @@ async def test_a_result_before_its_turn_costs_one_more_unit(making: Making) -> N
     await running
 
     assert sum(making.cloud.proxy.units[name] for name in ("PutItem", "UpdateItem")) == 8
+
+
+async def test_calls_that_had_not_started_when_time_ran_out_have_no_result(making: Making) -> None:
+    making.workshop.act = wait_in({"add": asyncio.Event()})
+    model = script(called(*["add"] * (CALLS_AT_ONCE + 1)), said())
+    turn_fixture = await making.turn_fixture(model)
+    failed = ended(await turn_fixture.play(await turn_fixture.start(seconds=1)))
+
+    await turn_fixture.turn("and now?")
+
+    assert failed.status is TurnStatus.failed
+    results = [words_of(each) for each in model.requests[1].messages if isinstance(each, ToolResult)]
+    assert results == [*[SENT] * CALLS_AT_ONCE, NO_RESULT]

@@ -123,7 +123,7 @@ class AnswerDetails(Schema):
     """Details of an answer that are not in its inference step. `filtered`: the provider's content filter ended it.
 
     `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`. `unsent`
-    has the ids of the calls that the server does not run.
+    has the ids of the calls that the server does not run, or had not started when the run ended.
     """
 
     reasoning: Reasoning | None = None

@@ -75,7 +75,7 @@ class Run:
     """A run of the loop. `deadline` is a time of the event loop's clock; `inference` is the call that is being opened.
 
     `approved` has the calls of an earlier answer that the server runs first, `later` the messages after them.
-    `tool_calls` is the number of calls that the server has run.
+    `tool_calls` is the number of calls that the server has run, and `unsent` has the ids of those that did not start.
     """
 
     run_id: str
@@ -90,6 +90,12 @@ class Run:
     results: ResultBudget = field(default_factory=ResultBudget)
     usage: Usage | None = None
     inference: Inference | None = None
+    unsent: set[str] = field(default_factory=set)
+
+    @property
+    def ending_details(self) -> AnswerDetails | None:
+        """Return what the record of an ending needs: the calls of the last answer that have not started."""
+        return AnswerDetails(unsent=sorted(self.unsent)) if self.unsent else None
 
     def open_inference(self) -> Inference:
         """Start the next model call, unless it has started already."""

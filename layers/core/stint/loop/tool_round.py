@@ -30,6 +30,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
     """
     calls, known = next_step.calls, next_step.known
     fresh = [call for call in calls if call.call_id not in known]
+    run.unsent = {call.call_id for call in fresh}
     await prepare(run, fresh)
     run.tool_calls += len(calls)
     count_tool_calls(len(fresh))
@@ -89,6 +90,7 @@ class ToolRound:
             if call.call_id in known:
                 return known[call.call_id]
             async with slots:
+                run.unsent.discard(call.call_id)
                 with large_answers_one_at_a_time(large):
                     key, store_result = run.key_of(call), run.log.store_result
                     response = await run.plan.toolbox.respond(call, key, store_result, run.results)

@@ -41,8 +41,8 @@ class TurnRecord(Schema):
     A record without any of them is a fence. It changes nothing, and occupies the key of the next record of a writer
     that lost the session. `text_lengths` are those of the streamed pieces of the step's text. `early` has the steps of
     calls whose results arrived before those of earlier calls; they are appended later, in the model's order. `unsent`
-    has the ids of an answer's calls that the server does not run.
-    The ending of a turn that failed or was cancelled also has its `unfinished` step, for readers who rejoin the stream.
+    has the ids of an answer's calls that the server does not run, or had not started when the turn ended. The ending of
+    a turn that failed or was cancelled also has its `unfinished` step, for readers who rejoin the stream.
     """
 
     step: Step | None = None

@@ -1,6 +1,6 @@
 """The context of a response, and the links of a chain that are added to it."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -114,16 +114,18 @@ def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[R
             continue
         reader.transcript.add_step(step, record.details)
     if added and (ending := added[-1][0].ending) is not None and ending.broke_off:
-        close_sent_calls(reader.transcript, output)
+        unsent = [call_id for record, _ in added if record.details for call_id in record.details.unsent or ()]
+        close_sent_calls(reader.transcript, output, unsent)
 
 
-def close_sent_calls(transcript: Transcript, output: OutputItems) -> None:
+def close_sent_calls(transcript: Transcript, output: OutputItems, unsent: Collection[str]) -> None:
     """Append the results of the last answer that arrived early, and say which calls were sent without a result."""
     for call_id, step in output.early.items():
         if call_id in transcript.open:
             transcript.add_step(step)
     calls = list(transcript.open.values())
-    transcript.close_sent({call.call_id for call in calls if not output.is_for_client(call)})
+    sent = {call.call_id for call in calls if not output.is_for_client(call)}
+    transcript.close_sent(sent.difference(unsent))
 
 
 def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:

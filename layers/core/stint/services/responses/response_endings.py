@@ -1,13 +1,18 @@
 """The endings of responses that did not run to their end."""
 
+import asyncio
 import logging
 
 from stint.domain.errors import Cancelled, StintError, rename_param
-from stint.domain.openai.stored_responses import FIELDS, ResponseOutcome
+from stint.domain.openai.stored_responses import FIELDS, ResponseOutcome, ResponseStatus
 from stint.domain.run_outcome import ErrorInfo, RunStatus
 from stint.services.responses.closing_record import closing_record
+from stint.services.responses.output_items import output_of
 from stint.services.responses.response_log import ending_of
 from stint.services.responses.response_run import ResponseRun
+
+READ_SECONDS = 2.0
+"""Maximum seconds of the read that shows how a response has ended whose last write failed."""
 
 logger = logging.getLogger(__name__)
 
@@ -27,15 +32,41 @@ async def end_early(response: ResponseRun, error: StintError) -> None:
     error.param = rename_param(error.param, FIELDS)
     response.error = error
     await store_ending(response, ending_of(response.run.make_outcome(RunStatus.failed, ErrorInfo.of(error))))
+    if response.log.response.status in (ResponseStatus.completed, ResponseStatus.incomplete):
+        response.error = None
 
 
 async def store_ending(response: ResponseRun, ending: ResponseOutcome) -> None:
     """Store the ending of a response. Nothing is raised."""
     streamed, unfinished = response.stream.items.streamed, response.running.whole()
     record = closing_record(response.log.response, streamed, ending, unfinished)
+    record.details = response.run.ending_details
     try:
         await response.log.write(record)
     except Exception:  # nothing may be raised here, whatever is wrong with the store
+        if await has_ended(response):
+            return
         logger.warning("The outcome of a response was not stored", exc_info=True)
         response.log.response.records.append(record)
         await response.log.lapse()
+
+
+async def has_ended(response: ResponseRun) -> bool:
+    """Return whether an ending is stored, whose write had no answer. It is then that of the run.
+
+    The leases lapse, so that the next holder of the conversation adds the items.
+    """
+    log = response.log
+    if log.store is None:
+        return False
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            stored = await log.store.get(log.tenant, log.response_id)
+    except (StintError, TimeoutError):
+        return False
+    if stored.ending is None:
+        return False
+    log.response.records[:] = stored.records
+    response.stream.output = output_of(stored, response.stream.output.encode)
+    await log.lapse()
+    return True

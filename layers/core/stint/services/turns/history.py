@@ -63,11 +63,15 @@ def add_input(transcript: Transcript, header: TurnHeader) -> None:
 
 
 def sent_calls(turn: StoredTurn) -> set[str]:
-    """Return the ids of the last answer's calls that were sent to their tools: all but those of the client."""
+    """Return the ids of the last answer's calls that were sent to their tools.
+
+    These are all but the client's, and those that had not started when the turn ended.
+    """
     sent: set[str] = set()
     for record in turn.records:
         if isinstance(record.step, InferenceStep):
-            sent = {call.call_id for call in record.step.model_response.tool_calls} - {*(record.unsent or ())}
+            sent = {call.call_id for call in record.step.model_response.tool_calls}
+        sent -= {*(record.unsent or ())}
         if record.ending is not None and record.ending.status is RunStatus.awaiting_input:
             sent = set()
     return sent

@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from stint.domain.errors import Cancelled, Interrupted, StintError, StoreUnavailable, rename_param
+from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.events import TerminalEvent, TurnFailed
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_events import RunEnded
@@ -30,7 +31,7 @@ async def fail_turn(turn: TurnRun, error: StintError) -> TerminalEvent:
         logger.warning("The turn failed", extra={"error_code": error.code, "error": error.message})
         ending = turn.run.make_outcome(RunStatus.failed, ErrorInfo.of(error))
     try:
-        await append_failure(turn.log, ending)
+        await append_failure(turn.log, ending, turn.run.ending_details)
     except Exception:  # nothing may be raised here, whatever is wrong with the store
         logger.warning("The outcome of a turn was not stored", exc_info=True)
         turn.log.turn.records.append(TurnRecord(ending=ending))
@@ -42,7 +43,7 @@ async def fail_turn(turn: TurnRun, error: StintError) -> TerminalEvent:
     return TurnFailed(error, turn.log.turn.to_turn())
 
 
-async def append_failure(log: TurnLog, ending: RunOutcome) -> None:
+async def append_failure(log: TurnLog, ending: RunOutcome, details: AnswerDetails | None) -> None:
     """Store the ending of a turn that failed or was cancelled, unless the turn's ending is stored.
 
     Raises:
@@ -51,10 +52,10 @@ async def append_failure(log: TurnLog, ending: RunOutcome) -> None:
     if log.turn.ending is not None:
         return
     try:
-        await log.append(None, ending)
+        await log.append(None, ending, details)
     except (Interrupted, StoreUnavailable):
         async with asyncio.timeout(READ_SECONDS):
             if not await log.read_again():
                 raise
         if log.turn.ending is None:
-            await log.append(None, ending)
+            await log.append(None, ending, details)

@@ -22,6 +22,9 @@ CALL = {
 }
 
 
+NO_SHIELDS: dict[str, Any] = {"input_shields": [], "output_shields": [], "remote_execution": None}
+
+
 def agent_value(**fields: Any) -> dict[str, Any]:
     """Return the value of an agent of 0.2.12."""
     return {
@@ -45,6 +48,23 @@ def agent_value(**fields: Any) -> dict[str, Any]:
         "enable_session_persistence": True,
         "response_format": None,
         "created_at": "2026-11-22T01:01:44.778282Z",
+    } | fields
+
+
+def october_agent(*tools: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return the value of an agent of October 2024."""
+    sampling = {"strategy": "greedy", "temperature": 1.0, "top_p": 0.9, "top_k": 0, "max_tokens": 0}
+    return {
+        "sampling_params": sampling | {"repetition_penalty": 1.0},
+        "input_shields": [],
+        "output_shields": [],
+        "tools": [{**NO_SHIELDS, **tool} for tool in tools],
+        "tool_choice": "auto",
+        "tool_prompt_format": "json",
+        "max_infer_iters": 5,
+        "model": "test/m",
+        "instructions": "You are a helpful assistant",
+        "enable_session_persistence": True,
     } | fields
 
 

@@ -14,6 +14,7 @@ from tests.services.imports.kv_files import (
     SESSION,
     THIRD,
     agent_value,
+    october_agent,
     october_turn,
     session_rows,
     session_value,
@@ -150,6 +151,26 @@ async def test_turns_of_october_2024_have_the_fields_of_later_ones(
     assert [message.role for message in turn.input_messages] == ["user", "tool"]
     assert turn.input_messages[1].content == "-\n1"
     assert report.without_memory == [SESSION]
+
+
+async def test_agents_of_october_2024_keep_the_tools_that_can_be_used(
+    cloud: Cloud, tenant: str, tmp_path: Path, imported: TurnFixture
+) -> None:
+    function = {"function_name": "f", "description": "d", "parameters": {"x": {"param_type": "int"}}}
+    agent = october_agent(
+        {"type": "brave_search", "api_key": "k", "engine": "bing"},
+        {"type": "brave_search", "api_key": "k", "engine": "brave"},
+        {"type": "function_call"} | function,
+    )
+    rows = session_rows(october_turn(SECOND, 2)) | {f"agent:{AGENT}": agent}
+
+    report = await run_import(cloud, tenant, write_kv_file(tmp_path / "kv.db", rows))
+
+    config = await imported.agents.config(AGENT)
+    assert [tool.name for tool in config.client_tools] == ["f"]
+    assert [group if isinstance(group, str) else group.name for group in config.toolgroups] == ["builtin::websearch"]
+    assert [(each.key, "Bing" in each.note) for each in report.changed] == [(f"agent:{AGENT}", True)]
+    assert (report.bad, report.turns.imported) == ([], 1)
 
 
 async def test_turns_inside_a_session_are_imported_too(

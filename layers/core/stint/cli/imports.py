@@ -62,6 +62,8 @@ def show(report: ImportReport) -> None:
     show_table(HEAD, rows)
     if report.ignored:
         print(f"{report.ignored} rows have no agents, sessions or turns.")
+    for change in report.changed:
+        print(f"{change.key}: {change.note}")
     for session_id in report.without_memory:
         print(f"Session {session_id} has a memory that is in other files. It was not imported.")
     for row in report.bad:

@@ -5,11 +5,11 @@ import time
 from stint.domain.errors import NotFound
 from stint.domain.expiry import DAY_SECONDS
 from stint.domain.llama_stack.agents import Agent
-from stint.domain.llama_stack.imported_agents import read_agent_config
 from stint.domain.llama_stack.imported_turns import read_time
 from stint.domain.paging import MAX_BYTES, carried_size
 from stint.domain.schema import now
-from stint.services.imports.report import ImportReport, ImportTally
+from stint.services.imports.agents import read_agent_config
+from stint.services.imports.report import ImportNote, ImportReport, ImportTally
 from stint.services.imports.rows import RowSource, SessionKey, SessionRows, group_rows, read_object, reason_of
 from stint.services.imports.sessions import SessionImport
 from stint.store.imports import SessionPlace
@@ -65,7 +65,9 @@ class LlamaStackImport:
     def read_agent(self, agent_id: str, key: str) -> Agent:
         """Return the agent of a row. Raises ValueError."""
         value = read_object(self.source, key)
-        config = read_agent_config(value)
+        found = read_agent_config(value)
+        config = found.config
+        self.tally.changed += [ImportNote(key=key, note=note) for note in found.omitted]
         if carried_size(config.model_dump_json()) > MAX_BYTES:
             raise ValueError(f"its configuration has more than {MAX_BYTES} bytes")
         created = read_time(value["created_at"], "created_at") if value.get("created_at") else now()

@@ -23,10 +23,18 @@ class BadRow(Schema):
     reason: str
 
 
+class ImportNote(Schema):
+    """A part of an imported row that this server cannot hold."""
+
+    key: str
+    note: str
+
+
 class ImportReport(Schema):
     """The result of an import. `ignored` rows are counters of the original server.
 
-    `without_memory` are the sessions whose memory bank or vector db is not in the file.
+    `changed` are agents without some of their tools. `without_memory` are the sessions whose memory bank or vector db
+    is not in the file.
     """
 
     dry_run: bool
@@ -35,6 +43,7 @@ class ImportReport(Schema):
     turns: RowCounts
     steps: RowCounts
     ignored: int = 0
+    changed: list[ImportNote]
     without_memory: list[str]
     bad: list[BadRow]
 
@@ -47,6 +56,7 @@ class ImportTally:
         default_factory=lambda: {kind: RowCounts() for kind in ("agents", "sessions", "turns", "steps")}
     )
     ignored: int = 0
+    changed: list[ImportNote] = field(default_factory=list)
     without_memory: list[str] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
 
@@ -67,6 +77,7 @@ class ImportTally:
             dry_run=dry_run,
             **self.counts,
             ignored=self.ignored,
+            changed=self.changed,
             without_memory=self.without_memory,
             bad=self.bad,
         )

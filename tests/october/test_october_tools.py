@@ -15,7 +15,7 @@ from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from stint.net.guard import Guard
 from stint.tools.http.provider import HttpEndpoints
 from stint.tools.search.engines import Brave, Tavily
-from stint.tools.search.web_search import WebSearch
+from stint.tools.search.web_search import SearchEngine, WebSearch
 from stint.tools.search.wolfram_alpha import WolframAlpha
 
 SECRET = "remote-secret-7"
@@ -50,7 +50,7 @@ def endpoint() -> Iterator[ScriptedHTTPServer]:
 def providers(app_fixture: AppFixture, services: dict[str, ScriptedHTTPServer]) -> Iterator[None]:
     """Run tools with servers of this machine. The configured engine is Tavily."""
     guard = Guard(["127.0.0.1"])
-    engines = {
+    engines: dict[str, SearchEngine] = {
         "brave": Brave(guard, base_url=f"{services['brave'].url}/res/v1"),
         "tavily": Tavily(guard, base_url=services["tavily"].url),
     }

@@ -37,7 +37,7 @@ MODULES = {
     "admin": 698,
     "agents": 687,
     "knowledge": 724,
-    "october": 725,
+    "october": 732,
     "registry": 702,
     "responses": 770,
     "turns": 680,

@@ -32,6 +32,9 @@ SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
 """The providers whose tools MODEL_NAMES renames. Tools of other providers keep their names."""
 
 
+REMOTE_EXECUTION = "builtin::remote_execution"
+"""The toolgroup of HTTP endpoints that an agent or a turn defines itself, in its args."""
+
 MEMORY_BANKS = "memory_banks"
 """The argument of an agent's search in vector dbs that makes it a retrieval from memory banks."""
 

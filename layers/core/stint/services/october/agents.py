@@ -26,8 +26,9 @@ from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoic
 from stint.services.october.memory_tool import to_memory
 from stint.services.october.parameters import to_parameters
 from stint.services.october.remote_tools import to_endpoint
-from stint.services.registry.inline_toolgroups import REMOTE_EXECUTION, define_toolgroup
+from stint.services.registry.inline_toolgroups import define_toolgroup
 from stint.services.registry.tools import Tools, as_port
+from stint.tools.port import REMOTE_EXECUTION
 from stint.tools.secret_references import refuse_references
 
 WEB_SEARCH, WOLFRAM_ALPHA = "builtin::websearch", "builtin::wolfram_alpha"

@@ -6,9 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from stint.domain.llama_stack.registrations import ToolGroup
-
-REMOTE_EXECUTION = "builtin::remote_execution"
-"""The toolgroup whose args are those of a registration of HTTP endpoints."""
+from stint.tools.port import REMOTE_EXECUTION
 
 
 def define_toolgroup(args: Mapping[str, Any]) -> ToolGroup:
@@ -20,8 +18,3 @@ def define_toolgroup(args: Mapping[str, Any]) -> ToolGroup:
         provider_id="remote-execution",
         args=dict(args),
     )
-
-
-def is_defined_inline(group: ToolGroup) -> bool:
-    """Return whether nobody registered a toolgroup, so that it may not name the tenant's secrets."""
-    return group.identifier.startswith(f"{REMOTE_EXECUTION}/")

@@ -11,12 +11,11 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroup
 from stint.domain.tools import AgentToolGroup
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
-from stint.services.registry.inline_toolgroups import REMOTE_EXECUTION, define_toolgroup, is_defined_inline
 from stint.services.registry.registry import Registry
 from stint.services.registry.tool_schemas import signature_of
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.list_budget import shared_list_budget
-from stint.tools.port import MODEL_NAMES, SEARCH_PROVIDERS, Toolgroup, ToolProvider
+from stint.tools.port import MODEL_NAMES, REMOTE_EXECUTION, SEARCH_PROVIDERS, Toolgroup, ToolProvider
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,8 @@ class Tools:
         """
         name, args = (wanted, {}) if isinstance(wanted, str) else (wanted.name, wanted.args)
         if name == REMOTE_EXECUTION:
+            from stint.services.registry.inline_toolgroups import define_toolgroup  # noqa: PLC0415 - few agents have it
+
             return Selection(define_toolgroup(args), None, {})
         found = await self.registry.find_toolgroup(name)
         if found is None:
@@ -156,11 +157,12 @@ def shown_name(provider_id: str, name: str) -> str:
 def as_port(group: ToolGroup) -> Toolgroup:
     """Return a registered toolgroup in the form of the port."""
     endpoint = group.mcp_endpoint.uri if group.mcp_endpoint else None
+    inline = group.identifier.startswith(f"{REMOTE_EXECUTION}/")  # nobody registered it, so it may name no secrets
     return Toolgroup(
         group.identifier,
         group.provider_id,
         endpoint,
         group.args or {},
         group.sealed or "",
-        registered=not is_defined_inline(group),
+        registered=not inline,
     )

@@ -1,13 +1,17 @@
 """Budgets over HTTP: statuses, headers, and what the unmodified clients do."""
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from llama_stack_client import LlamaStackClient
 from tests.api.api_client import open_session
-from tests.api.app_fixture import AppFixture
+from tests.api.app_fixture import AppFixture, Served
+from tests.api.responses_client import openai_client
 from tests.clock import CLOCK
 
 BUDGETS = {"requests_per_minute": 3, "tokens_per_minute": 10_000, "dollars_per_month": 5}
@@ -109,3 +113,43 @@ def test_without_budgets_there_are_no_such_headers(http: httpx.Client) -> None:
     answer = http.post("/v1/responses", json=RESPONSE)
 
     assert [name for name in answer.headers if name.startswith("x-ratelimit")] == []
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let the client's waits move the clock, and return them."""
+    waits: list[float] = []
+    sleep, client = time.sleep, threading.current_thread()
+
+    def wait(seconds: float) -> None:
+        if threading.current_thread() is not client:
+            return sleep(seconds)
+        waits.append(seconds)
+        CLOCK.move(seconds)
+        return None
+
+    monkeypatch.setattr(time, "sleep", wait)
+    return waits
+
+
+def test_openais_client_waits_for_the_next_minute(server: Served, limit: Any, slept: list[float]) -> None:
+    limit(requests_per_minute=1)
+    with openai_client(server) as client:
+        retrying = client.with_options(max_retries=1)
+        for _ in range(2):
+            assert retrying.responses.create(model="scripted/demo", input="say: Hi").output_text == "Hi"
+
+    assert len(slept) == 1
+    assert 1 <= slept[0] <= 60
+
+
+def test_llama_stacks_client_waits_for_the_next_minute(server: Served, limit: Any, slept: list[float]) -> None:
+    limit(requests_per_minute=1)
+    messages: Any = [{"role": "user", "content": "say: Hi"}]
+    with LlamaStackClient(base_url=server.url, max_retries=1) as client:
+        for _ in range(2):
+            answer: Any = client.inference.chat_completion(model_id="scripted/demo", messages=messages)
+            assert answer.completion_message.content == "Hi"
+
+    assert len(slept) == 1
+    assert 1 <= slept[0] <= 60

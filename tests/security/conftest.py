@@ -1,3 +1,4 @@
+import json
 import socket
 from collections.abc import Iterator
 
@@ -7,6 +8,9 @@ from tests.security.stack import Stack
 from tests.security.summary import pytest_unconfigure  # noqa: F401 - a hook
 from tests.security.tricks import PUBLIC, look_up
 
+FETCHES_IMAGES = json.dumps([{"id": "vision", "base_url": "http://127.0.0.1:9/v1"}])
+"""A model server, which does not answer, and for whose models images are fetched."""
+
 
 @pytest.fixture(scope="session")
 def stack(engine: Engine, mcp_server: str) -> Iterator[Stack]:
@@ -15,7 +19,8 @@ def stack(engine: Engine, mcp_server: str) -> Iterator[Stack]:
         for name, value in engine.environment().items():
             patch.setenv(name, value)
         patch.setattr(socket, "getaddrinfo", look_up)
-        with Stack(engine, {"STINT_ALLOWED_HOSTS": f"{PUBLIC},{mcp_server.removeprefix('http://')}"}) as stack:
+        hosts = f"{PUBLIC},{mcp_server.removeprefix('http://')}"
+        with Stack(engine, {"STINT_ALLOWED_HOSTS": hosts, "STINT_PROVIDERS": FETCHES_IMAGES}) as stack:
             with stack.client(stack.create_key("warm").key) as http:
                 http.get("/v1/openapi.json")
             yield stack

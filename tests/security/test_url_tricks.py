@@ -1,5 +1,6 @@
 """No place that takes a URL leads inside, in whatever notation."""
 
+import json
 from collections.abc import Iterator
 
 import httpx
@@ -9,6 +10,10 @@ from tests.security.attacks import Attacks, Record
 from tests.security.stack import Stack
 from tests.security.tricks import PUBLIC, tricks
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
+
+from stint.domain.errors import StoreUnavailable
+from stint.oidc.fetch import fetch
+from stint.oidc.key_set import DISCOVERY, KeySet
 
 SECRET = "contents-of-the-inner-server"
 REFUSED = ("url_not_allowed", "url_unavailable", "unsupported_document", "invalid_request")
@@ -84,6 +89,31 @@ def test_an_image_is_never_fetched_from_inside(
     assert inner.requests == []
 
 
+def seen_in_response(http: httpx.Client, url: str) -> httpx.Response:
+    message = {"role": "user", "content": [{"type": "input_image", "image_url": url}]}
+    return http.post("/v1/responses", json={"model": "vision/any", "input": [message], "store": False})
+
+
+def seen_in_chat(http: httpx.Client, url: str) -> httpx.Response:
+    message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+    return http.post("/v1/chat/completions", json={"model": "vision/any", "messages": [message]})
+
+
+@pytest.mark.parametrize("place", [seen_in_response, seen_in_chat])
+def test_an_image_that_is_fetched_for_a_model_does_not_lead_inside(
+    http: httpx.Client, inner: ScriptedHTTPServer, place: Send, record_property: Record
+) -> None:
+    attacks = Attacks()
+    inner.requests.clear()
+    for url in tricks(port_of(inner))[::4]:
+        with attacks.attack(place.__name__):
+            answer = place(http, url)
+        judge(attacks, f"{place.__name__} {url!r}", answer)
+
+    attacks.record(record_property)
+    assert inner.requests == []
+
+
 @pytest.mark.parametrize("status", [302, 307])
 @pytest.mark.parametrize("place", [name for name in WHERE if name not in REGISTRATIONS])
 def test_a_redirect_does_not_lead_inside(
@@ -103,6 +133,27 @@ def test_a_redirect_does_not_lead_inside(
                 answer = WHERE[place](http, f"http://{PUBLIC}:{port_of(outer)}/")
             judge(attacks, f"{place} {status}", answer)
         assert len(outer.requests) >= len(locations)
+
+    attacks.record(record_property)
+    assert inner.requests == []
+
+
+def test_the_keys_of_an_issuer_are_not_fetched_from_inside(inner: ScriptedHTTPServer, record_property: Record) -> None:
+    attacks, issuer = Attacks(), "https://issuer.example"
+    inner.requests.clear()
+    for url in tricks(port_of(inner)):
+        fetched: list[str] = []
+
+        def fetch_noted(asked: str, url: str = url, fetched: list[str] = fetched) -> bytes:
+            fetched.append(asked)
+            if asked == issuer + DISCOVERY:
+                return json.dumps({"issuer": issuer, "jwks_uri": url}).encode()
+            return fetch(asked)
+
+        with attacks.attack("STINT_OIDC_ISSUER"), pytest.raises(StoreUnavailable):
+            KeySet(issuer, fetch_noted).find("key")
+        if fetched != [issuer + DISCOVERY]:
+            attacks.got_in.append(f"jwks_uri {url!r} was fetched")
 
     attacks.record(record_property)
     assert inner.requests == []

@@ -67,12 +67,20 @@ class KeySet:
         url = configuration.get("jwks_uri")
         if configuration.get("issuer") != self._issuer:
             raise ValueError(f"The discovery document is of another issuer than {self._issuer}.")
-        if not isinstance(url, str) or not is_secure(url):
+        if not isinstance(url, str) or not self._may_fetch(url):
             raise ValueError("The discovery document has no jwks_uri with https.")
         keys = read_object(self._fetch(url)).get("keys")
         if not isinstance(keys, list) or len(keys) > MOST_KEYS:
             raise ValueError(f"{url} is not a set of up to {MOST_KEYS} keys.")
         return {key["kid"]: key for key in keys if is_usable(key)}
+
+    def _may_fetch(self, url: str) -> bool:
+        """Return whether a document may name a URL: one of https, or of this machine if the issuer is on it, too."""
+        return is_secure(url) and (is_https(url) or not is_https(self._issuer))
+
+
+def is_https(url: str) -> bool:
+    return url.lower().startswith("https://")
 
 
 def is_usable(key: Any) -> bool:

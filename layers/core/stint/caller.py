@@ -5,12 +5,13 @@ Outside of a request, the tenant of the worker's task.
 All tasks of a request share them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stint.domain.errors import Forbidden, Unauthenticated
+from stint.domain.ids import new_id
 from stint.domain.principals import Principal, Scope, matches_model
 from stint.log_keys import add_log_keys
 
@@ -21,11 +22,17 @@ class RequestAttempt:
 
     All attempts of a request have the same `fingerprint`, which is empty if retries are not to be found. `retry_count`
     is the number of attempts before this one. `retry_of` is the id of the failed run that this attempt repeats.
+
+    A request with an idempotency key has the `object_id` of what it creates, which `rename` replaces. `repeated`: an
+    earlier attempt may have created it.
     """
 
     fingerprint: str = ""
     retry_count: int = 0
     retry_of: str = ""
+    object_id: str = ""
+    repeated: bool = False
+    rename: Callable[[str], Awaitable[None]] | None = None
 
 
 NO_ATTEMPT = RequestAttempt()
@@ -81,6 +88,23 @@ def set_attempt(attempt: RequestAttempt) -> None:
 def find_attempt() -> RequestAttempt:
     """Return the attempt that the current request is. One without a fingerprint is not compared with others."""
     return _attempt.get()
+
+
+def next_object_id() -> str:
+    """Return the id of what the current request creates: that of its idempotency key, or a new one."""
+    return find_attempt().object_id or new_id()
+
+
+async def renew_object_id(attempt: RequestAttempt) -> str:
+    """Replace the id of the object that a request with an idempotency key creates, and return the new one.
+
+    A record with the old one may exist in part. Raises Interrupted if another process runs the request by now.
+    """
+    object_id = new_id()
+    if attempt.rename is not None:
+        await attempt.rename(object_id)
+    set_attempt(replace(attempt, object_id=object_id, repeated=False))
+    return object_id
 
 
 def find_principal() -> Principal | None:

@@ -8,18 +8,22 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stint.caller import require_principal
+from stint.caller import NO_ATTEMPT, RequestAttempt, require_principal, set_attempt
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.idempotency import StoredAnswer
 from stint.http.attempts import hash_body, place_of_request, read_body
 from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
+from stint.http.scopes import RETRIED_PATHS
 from stint.http.sse import COMMENT, DONE
 from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
 
 IDEMPOTENCY_KEY = "idempotency-key"
 REPLAYED = (b"idempotent-replayed", b"true")
 KEY = re.compile(r"[\x20-\x7e]{1,255}")
+RUN_IDS = (b'"turn_id":', b'"response_id":')
+"""Fields of the body of an error after the start of a run."""
+
 KEPT_HEADERS = ("content-type", "x-accel-buffering")
 
 
@@ -49,13 +53,16 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
     request = await requests.acquire(digest_of(scope, key), hash_body(Headers(scope=scope), body), deadline)
     if isinstance(request, StoredAnswer):
         return await replay(request, send)
-    recorder = AnswerRecorder(send, request, has_secret=path in SECRET_ROUTES)
+    record = request.keeper.lease
+    set_attempt(RequestAttempt(object_id=record.object_id, repeated=record.taken_over, rename=record.put_object_id))
+    recorder = AnswerRecorder(send, request, path)
     try:
         await handle(scope, receive_again, recorder.send)
     except Exception:
-        await request.forget()
+        await recorder.note_failure(may_have_begun=True)
         raise
     finally:
+        set_attempt(NO_ATTEMPT)
         request.leave()
 
 
@@ -91,10 +98,10 @@ class AnswerRecorder:
     of a request that failed.
     """
 
-    def __init__(self, send: Send, request: OpenRequest, *, has_secret: bool) -> None:
+    def __init__(self, send: Send, request: OpenRequest, path: str) -> None:
         self._send = send
         self._request = request
-        self._has_secret = has_secret
+        self._path = path
         self._status = 0
         self._headers = Headers()
         self._parts: list[bytes] = []
@@ -119,6 +126,13 @@ class AnswerRecorder:
             return
         await self._send({**message, "body": part})
 
+    async def note_failure(self, *, may_have_begun: bool) -> None:
+        """Remember nothing of a request that failed, except for the id of the object that it may have created."""
+        if may_have_begun and self._path in RETRIED_PATHS:
+            await self._request.give_up()
+        else:
+            await self._request.forget()
+
     @property
     def _is_json(self) -> bool:
         return self._headers.get("content-type", "").startswith("application/json")
@@ -126,11 +140,12 @@ class AnswerRecorder:
     async def _finish(self) -> None:
         body = b"".join(self._parts)
         if self._status >= 400 or (self._is_json and body.startswith(b'{"error":')):
-            await self._request.forget()
+            begun = any(name in body for name in RUN_IDS)
+            await self.note_failure(may_have_begun=begun or not 400 <= self._status < 500)
             return
         headers = {name: self._headers[name] for name in KEPT_HEADERS if name in self._headers}
         answer = StoredAnswer(status=self._status, headers=headers, body=body.decode())
-        await self._request.finish(refusal_of_secret() if self._has_secret else answer)
+        await self._request.finish(refusal_of_secret() if self._path in SECRET_ROUTES else answer)
 
 
 def refusal_of_secret() -> StoredAnswer:

@@ -18,19 +18,8 @@ from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
 from stint.domain.json_text import TOO_DEEP, parse_json
 from stint.http.deferred_models import without_pydantic_v1
-from stint.http.scopes import check_scope
+from stint.http.scopes import RETRIED_PATHS, check_scope
 from stint.log_keys import add_log_keys
-
-RETRIED_PATHS = frozenset(
-    {
-        "/v1/agents",
-        "/v1/agents/{agent_id}/session",
-        "/v1/agents/{agent_id}/session/{session_id}/turn",
-        "/v1/conversations",
-        "/v1/responses",
-    }
-)
-"""Paths whose POST creates something that a client's retry finds."""
 
 JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE | re.DOTALL)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stint.caller import find_attempt
+from stint.caller import find_attempt, renew_object_id
 from stint.domain.errors import StintError
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
@@ -29,7 +29,12 @@ class FollowedResponse:
 async def find_earlier_response(services: OpenAIServices) -> FollowedResponse | None:
     """Return the response of an earlier attempt of the current request, if there is one."""
     attempt = find_attempt()
-    if not attempt.fingerprint or not attempt.retry_count:
+    if attempt.repeated:
+        found = await services.make_response_retries().find_keyed(attempt)
+        if found is None:
+            await renew_object_id(attempt)
+    elif attempt.fingerprint and attempt.retry_count:
+        found = await services.make_response_retries().find(attempt)
+    else:
         return None
-    found = await services.make_response_retries().find(attempt)
     return FollowedResponse(services, found) if found is not None else None

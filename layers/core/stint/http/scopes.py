@@ -198,6 +198,17 @@ ROUTE_SCOPES: Mapping[str, Scope | None] = {
 Vector stores and vector dbs are shared by a tenant: their contents get into the answers of all its callers.
 """
 
+RETRIED_PATHS = frozenset(
+    {
+        "/v1/agents",
+        "/v1/agents/{agent_id}/session",
+        "/v1/agents/{agent_id}/session/{session_id}/turn",
+        "/v1/conversations",
+        "/v1/responses",
+    }
+)
+"""Paths whose POST creates something that a client's retry finds."""
+
 OPEN_PATHS = frozenset(route.partition(" ")[2] for route, scope in ROUTE_SCOPES.items() if scope is None)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
-from stint.caller import find_attempt, set_attempt
+from stint.caller import find_attempt, renew_object_id, set_attempt
 from stint.domain.errors import NotFound, StintError
 from stint.domain.llama_stack.events import Event, TurnFailed
 from stint.domain.llama_stack.turns import TurnResumeRequest
@@ -33,18 +33,28 @@ async def find_earlier_turn(
     A turn that failed before its first step is repeated by the current attempt.
     """
     attempt = find_attempt()
-    if not attempt.fingerprint or not attempt.retry_count:
+    if not attempt.repeated and not (attempt.fingerprint and attempt.retry_count):
         return None
     retries = services.make_turn_retries()
+    find = retries.find_keyed if attempt.repeated else retries.find
     try:
-        found = await retries.find(agent_id, session_id, attempt)
+        found = await find(agent_id, session_id, attempt)
         if found is not None and not found.failed:
             return FollowedTurn(await retries.follow(agent_id, session_id, found.turn_id, deadline))
     except NotFound:  # starting a turn names the missing object
         return None
+    if attempt.repeated:
+        await renew_object_id(attempt)
     if found is not None:
-        set_attempt(replace(attempt, retry_of=found.turn_id))
+        set_attempt(replace(find_attempt(), retry_of=found.turn_id))
     return None
+
+
+async def note_turn(turn_id: str) -> None:
+    """Record the id of a turn that did not get that of its request's idempotency key, before the turn is stored."""
+    attempt = find_attempt()
+    if attempt.rename is not None and turn_id != attempt.object_id:
+        await attempt.rename(turn_id)
 
 
 async def find_earlier_resume(

@@ -5,7 +5,7 @@ import time
 from uuid import UUID
 
 from stint.caller import RequestAttempt
-from stint.domain.ids import hex_of, new_name
+from stint.domain.ids import hex_of, name_of, new_name
 from stint.store import keys
 from stint.store.items import Item
 from stint.store.table import Table, take
@@ -18,7 +18,12 @@ MOST_ENTRIES = 1_000
 
 
 def new_response_id(attempt: RequestAttempt) -> str:
-    """Make the id of a response, whose list entry is in the shard of its attempt's fingerprint."""
+    """Make the id of a response. Its list entry is in the shard of its attempt's fingerprint.
+
+    A request with an idempotency key has the id already.
+    """
+    if attempt.object_id:
+        return name_of("resp", attempt.object_id)
     name = new_name("resp")
     if not attempt.fingerprint:
         return name

@@ -29,7 +29,7 @@ from stint.http.streaming import (
     stream_events,
     stream_frames,
 )
-from stint.http.turn_attempts import FollowedTurn, find_earlier_resume, find_earlier_turn
+from stint.http.turn_attempts import FollowedTurn, find_earlier_resume, find_earlier_turn, note_turn
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
@@ -126,7 +126,7 @@ async def create_turn(
     earlier = await find_earlier_turn(services, agent_id, session_id, deadline)
     if earlier is not None:
         return await answer_with_earlier(services, earlier, stream=body.stream)
-    turn = await services.turns.start(agent_id, session_id, body, deadline, keys)
+    turn = await services.turns.start(agent_id, session_id, body, deadline, keys, note_turn)
     return await answer(request, services, turn, stream=body.stream)
 
 

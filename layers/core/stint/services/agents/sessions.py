@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Set
 from functools import partial
 
-from stint.caller import end_users_of
+from stint.caller import end_users_of, find_attempt
 from stint.domain.errors import NotFound, TooLarge
 from stint.domain.expiry import DAY_SECONDS, Expiry, find_end
 from stint.domain.ids import new_id
@@ -68,10 +68,13 @@ class Sessions:
         return session.session_id
 
     async def find_created(self, agent_id: str, session_id: str) -> str:
-        """Return the id of a session without turns. Whoever has created another one knows it. Raises NotFound."""
+        """Return the id of a session that a retry may get. Raises NotFound.
+
+        Without an idempotency key, that is a session without turns: the id of another one has arrived.
+        """
         await self.agents.require(agent_id)
         record = await self.store.sessions.get(self.tenant, agent_id, session_id)
-        if record.last is not None or record.lease_turn is not None:
+        if not find_attempt().object_id and (record.last is not None or record.lease_turn is not None):
             raise NotFound("Session", session_id)
         return session_id
 

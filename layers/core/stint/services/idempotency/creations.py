@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stint.caller import RequestAttempt, find_attempt
+from stint.caller import RequestAttempt, find_attempt, renew_object_id
 from stint.domain.errors import NotFound, StintError
 from stint.domain.ids import new_id
 from stint.services.concurrency import value_of
@@ -33,9 +33,12 @@ class Creations:
         """Return what an earlier attempt of the current request created, or create it.
 
         `create` gets a new id. `find` returns the object with an id, and raises NotFound if there is none that a retry
-        may get. The attempt is stored beside the object, with one unit. Raises as `create` does.
+        may get. The attempt is stored beside the object, with one unit, unless it has an idempotency key, whose record
+        has the id. Raises as `create` does.
         """
         attempt = find_attempt()
+        if attempt.object_id:
+            return await self.run_keyed(attempt, find, create)
         if not attempt.fingerprint:
             return await create(new_id())
         if attempt.retry_count:
@@ -49,6 +52,16 @@ class Creations:
         object_id = new_id()
         created, _ = await asyncio.gather(create(object_id), self.note(attempt, object_id), return_exceptions=True)
         return value_of(created)
+
+    async def run_keyed(
+        self, attempt: RequestAttempt, find: Callable[[str], Awaitable[T]], create: Callable[[str], Awaitable[T]]
+    ) -> T:
+        if not attempt.repeated:
+            return await create(attempt.object_id)
+        try:
+            return await find(attempt.object_id)
+        except NotFound:
+            return await create(await renew_object_id(attempt))
 
     async def note(self, attempt: RequestAttempt, object_id: str) -> None:
         """Store an attempt. A failure is only logged: a retry then creates another object."""

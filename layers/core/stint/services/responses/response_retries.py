@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from stint.caller import RequestAttempt
 from stint.domain.errors import RETRYABLE_CODES, NotFound
+from stint.domain.ids import name_of
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
 from stint.services.polling_pauses import PollingPauses
 from stint.services.responses.read import ResponseReader
@@ -36,6 +37,14 @@ class ResponseRetries:
             if await self.store.retry_claims.put(self.tenant, response_id, attempt.retry_count):
                 return None if failed_before_a_step(stored) else response_id
         return None
+
+    async def find_keyed(self, attempt: RequestAttempt) -> str | None:
+        """Return the id of the response that an earlier attempt with the same idempotency key created, likewise."""
+        try:
+            stored = await self.reader.read(name_of("resp", attempt.object_id))
+        except NotFound:
+            return None
+        return None if failed_before_a_step(stored) else stored.header.response_id
 
     async def wait_for_end(self, response_id: str, deadline: float) -> StoredResponse:
         """Return a response when it has ended. A background response is returned at once.

@@ -61,6 +61,14 @@ class TurnRetries:
             return None
         return FoundTurn(turn_id, failed_before_a_step(turn))
 
+    async def find_keyed(self, agent_id: str, session_id: str, attempt: RequestAttempt) -> FoundTurn | None:
+        """Return the turn that an earlier attempt with the same idempotency key created; None if there is none."""
+        try:
+            turn = await self.tail.read(agent_id, session_id, attempt.object_id)
+        except NotFound:
+            return None
+        return FoundTurn(turn.header.turn_id, failed_before_a_step(turn))
+
     async def read_newest(self, agent_id: str, session_id: str) -> StoredTurn | None:
         """Return the running or last turn of a session. One that is being started is waited for."""
         pauses = PollingPauses(asyncio.get_running_loop().time() + HEADER_SECONDS)

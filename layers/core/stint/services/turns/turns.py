@@ -8,8 +8,8 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 
+from stint.caller import next_object_id
 from stint.domain.errors import Cancelled, Conflict, NotFound, StintError, Unexpected
-from stint.domain.ids import new_id
 from stint.domain.llama_stack.events import Event, TurnStart
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
@@ -93,7 +93,7 @@ class Turns:
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         documents = await self.reader.read(request.documents)
-        opening = self.opener.open_session(agent_id, session_id, new_id(), deadline)
+        opening = self.opener.open_session(agent_id, session_id, next_object_id(), deadline)
         opened, _ = await asyncio.gather(opening, self.planner.prepare(), return_exceptions=True)
         session = value_of(opened)
         async with session.keeper.released_on_error():

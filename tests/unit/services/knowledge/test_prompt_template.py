@@ -18,6 +18,8 @@ from stint.services.knowledge.prompt_template import fill_prompt_template
         ("{# nothing #}plain {braces} text", "plain {braces} text"),
         ("{{ messages }}", "['a', 'b']"),
         ("{{ messages[7] }}", ""),
+        ("{{ messages[0].content }} {{ messages[-1].role }}", "a user"),
+        ("{% for m in messages %}{{ m.role }}: {{ m.content | trim }};{% endfor %}", "user: a;user: b;"),
     ],
 )
 def test_the_documented_part_of_jinja_makes_the_prompt(template: str, prompt: str) -> None:
@@ -32,6 +34,9 @@ def test_the_documented_part_of_jinja_makes_the_prompt(template: str, prompt: st
         "{% for m in messages %}{% for n in messages %}{{ n }}{% endfor %}{% endfor %}",
         "{% for m in range(1000000000) %}x{% endfor %}",
         "{{ messages.__class__.__mro__ }}",
+        "{{ messages.content }}",
+        "{{ messages[0].contents }}",
+        "{{ messages[0].content.content }}",
         "{{ 'a' * 1000000000 }}",
         "{{ m }}",
         "{{ messages | upper }}",

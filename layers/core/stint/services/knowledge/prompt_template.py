@@ -2,7 +2,8 @@
 
 It has `{{ EXPRESSION }}`, one level of `{% for NAME in messages %}...{% endfor %}` and `{# comments #}`. An expression
 is `messages`, `messages[N]`, the loop's variable or `loop.index`, with the filters `join`, `first`, `last`, `length`
-and `trim`. A minus beside a tag removes the white space there.
+and `trim`. A minus beside a tag removes the white space there. A message is its text, which is also its `content`; its
+`role` is `user`.
 """
 
 import re
@@ -15,7 +16,7 @@ from stint.domain.errors import InvalidRequest
 TEMPLATE_TAG = re.compile(r"(\{\{[^{}]*+\}\}|\{%(?:[^{}%]|%(?!\}))*+%\}|\{#(?:[^{}#]|#(?!\}))*+#\})")
 """A tag. It contains no braces, so that a text with many beginnings and no end takes linear time."""
 FOR = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+messages")
-NAME = re.compile(r"([A-Za-z_]\w*(?:\.index)?)(?:\[\s*(-?\d{1,6})\s*\])?")
+NAME = re.compile(r"([A-Za-z_]\w*(?:\.index)?)(?:\[\s*(-?\d{1,6})\s*\])?(?:\.(content|role)\b)?")
 FILTER = re.compile(r"\s*\|\s*(?:(first|last|length|trim)\b|join\b(?:\(\s*(?:'([^']*)'|\"([^\"]*)\")?\s*\))?)")
 MAX_PROMPT_LENGTH = 200_000
 MAX_WORK = 2_000_000
@@ -109,6 +110,13 @@ def fill(part: str, scope: Scope) -> str:
     return value if isinstance(value, str) else str(list(value))
 
 
+def field_of_message(name: str, value: str | Sequence[str], expression: str) -> str:
+    """Return a field of a message. Raises InvalidRequest for the list of messages."""
+    if not isinstance(value, str):
+        raise unknown(expression)
+    return "user" if name == "role" else value
+
+
 def evaluate(expression: str, scope: Scope) -> str | Sequence[str]:
     """Return the value of an expression: a text or the list of messages."""
     found = NAME.match(expression)
@@ -118,6 +126,8 @@ def evaluate(expression: str, scope: Scope) -> str | Sequence[str]:
     if found[2]:
         place = int(found[2])
         value = value[place] if -len(value) <= place < len(value) else ""
+    if found[3]:
+        value = field_of_message(found[3], value, expression)
     end = found.end()
     while each := FILTER.match(expression, end):
         value, end = apply_filter(each, value, expression), each.end()

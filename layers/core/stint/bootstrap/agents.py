@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import make_registry
 from stint.bootstrap.restore import Parts, per_tenant
+from stint.bootstrap.turn_admission import make_turn_admission, make_turn_cancellation
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
 from stint.domain.redaction import SHORTEST
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
-    from stint.services.turns.cancellation import TurnCancellation
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
@@ -136,6 +136,7 @@ def compose(
         meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,
         make_turn_cancellation=lambda: make_turn_cancellation(turns),
+        make_turn_admission=partial(make_turn_admission, turns),
         make_turn_tail=lambda: make_turn_tail(tenant, store, agents),
         make_turn_retries=lambda: make_turn_retries(tenant, store, agents),
         check_providers=make_check(adapters),
@@ -167,13 +168,6 @@ def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
     """Return the meters of a tenant's runs."""
     prices, budgets = parse_prices(settings.prices), limits_of(tenant, parse_tenants(settings.tenants)).budgets
     return Meters(tenant, store, prices, budgets, settings.memory_mb, sums_usage=settings.usage_sums)
-
-
-def make_turn_cancellation(turns: Turns) -> "TurnCancellation":
-    """Make the use case of cancelling turns, whose modules are loaded now."""
-    from stint.services.turns.cancellation import TurnCancellation  # noqa: PLC0415 - few turns are cancelled
-
-    return TurnCancellation(turns)
 
 
 def make_creations(tenant: str, store: Store) -> "Creations":

@@ -39,6 +39,7 @@ from stint.store.messaging import EventBridgeBus
 from stint.store.store import Store
 
 if TYPE_CHECKING:
+    from stint.services.admission import Admission
     from stint.services.background.cancellation import ResponseCancellation
     from stint.services.end_users_api import EndUserServices
     from stint.services.inference_api import InferenceServices
@@ -136,6 +137,7 @@ def compose_responses(
         compaction=Compaction(router, services.registry, inputs, services.meters),
         token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
+        make_response_admission=partial(make_response_admission, tenant, store, recovery),
         make_response_cancellation=partial(make_response_cancellation, tenant, store, recovery),
         make_inference=make_inference,
         make_end_users=make_end_users,
@@ -159,6 +161,13 @@ def make_response_retries(tenant: str, store: Store, reader: ResponseReader) -> 
     from stint.services.responses.response_retries import ResponseRetries  # noqa: PLC0415 - few requests are retries
 
     return ResponseRetries(tenant, store, reader)
+
+
+def make_response_admission(tenant: str, store: Store, recovery: Recovery, conversation_id: str) -> "Admission":
+    """Make the admission of responses to a conversation, whose modules are loaded now."""
+    from stint.services.background.response_admission import admit_responses  # noqa: PLC0415 - few responses wait
+
+    return admit_responses(make_response_cancellation(tenant, store, recovery), conversation_id)
 
 
 def make_response_cancellation(tenant: str, store: Store, recovery: Recovery) -> "ResponseCancellation":

@@ -14,6 +14,7 @@ from stint.services.spending.meters import Meters
 from stint.services.turns.turns import Turns
 
 if TYPE_CHECKING:  # loaded by the first request that needs them
+    from stint.services.admission import Admission
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.turns.cancellation import TurnCancellation
@@ -27,7 +28,8 @@ class AgentsServices:
 
     `check_providers` returns providers with their health, which it looks at. `make_idempotent_requests` makes the use
     cases of requests with an idempotency key once, when first needed. `make_turn_tail` makes the reader of streams that
-    are rejoined, `make_turn_retries` finds the turns that retries repeat, and `make_turn_cancellation` cancels turns.
+    are rejoined, `make_turn_retries` finds the turns that retries repeat, `make_turn_cancellation` cancels turns,
+    and `make_turn_admission` starts those of a session in use.
     """
 
     agents: Agents
@@ -39,6 +41,7 @@ class AgentsServices:
     meters: Meters
     heartbeat_seconds: float
     make_turn_cancellation: "Callable[[], TurnCancellation]"
+    make_turn_admission: "Callable[[str, str], Admission]"
     make_turn_tail: "Callable[[], TurnTail]"
     make_turn_retries: "Callable[[], TurnRetries]"
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]

@@ -82,6 +82,14 @@ class ConversationLeases:
             return None
         return LapsedLease(found["lock_holder"], found["lock_id"], found["lock_until"], found.get("expires_at"))
 
+    async def find_holder(self, tenant: str, conversation_id: str) -> str | None:
+        """Return the response that has a conversation's lease; None if it is free. Raises NotFound."""
+        found = await self._table.get(keys.conversation(tenant, conversation_id))
+        if not is_live(found):
+            raise NotFound("Conversation", conversation_id)
+        holder: str | None = found.get("lock_holder")
+        return holder if self._leases.is_held(found) else None
+
     async def clear(self, tenant: str, conversation_id: str, lapsed: LapsedLease) -> None:
         """Remove a lapsed lease, unless another response has acquired it in the meantime."""
         seen = {":old_id": lapsed.lock_id, ":old_until": lapsed.lock_until}

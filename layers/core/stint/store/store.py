@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from stint.store.vector_store_contents import VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
     from stint.store.vector_stores import VectorStores
+    from stint.store.waiting_line import WaitingLine
 
 
 class Store:
@@ -166,6 +167,20 @@ class Store:
         from stint.store.stops import StopStore  # noqa: PLC0415 - see above
 
         return StopStore(self._dynamodb, self._table_name)
+
+    def session_line(self, tenant: str, agent_id: str, session_id: str) -> "WaitingLine":
+        """Return the requests that wait for a session."""
+        from stint.store.waiting_keys import session_line  # noqa: PLC0415 - few requests wait
+        from stint.store.waiting_line import WaitingLine  # noqa: PLC0415
+
+        return WaitingLine(self._table, session_line(tenant, agent_id, session_id))
+
+    def conversation_line(self, tenant: str, conversation_id: str) -> "WaitingLine":
+        """Return the requests that wait for a conversation."""
+        from stint.store.waiting_keys import conversation_line  # noqa: PLC0415 - few requests wait
+        from stint.store.waiting_line import WaitingLine  # noqa: PLC0415
+
+        return WaitingLine(self._table, conversation_line(tenant, conversation_id))
 
     @cached_property
     def run_signals(self) -> "RunSignalStore":

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from stint.domain.fields import Omitted
 from stint.domain.inference import ResponseFormat, SamplingParams
 from stint.domain.limits import MAX_INFER_ITERS
 from stint.domain.schema import Request, Schema, Timestamp
@@ -16,10 +17,14 @@ from stint.domain.tools import (
     ToolDef,
     ToolPromptFormat,
 )
+from stint.domain.when_busy import WhenBusy
 
 
 class AgentConfig(Request):
-    """The configuration of an agent. `tool_choice` and `tool_prompt_format` are deprecated forms of `tool_config`."""
+    """The configuration of an agent. `tool_choice` and `tool_prompt_format` are deprecated forms of `tool_config`.
+
+    `when_busy` is what a new turn does while another one runs in its session.
+    """
 
     sampling_params: SamplingParams = Field(default_factory=SamplingParams)
     input_shields: list[str] = Field(default_factory=list)
@@ -35,6 +40,7 @@ class AgentConfig(Request):
     name: str | None = None
     enable_session_persistence: bool = False
     response_format: ResponseFormat | None = None
+    when_busy: Omitted[WhenBusy] = None
 
     @model_validator(mode="before")
     @classmethod

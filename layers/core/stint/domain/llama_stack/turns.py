@@ -23,6 +23,7 @@ from stint.domain.tools import (
     ToolPromptFormat,
     ToolResponse,
 )
+from stint.domain.when_busy import WhenBusy
 
 
 class TurnStatus(StrEnum):  # that of its last run; a docstring would be a text of the API
@@ -92,7 +93,7 @@ class TurnOverrides(Request):
 
 
 class TurnCreateRequest(TurnOverrides):
-    """The request of a turn, within the limits of a request."""
+    """The request of a turn, within the limits of a request. `when_busy` replaces the agent's."""
 
     messages: Annotated[list[InputMessage], MessageLimit, PartLimit]
     toolgroups: NewToolGroups = Field(default_factory=list)
@@ -100,6 +101,7 @@ class TurnCreateRequest(TurnOverrides):
     max_infer_iters: int | None = Field(default=None, ge=0, le=MAX_INFER_ITERS)
     documents: Annotated[list[Document], PartLimit] = Field(default_factory=list)
     stream: bool = False
+    when_busy: WhenBusy | None = None
 
 
 class TurnResumeRequest(Request):

@@ -30,6 +30,7 @@ from stint.domain.openai.response_tools import (
 from stint.domain.openai.stored_responses import CacheRetention, ResponseSettings, ServiceTier, Truncation
 from stint.domain.redaction import MASK
 from stint.domain.schema import Request
+from stint.domain.when_busy import WhenBusy
 
 ModelName = Annotated[str, Field(min_length=1)]
 CacheKey = Annotated[str, Field(max_length=64)]
@@ -149,6 +150,7 @@ class CreateResponse(ContextRequest):
     stream_options: Omitted[StreamOptions] = None
     store: StrictBool = True
     expires_after: Omitted[Expiry] = None
+    when_busy: Omitted[WhenBusy] = None
     background: StrictBool = False
     service_tier: Omitted[ServiceTier] = None
     safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
@@ -173,6 +175,8 @@ class CreateResponse(ContextRequest):
     def check_background(cls, background: bool, info: ValidationInfo) -> bool:
         if not background:
             return background
+        if info.data.get("when_busy") not in (None, "reject"):
+            raise invalid("A background response does not wait for its conversation. Remove when_busy, or background.")
         if info.data.get("store") is False:
             raise invalid("A background response must be stored. Remove store, or set it to true.")
         if any(isinstance(tool, McpTool) and tool.bears_credentials for tool in info.data.get("tools", [])):

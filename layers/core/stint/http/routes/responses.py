@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -25,10 +26,19 @@ from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order, page
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
+from stint.http.response_admission import WaitingResponse, start_response
 from stint.http.response_attempts import FollowedResponse, find_earlier_response
 from stint.http.sse import DONE, encode_frame
 from stint.http.stream_position import LastEvent
-from stint.http.streaming import StreamFormat, buffer_document, encode_events, stream_events, stream_frames
+from stint.http.streaming import (
+    StreamFormat,
+    buffer_document,
+    encode_events,
+    encode_last_frames,
+    stream_events,
+    stream_frames,
+)
+from stint.http.waiting_runs import TaskReader
 from stint.observability import Observation
 from stint.services.openai_api import OpenAIServices
 from stint.tools.port import ProviderData
@@ -59,13 +69,25 @@ async def create_response(
         return await answer_with_earlier(earlier, request, stream=body.stream)
     if body.background:
         return await begin_in_background(body, request, services, keys)
-    response = await services.responses.start(body, deadline_of(request), keys)
+    start = partial(services.responses.start, body, deadline_of(request), keys)
+    response = await start_response(services, body, start)
+    if isinstance(response, WaitingResponse):
+        return await answer_waiting(request, response, stream=body.stream)
     observation = observation_of(request)
     observation.name_response(response.response_id)
     events = observation.follow_response(services.responses.run(response))
     if body.stream:
         return await stream_events(events, NEW_EVENTS, services.heartbeat_seconds, response)
     return await buffer_document(last_response(events), services.heartbeat_seconds, response, encode_error=encode_error)
+
+
+async def answer_waiting(request: Request, response: WaitingResponse, *, stream: bool) -> Response:
+    """Return the answer of a response that waits for its conversation. Heartbeats keep the connection open."""
+    observation, deadline, beat = observation_of(request), deadline_of(request), response.services.heartbeat_seconds
+    if stream:
+        events = TaskReader(response.events(observation, deadline)).read()
+        return await stream_events(events, WAITING_EVENTS, beat)
+    return await buffer_document(response.run_to_end(observation, deadline), beat, encode_error=encode_error)
 
 
 async def answer_with_earlier(earlier: FollowedResponse, request: Request, *, stream: bool) -> Response:
@@ -196,6 +218,7 @@ def encode_error(error: Exception) -> bytes:
 
 
 NEW_EVENTS = StreamFormat(encode_event, end=(DONE,))
+WAITING_EVENTS = StreamFormat(encode_event, end=(DONE,), encode_error=encode_last_frames)
 STORED_EVENTS = StreamFormat(encode_stored_event, end=(DONE,), encode_error=leave_unfinished)
 
 

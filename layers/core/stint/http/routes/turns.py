@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -25,11 +26,14 @@ from stint.http.streaming import (
     StreamFormat,
     buffer_document,
     encode_events,
+    encode_failure,
     encode_last_frame,
     stream_events,
     stream_frames,
 )
+from stint.http.turn_admission import NewTurn, WaitingTurn
 from stint.http.turn_attempts import FollowedTurn, find_earlier_resume, find_earlier_turn, note_turn
+from stint.http.waiting_runs import TaskReader
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
@@ -75,6 +79,17 @@ async def answer(request: Request, services: AgentsServices, turn: TurnRun, *, s
         response = await buffer_document(last_turn(events), services.heartbeat_seconds, turn)
     response.background = BackgroundTask(services.turns.write_segments, turn)
     return response
+
+
+async def answer_waiting(request: Request, services: AgentsServices, turn: WaitingTurn, *, stream: bool) -> Response:
+    """Return the response of a turn that waits for its session. Heartbeats keep the connection open."""
+    observation, deadline = request.scope["stint.observation"], deadline_of(request)
+    if stream:
+        events = TaskReader(turn.events(observation, deadline)).read()
+        form = StreamFormat(encode_event, encode_error=encode_last_frame)
+        return await stream_events(events, form, services.heartbeat_seconds)
+    running = turn.run_to_end(observation, deadline)
+    return await buffer_document(running, services.heartbeat_seconds, encode_error=encode_failure)
 
 
 async def answer_with_earlier(services: AgentsServices, turn: FollowedTurn, *, stream: bool) -> Response:
@@ -126,7 +141,10 @@ async def create_turn(
     earlier = await find_earlier_turn(services, agent_id, session_id, deadline)
     if earlier is not None:
         return await answer_with_earlier(services, earlier, stream=body.stream)
-    turn = await services.turns.start(agent_id, session_id, body, deadline, keys, note_turn)
+    start = partial(services.turns.start, agent_id, session_id, body, deadline, keys, note_turn)
+    turn = await NewTurn(services, agent_id, session_id, start).start_now(body)
+    if isinstance(turn, WaitingTurn):
+        return await answer_waiting(request, services, turn, stream=body.stream)
     return await answer(request, services, turn, stream=body.stream)
 
 

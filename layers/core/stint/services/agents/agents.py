@@ -78,16 +78,21 @@ class Agents:
         data = await asyncio.to_thread(lambda: [masked_agent(agent) for agent in page.data])
         return replace(page, data=data)
 
+    def find_cached(self, agent_id: str) -> AgentConfig | None:
+        """Return the configuration of an agent if this process has read it lately."""
+        cached = self.cache.get(agent_id)
+        return cached.config if cached is not None and time.monotonic() < cached.until else None
+
     async def config(self, agent_id: str) -> AgentConfig:
         """Return an agent's configuration, which may be cached. The agent's existence is always checked in the store.
 
         Raises:
             NotFound: there is no such agent.
         """
-        cached = self.cache.get(agent_id)
-        if cached is not None and time.monotonic() < cached.until:
+        cached = self.find_cached(agent_id)
+        if cached is not None:
             await self.require(agent_id)
-            return cached.config
+            return cached
         config = (await self.store.get(self.tenant, agent_id)).agent_config
         while len(self.cache) >= CACHED_CONFIGS:
             self.cache.pop(next(iter(self.cache)))

@@ -1,0 +1,6 @@
+"""The behaviour of a request while another run has its session or conversation."""
+
+from typing import Literal
+
+WhenBusy = Literal["reject", "enqueue", "interrupt"]
+"""Refuse the request, start it after those that came before, or cancel the run and start at once."""

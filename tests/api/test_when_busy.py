@@ -1,0 +1,175 @@
+"""Requests to a session or conversation in use over HTTP: rejected, enqueued, or interrupting."""
+
+import json
+import threading
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.api_client import create_agent, create_session, open_session, user
+from tests.api.app_fixture import AppFixture, run_in_thread, wait_until
+from tests.api.responses_client import RESPONSES, assert_refused
+
+SLOW = "faulty/gated"
+"""A model that is silent until the test ends the silence."""
+
+
+class Sent(threading.Thread):
+    """A POST whose response is read by another thread."""
+
+    def __init__(self, http: httpx.Client, path: str, body: dict[str, Any]) -> None:
+        super().__init__(daemon=True)
+        self.http, self.path, self.body = http, path, body
+        self.begun = threading.Event()
+        self.text = ""
+        self.status = 0
+        self.start()
+
+    def run(self) -> None:
+        with self.http.stream("POST", self.path, json=self.body) as response:
+            self.status = response.status_code
+            for text in response.iter_text():
+                self.text += text
+                if "data:" in self.text:
+                    self.begun.set()
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """Return the data of the last event."""
+        self.join(60)
+        found: dict[str, Any] = json.loads(self.events[-1])
+        return found
+
+    @property
+    def events(self) -> list[str]:
+        return [line[6:] for line in self.text.splitlines() if line.startswith("data: {")]
+
+
+def say(http: httpx.Client, session: str, text: str, **body: Any) -> Sent:
+    return Sent(http, f"{session}/turn", {"messages": [user(text)], "stream": True} | body)
+
+
+def running(http: httpx.Client, session: str, text: str = "one", **body: Any) -> Sent:
+    """Start a turn of the silent model, and wait for its first event."""
+    sent = say(http, session, text, **body)
+    assert sent.begun.wait(60)
+    return sent
+
+
+def inputs(http: httpx.Client, session: str) -> list[tuple[str, str]]:
+    """Return the text and the status of each turn."""
+    turns = http.get(session).json()["turns"]
+    return [(turn["input_messages"][0]["content"], turn["status"]) for turn in turns]
+
+
+def waiting(app_fixture: AppFixture, session: str) -> int:
+    """Return how many requests wait for a session."""
+    _, _, _, agent_id, _, session_id = session.split("/")
+    return len(run_in_thread(app_fixture.store.session_line(app_fixture.tenant, agent_id, session_id).read()))
+
+
+def waiting_in(app_fixture: AppFixture, conversation_id: str) -> int:
+    """Return how many requests wait for a conversation."""
+    return len(run_in_thread(app_fixture.store.conversation_line(app_fixture.tenant, conversation_id).read()))
+
+
+def status_of(event: dict[str, Any]) -> str:
+    return str(event["event"]["payload"]["turn"]["status"])
+
+
+def test_a_session_in_use_rejects_by_default(http: httpx.Client, app_fixture: AppFixture) -> None:
+    session = open_session(http, model=SLOW)
+    first = running(http, session)
+
+    assert_refused(http.post(f"{session}/turn", json={"messages": [user("two")]}), 409, "session_locked")
+    rejected = http.post(f"{session}/turn", json={"messages": [user("two")], "when_busy": "reject"})
+    assert_refused(rejected, 409, "session_locked")
+
+    app_fixture.faulty.silence.set()
+    assert status_of(first.last) == "completed"
+
+
+def test_an_interrupting_turn_cancels_the_running_one_and_starts(http: httpx.Client, app_fixture: AppFixture) -> None:
+    session = open_session(http, model=SLOW)
+    first = running(http, session)
+
+    second = say(http, session, "two", when_busy="interrupt")
+    assert status_of(first.last) == "cancelled"
+    assert second.begun.wait(60)
+    app_fixture.faulty.silence.set()
+
+    assert status_of(second.last) == "completed"
+    assert inputs(http, session) == [("one", "cancelled"), ("two", "completed")]
+
+
+def test_enqueued_turns_run_in_order_of_acceptance(http: httpx.Client, app_fixture: AppFixture) -> None:
+    session = open_session(http, model=SLOW)
+    sent = [running(http, session)]
+    for text in ("two", "three"):
+        before = waiting(app_fixture, session)
+        sent.append(say(http, session, text, when_busy="enqueue"))
+        wait_until(lambda before=before: waiting(app_fixture, session) > before)  # type: ignore[misc]
+
+    app_fixture.faulty.silence.set()
+
+    assert [status_of(each.last) for each in sent] == ["completed"] * 3
+    assert inputs(http, session) == [("one", "completed"), ("two", "completed"), ("three", "completed")]
+    assert waiting(app_fixture, session) == 0
+
+
+def test_an_agent_says_what_its_sessions_do(http: httpx.Client, app_fixture: AppFixture) -> None:
+    agent = create_agent(http, model=SLOW, when_busy="interrupt")
+    session = create_session(http, agent)
+    first = running(http, session)
+
+    rejected = http.post(f"{session}/turn", json={"messages": [user("two")], "when_busy": "reject"})
+    second = say(http, session, "three")
+
+    assert_refused(rejected, 409, "session_locked")
+    assert status_of(first.last) == "cancelled"
+    app_fixture.faulty.silence.set()
+    assert status_of(second.last) == "completed"
+    assert http.get(f"/v1/agents/{agent}").json()["agent_config"]["when_busy"] == "interrupt"
+
+
+def test_an_enqueued_turn_without_a_stream_is_one_document(http: httpx.Client, app_fixture: AppFixture) -> None:
+    session = open_session(http, model=SLOW)
+    first = running(http, session)
+    second = Sent(http, f"{session}/turn", {"messages": [user("two")], "when_busy": "enqueue"})
+    wait_until(lambda: waiting(app_fixture, session) == 1)
+
+    app_fixture.faulty.silence.set()
+    second.join(60)
+
+    assert status_of(first.last) == "completed"
+    assert (second.status, json.loads(second.text)["status"]) == (200, "completed")
+
+
+@pytest.mark.parametrize("mode", ["enqueue", "interrupt"])
+def test_a_response_of_a_conversation_in_use(http: httpx.Client, app_fixture: AppFixture, mode: str) -> None:
+    conversation = http.post("/v1/conversations", json={}).json()["id"]
+    body = {"model": SLOW, "conversation": conversation, "stream": True}
+    first = Sent(http, RESPONSES, body | {"input": "one"})
+    assert first.begun.wait(60)
+
+    second = Sent(http, RESPONSES, body | {"input": "two", "when_busy": mode})
+    if mode == "enqueue":
+        wait_until(lambda: waiting_in(app_fixture, conversation) == 1)
+        app_fixture.faulty.silence.set()
+    ended = first.last["response"]["status"]
+    app_fixture.faulty.silence.set()
+
+    assert ended == ("completed" if mode == "enqueue" else "cancelled")
+    assert second.last["response"]["status"] == "completed"
+    items = http.get(f"/v1/conversations/{conversation}/items?order=asc").json()["data"]
+    said = [item["content"][0]["text"] for item in items if item["role"] == "user"]
+    assert said == (["one", "two"] if mode == "enqueue" else ["two"])
+
+
+def test_a_background_response_does_not_wait(http: httpx.Client) -> None:
+    body = {"model": SLOW, "input": "Hi", "background": True, "when_busy": "enqueue"}
+
+    assert_refused(http.post(RESPONSES, json=body), 400, "invalid_request")
+    assert_refused(
+        http.post(RESPONSES, json=body | {"when_busy": "merge", "background": False}), 400, "invalid_request"
+    )

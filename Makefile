@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations test-faults fuzz test-local test-node test-clients test-october bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations test-faults test-fault-mutations soak fuzz test-local test-node test-clients test-october bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -103,6 +103,9 @@ test-mutations: setup ## remove one protection at a time, and check that a test 
 # POINT=7: only the call with this number. FAULTS=all: every kind of fault for each call, not three of them.
 test-faults: setup ## kill processes and fail calls of AWS at every point of each scenario (seven minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(DURABILITY) $(ARGS)
+
+test-fault-mutations: setup ## remove one protection at a time, and check that a test of `make test-faults` fails (ten minutes)
+	@FAULTS=all exec $(BIN)/python -m tests.faults.mutations $(ARGS)
 
 test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES) $(ARGS)

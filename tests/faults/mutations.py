@@ -1,0 +1,91 @@
+"""Remove one protection from loss at a time: `make test-fault-mutations`."""
+
+import sys
+
+from tests.mutations import CORE, Mutation, run_mutations
+
+TESTS = "tests/faults/test_faults.py"
+
+
+def failing(kind: str, scenario: str) -> str:
+    """Return the test of a scenario that must fail."""
+    return f"{TESTS}::test_{kind}[{scenario}]"
+
+
+MUTATIONS = [
+    Mutation(
+        "a step is stored before it is announced",
+        f"{CORE}/loop/run.py",
+        "        await self.log.append(step, ending, details)",
+        '        __import__("asyncio").ensure_future(self.log.append(step, ending, details))',
+        failing("deaths", "turn-with-server-tools"),
+    ),
+    Mutation(
+        "a write recognizes its own record by a nonce",
+        f"{CORE}/store/table.py",
+        "            if found != sent:",
+        "            if True:",
+        failing("errors", "create-conversation"),
+    ),
+    Mutation(
+        "the ending of a response is stored before the items of its conversation",
+        f"{CORE}/services/responses/response_log.py",
+        "        if self.store is not None:\n            place =",
+        "        if items and self.conversation is not None:\n            await self.conversation.put_items(items)\n"
+        "        if self.store is not None:\n            place =",
+        failing("deaths", "response-in-conversation"),
+    ),
+    Mutation(
+        "a lease that has lapsed is free",
+        f"{CORE}/store/lease.py",
+        "and int(found[self.until_name]) > time.time() * 1000",
+        "and int(found[self.until_name]) > 0",
+        failing("deaths", "turn"),
+    ),
+    Mutation(
+        "an ending whose answer was lost is found",
+        f"{CORE}/services/turns/turn_failures.py",
+        "            if not await log.read_again():\n                raise",
+        "            raise",
+        failing("errors", "turn-with-server-tools"),
+    ),
+    Mutation(
+        "a response whose process died has failed",
+        f"{CORE}/domain/openai/stored_responses.py",
+        "self.ending is None and time.time() > ends",
+        "self.ending is None and False",
+        failing("deaths", "response"),
+    ),
+    Mutation(
+        "calls that may have taken effect are not sent again",
+        f"{CORE}/services/background/resume.py",
+        "return what_is_left(run, answer.tool_calls, answered, early)",
+        "return RunTools([call for call in answer.tool_calls if call.call_id not in answered], known={})",
+        failing("deaths", "background"),
+    ),
+    Mutation(
+        "a background response is queued before it is announced",
+        f"{CORE}/store/messaging.py",
+        "        await asyncio.to_thread(self._send, task)",
+        "        return",
+        failing("deaths", "background"),
+    ),
+    Mutation(
+        "the rest of a batch is written",
+        f"{CORE}/store/table.py",
+        '(await self._call("BatchWriteItem", RequestItems=left)).get("UnprocessedItems")',
+        '(await self._call("BatchWriteItem", RequestItems=left)).get("Unknown")',
+        failing("errors", "create-conversation"),
+    ),
+    Mutation(
+        "a failed deletion is continued by the worker",
+        f"{CORE}/services/deletions.py",
+        'the worker will retry it", extra={"error": error.message})\n            await self.send(task)',
+        'the worker will retry it", extra={"error": error.message})',
+        failing("errors", "delete-session"),
+    ),
+]
+
+
+if __name__ == "__main__":
+    sys.exit(run_mutations(MUTATIONS, sys.argv[1:]))

@@ -107,6 +107,9 @@ test-faults: setup ## kill processes and fail calls of AWS at every point of eac
 test-fault-mutations: setup ## remove one protection at a time, and check that a test of `make test-faults` fails (ten minutes)
 	@FAULTS=all exec $(BIN)/python -m tests.faults.mutations $(ARGS)
 
+soak: setup ## kill processes and fail calls at random while callers retry, cancel and reconnect (MINUTES=60, ARGS="--seed 7")
+	@exec $(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),60) $(ARGS)
+
 test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES) $(ARGS)
 

@@ -21,8 +21,8 @@ SETTINGS = {
     "STINT_SCRIPTED_WORD_SECONDS": "0",
     "STINT_EMBEDDING_MODEL": "hashed/words-384",
     "STINT_VECTOR_INDEX": "packed",
-    "STINT_LEASE_SECONDS": str(LEASE),
     "STINT_ALLOWED_HOSTS": "127.0.0.0/8",
+    "STINT_HEARTBEAT_SECONDS": "0.5",
 }
 SIGNING_KEY = "#signing_key"
 Message = dict[str, Any]
@@ -31,8 +31,8 @@ Message = dict[str, Any]
 class FaultyCloud:
     """Context manager of all parts but the engine. One test uses it at a time."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine, lease: float = LEASE) -> None:
+        self.engine, self.lease = engine, lease
         self.proxy = FaultProxy(engine.endpoint)
         self.tools = RecordingToolServer()
         self.processes = ForkServerClient()
@@ -138,7 +138,8 @@ class FaultyCloud:
 
     def _environment(self, proxy: str) -> dict[str, str]:
         own = {name: proxy for name in self.engine.environment() if name.startswith("AWS_ENDPOINT_URL_")}
-        return {**self.engine.running.variables(), **own, **SETTINGS, "STINT_REGISTRY": self.tools.registry()}
+        ours = {"STINT_LEASE_SECONDS": str(self.lease), "STINT_REGISTRY": self.tools.registry()}
+        return {**self.engine.running.variables(), **own, **SETTINGS, **ours}
 
     def _work(self, message: Message, ahead: float, observed: bool) -> None:
         with self._fork("work", ahead, self._event(message), observed=observed) as process:

@@ -43,11 +43,11 @@ MUTATIONS = [
         failing("deaths", "turn"),
     ),
     Mutation(
-        "an ending whose answer was lost is found",
-        f"{CORE}/services/turns/turn_failures.py",
-        "            if not await log.read_again():\n                raise",
-        "            raise",
-        failing("errors", "turn-with-server-tools"),
+        "the task of a deletion is sent before its mark",
+        f"{CORE}/services/deletions.py",
+        "        await self.send(task.before_mark())\n        await mark()",
+        "        await mark()",
+        failing("deaths", "delete-session"),
     ),
     Mutation(
         "a response whose process died has failed",
@@ -78,11 +78,11 @@ MUTATIONS = [
         failing("errors", "create-conversation"),
     ),
     Mutation(
-        "a failed deletion is continued by the worker",
-        f"{CORE}/services/deletions.py",
-        'the worker will retry it", extra={"error": error.message})\n            await self.send(task)',
-        'the worker will retry it", extra={"error": error.message})',
-        failing("errors", "delete-session"),
+        "a chat completion is stored before its answer ends",
+        f"{CORE}/services/chat/chat.py",
+        "await self.save(run.completion.request, run.completion.whole())",
+        '__import__("asyncio").ensure_future(self.save(run.completion.request, run.completion.whole()))',
+        failing("deaths", "stored-chat"),
     ),
 ]
 

@@ -13,6 +13,7 @@ from tests.script_model import said, script
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.deaths import counting, die_at
 from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
+from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
@@ -144,6 +145,26 @@ async def test_a_deletion_whose_process_died_at_any_call_is_finished_by_its_task
             await deleted.finish_or_delete()
 
             assert owner.left(kind) == before, (operation, number)
+
+
+async def test_a_repeated_deletion_of_an_ended_response_leaves_no_seals(cloud: Cloud, owner: Tenant) -> None:
+    fixture = owner.make_worker_fixture(script(*(said() for _ in range(19))))
+    responder, delete = Responder(fixture), fixture.services.stored_responses.delete
+    first = (await responder.respond()).response.id
+    with counting(cloud) as seen:
+        await delete(first)
+
+    for operation, count in Counter(seen).items():
+        for number in range(count):
+            response_id = (await responder.respond()).response.id
+            await die_at(cloud, operation, number, partial(delete, response_id))
+            with suppress(NotFound):
+                await delete(response_id)
+
+            assert [item for item in cloud.items(owner.name) if response_id in item["pk"]["S"]] == [], (
+                operation,
+                number,
+            )
 
 
 @pytest.mark.parametrize("performed", [False, True])

@@ -226,7 +226,7 @@ class ConversationStore:
         if item is None:
             return True
         await self._table.delete(keys.conversation_entry(tenant, conversation_id))
-        async for _ in delete_partition(self._table, key.pk, spare=key.sk):
+        async for _ in delete_partition(self._table, key.pk, spare=[key.sk]):
             if time.monotonic() >= deadline:
                 return False
         blobs = keys.conversation_blobs(tenant, conversation_id, expires="expires_at" in item)

@@ -37,11 +37,14 @@ async def query_shards(
     return found[:limit], len(found) > limit
 
 
-async def delete_partition(table: Table, pk: str, *, spare: str = "") -> AsyncGenerator[None, None]:
-    """Delete the records of a partition, except seals that expire and the record `spare`; yield after each batch."""
+async def delete_partition(table: Table, pk: str, *, spare: Sequence[str] = ()) -> AsyncGenerator[None, None]:
+    """Delete the records of a partition, except seals that expire and those with the sort keys `spare`.
+
+    Yield after each batch.
+    """
 
     def is_doomed(item: Item) -> bool:
-        return not ("sealed_at" in item and "expires_at" in item) and item["sk"] != spare
+        return not ("sealed_at" in item and "expires_at" in item) and item["sk"] not in spare
 
     items = table.query(pk, attributes="sk, sealed_at, expires_at")
     doomed = (keys.Key(pk, item["sk"]) async for item in items if is_doomed(item))

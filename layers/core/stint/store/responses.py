@@ -197,9 +197,9 @@ class ResponseStore:
         if header is None:
             return True
         await self._table.delete(keys.response_entry(tenant, response_id))
-        await self._stop(tenant, response_id)
+        last = [key, *await self._stop(tenant, response_id)]
         for pk in (key.pk, response_partials(tenant, response_id).pk):
-            async for _ in delete_partition(self._table, pk, spare=key.sk):
+            async for _ in delete_partition(self._table, pk, spare=[one.sk for one in last]):
                 if time.monotonic() >= deadline:
                     return False
         blobs = keys.response_blobs(tenant, response_id, expires="expires_at" in header)
@@ -207,11 +207,14 @@ class ResponseStore:
             if time.monotonic() >= deadline:
                 return False
         await remove_owners(self._table, tenant, header, "response", response_id)
-        await self._table.delete(key)
+        await self._table.delete_many(last)
         return True
 
-    async def _stop(self, tenant: str, response_id: str) -> None:
-        """Seal the next writes of a response's writer, for an hour, unless there can be none."""
+    async def _stop(self, tenant: str, response_id: str) -> Sequence[keys.Key]:
+        """Seal the next writes of a response's writer, for an hour, unless there can be none.
+
+        Return the key of the ending, if there is one. It is deleted last, so that a repetition seals nothing.
+        """
         pk = keys.response_records(tenant, response_id)
         items = [item async for item in self._table.query(pk, before=keys.AFTER_RECORDS, attributes=ENDS)]
         running = not (found := response_log(items)).ended or found.lease is not None
@@ -224,3 +227,4 @@ class ResponseStore:
                 items.append(refused.found)
         if running:
             await self._background.stop(tenant, response_id)
+        return [keys.Key(pk, item["sk"]) for item in log.records[-1:] if "ended_as" in item]

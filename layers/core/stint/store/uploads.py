@@ -162,7 +162,7 @@ class UploadStore:
         for expires in (False, True):
             async for _ in self._blobs.delete_prefix(keys.upload_blobs(tenant, upload_id, expires=expires)):
                 pass
-        async for _ in delete_partition(self._table, key.pk, spare=key.sk):
+        async for _ in delete_partition(self._table, key.pk, spare=[key.sk]):
             pass
         await self._table.delete(key)
 

@@ -18,6 +18,10 @@ def is_false(value: object) -> bool:
     return value is False
 
 
+def is_unset(value: object) -> bool:
+    return value in ("", 0)
+
+
 def is_empty(value: object) -> bool:
     return value == []
 

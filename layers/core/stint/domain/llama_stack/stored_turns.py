@@ -1,11 +1,12 @@
 """Stored turns: a header and an append-only log of records."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from stint.domain.content import DocumentText
+from stint.domain.fields import is_unset
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, TurnStatus
 from stint.domain.messages import InputMessage
@@ -30,9 +31,9 @@ class TurnHeader(Schema):
     documents: list[DocumentText] = Field(default_factory=list)
     started_at: Timestamp
     overrides: TurnOverrides
-    fingerprint: str = ""
-    retry_count: int = 0
-    retry_of: str = ""
+    fingerprint: Annotated[str, Field(exclude_if=is_unset)] = ""
+    retry_count: Annotated[int, Field(exclude_if=is_unset)] = 0
+    retry_of: Annotated[str, Field(exclude_if=is_unset)] = ""
 
 
 class TurnRecord(Schema):

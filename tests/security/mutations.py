@@ -96,6 +96,20 @@ MUTATIONS = [
         "        if False:\n            refuse_excess",
         "tests/security/test_rights.py -k more_rights",
     ),
+    Mutation(
+        "a role's name stands for the own account",
+        f"{CORE}/services/access/iam_roles.py",
+        'if role is None and account == context.get("accountId"):',
+        "if role is None:",
+        "test_iam_callers.py -k opens_nothing",
+    ),
+    Mutation(
+        "an issuer names no keys on this machine",
+        f"{CORE}/oidc/key_set.py",
+        "return is_secure(url) and (is_https(url) or not is_https(self._issuer))",
+        "return is_secure(url)",
+        "test_url_tricks.py -k keys_of_an_issuer",
+    ),
 ]
 
 

@@ -51,7 +51,7 @@ def say(http: httpx.Client, session: str, content: Any, **body: Any) -> httpx.Re
 
 def hear(http: httpx.Client, app_fixture: AppFixture, path: str, body: dict[str, Any]) -> httpx.Response:
     """Send a request to a `faulty/slow` model, which is silent until the client has received two heartbeats."""
-    beat = ": keep-alive\n\n" if body.get("stream") else " "
+    beat = ": keep-alive\n" if body.get("stream") else " "
     heard = ""
     with http.stream("POST", path, json=body) as response:
         for text in response.iter_text():

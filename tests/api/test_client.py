@@ -1,17 +1,24 @@
 """The unmodified llama-stack-client 0.2.12, as its users use it."""
 
+import asyncio
+import json
+import threading
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import llama_stack_client
+import openai
 import pytest
 from llama_stack_client import AsyncLlamaStackClient, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent, AsyncAgent
 from llama_stack_client.lib.agents.client_tool import client_tool
 from llama_stack_client.lib.agents.event_logger import EventLogger
-from tests.api.api_client import turns_of
+from tests.api.api_client import open_session, turns_of
 from tests.api.app_fixture import AppFixture, Served
+from tests.api.fakes import HEARTBEAT
+from tests.clock import CLOCK
 
 
 @client_tool
@@ -257,3 +264,53 @@ def test_the_registry_is_read(client: LlamaStackClient) -> None:
     ):
         with pytest.raises(llama_stack_client.NotFoundError, match=name):
             retrieve(name)
+
+
+def release(app_fixture: AppFixture) -> None:
+    """Let the model `faulty/gated` speak after the silence of a few heartbeats."""
+    for _ in range(9):
+        time.sleep(0.1)
+        CLOCK.move(HEARTBEAT / 3)
+    app_fixture.faulty.silence.set()
+
+
+async def test_numbered_events_and_heartbeats_between_them_are_read(
+    async_client: AsyncLlamaStackClient, app_fixture: AppFixture
+) -> None:
+    config = {"model": "faulty/gated", "instructions": "Be brief."}
+    agent_id = (await async_client.agents.create(agent_config=config)).agent_id
+    session_id = (await async_client.agents.session.create(agent_id, session_name="lab")).session_id
+    releasing = asyncio.create_task(asyncio.to_thread(release, app_fixture))
+
+    stream = await async_client.agents.turn.create(session_id, agent_id=agent_id, messages=hello("Hello"), stream=True)
+    kinds = [chunk.event.payload.event_type async for chunk in stream]
+
+    assert kinds == ["turn_start", "step_start", "step_progress", "step_complete", "turn_complete"]
+    await releasing
+
+
+def test_a_rejoined_stream_is_read_by_the_streams_of_both_clients(
+    client: LlamaStackClient, http: httpx.Client, server: Served, app_fixture: AppFixture
+) -> None:
+    session = open_session(http, model="faulty/gated")
+    found: dict[str, list[Any]] = {"llama_stack": [], "openai": []}
+    with http.stream("POST", f"{session}/turn", json={"messages": hello("Hello"), "stream": True}) as running:
+        lines = running.iter_lines()
+        next(lines)
+        turn_id = json.loads(next(lines)[6:])["event"]["payload"]["turn_id"]
+        path = f"{session}/turn/{turn_id}/events"
+        openai_client = openai.OpenAI(base_url=server.url, api_key="none", http_client=httpx.Client(trust_env=False))
+        streams = {
+            "llama_stack": client.get(path, cast_to=object, stream=True, stream_cls=llama_stack_client.Stream[object]),
+            "openai": openai_client.get(path, cast_to=object, stream=True, stream_cls=openai.Stream[object]),
+        }
+        readers = [threading.Thread(target=lambda name=name: found[name].extend(streams[name])) for name in streams]
+        for reader in readers:
+            reader.start()
+        release(app_fixture)
+        for reader in readers:
+            reader.join()
+
+    kinds = ["turn_start", "step_start", "step_progress", "step_complete", "turn_complete"]
+    assert [event["event"]["payload"]["event_type"] for event in found["llama_stack"]] == kinds
+    assert found["openai"] == found["llama_stack"]

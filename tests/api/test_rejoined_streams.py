@@ -36,6 +36,7 @@ def test_a_turn_is_rejoined_with_its_events_and_their_numbers(http: httpx.Client
     assert rejoined.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert rejoined.headers["cache-control"] == "no-store"
     assert frames(rejoined) == list(enumerate([*payloads(first), *payloads(second)]))
+    assert rejoined.text == first.text + second.text
 
 
 def test_the_last_event_id_precedes_starting_after(http: httpx.Client) -> None:
@@ -93,13 +94,14 @@ def test_a_running_turn_is_followed_to_its_end(http: httpx.Client, app_fixture: 
 
     with http.stream("POST", f"{session}/turn", json=body) as response:
         lines = response.iter_lines()
+        assert next(lines) == "id: 0"
         turn_id = json.loads(next(lines)[6:])["event"]["payload"]["turn_id"]
         path = f"{session}/turn/{turn_id}/events"
         readers = [threading.Thread(target=lambda: found.append(http.get(path))) for _ in range(3)]
         for reader in readers:
             reader.start()
         app_fixture.faulty.silence.set()  # until then the model says nothing
-        rest = [line for line in lines if line]
+        rest = [line for line in lines if line.startswith("data: ")]
     for reader in readers:
         reader.join()
 

@@ -26,14 +26,15 @@ EVENTS = {
 }
 
 
-def test_a_stream_is_data_lines_and_empty_lines_with_the_turn_last(http: httpx.Client) -> None:
+def test_a_stream_is_numbered_data_lines_and_empty_lines_with_the_turn_last(http: httpx.Client) -> None:
     response = say(http, open_session(http), "Good morning", stream=True)
 
     lines = response.content.split(b"\n")
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert response.headers["cache-control"] == "no-store"
-    assert all(line.startswith(b'data: {"event":{"payload":{') for line in lines[:-1:2])
-    assert set(lines[1::2]) == {b""}
+    assert lines[:-1:3] == [b"id: %d" % number for number in range(len(lines) // 3)]
+    assert all(line.startswith(b'data: {"event":{"payload":{') for line in lines[1::3])
+    assert set(lines[2::3]) == {b""}
     assert lines[-1] == b""
     assert json.loads(lines[-3][6:])["event"]["payload"]["event_type"] == "turn_complete"
 
@@ -91,21 +92,22 @@ def test_events_arrive_while_the_model_still_thinks(http: httpx.Client, app_fixt
 
     with http.stream("POST", f"{session}/turn", json=body) as response:
         lines = response.iter_lines()
-        first = next(lines)
+        first = [next(lines), next(lines)]
         app_fixture.faulty.silence.set()  # until then the model says nothing
         rest = list(lines)
 
-    assert "turn_start" in first
+    assert "turn_start" in first[1]
     assert "turn_complete" in rest[-2]
 
 
-def test_a_silent_stream_gets_a_comment_and_an_empty_line(http: httpx.Client, app_fixture: AppFixture) -> None:
+def test_a_silent_stream_gets_comments_without_empty_lines(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="faulty/slow")
 
     response = hear(http, app_fixture, f"{session}/turn", {"messages": [user("Hello")], "stream": True})
 
-    assert response.text.count(": keep-alive\n\n") >= 2
-    assert all(line.startswith(("data: ", ":")) for line in response.text.split("\n") if line)
+    assert response.text.count(": keep-alive\n") >= 2
+    assert ": keep-alive\n\n" not in response.text  # after an id, clients take the empty line for an event
+    assert all(line.startswith(("id: ", "data: ", ":")) for line in response.text.split("\n") if line)
     assert payloads(response)[-1]["turn"]["output_message"]["content"] == "awake"
 
 

@@ -13,9 +13,9 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import ModelError
 from stint.domain.inference import TextChunk
+from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.partial_steps import PartialStep
 from stint.services.partial_writer import FLUSH_SECONDS, PATIENCE_SECONDS
-from stint.services.turns.turn_replay import NumberedEvent
 from stint.services.turns.turn_run import TurnRun
 from stint.store.partial_keys import turn_partials
 

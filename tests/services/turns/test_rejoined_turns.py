@@ -14,9 +14,8 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import InvalidRequest, NotFound, StintError
 from stint.domain.inference import RefusalChunk, TextChunk
-from stint.domain.llama_stack.events import Event
+from stint.domain.llama_stack.events import Event, NumberedEvent
 from stint.http.routes.turns import encode_event
-from stint.services.turns.turn_replay import NumberedEvent
 from stint.services.turns.turn_tail import TurnTail
 
 

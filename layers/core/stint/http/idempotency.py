@@ -15,7 +15,7 @@ from stint.http.attempts import hash_body, place_of_request, read_body
 from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
 from stint.http.scopes import RETRIED_PATHS
-from stint.http.sse import COMMENT, DONE
+from stint.http.sse import COMMENT, COMMENT_LINE, DONE
 from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
 
 IDEMPOTENCY_KEY = "idempotency-key"
@@ -118,7 +118,7 @@ class AnswerRecorder:
 
     async def _send_part(self, message: Message) -> None:
         part = message.get("body", b"")
-        self._parts += [part] if part.strip() and part != COMMENT else []
+        self._parts += [part] if part.strip() and part not in (COMMENT, COMMENT_LINE) else []
         if not message.get("more_body", False):
             await self._finish()
             part = b"".join(self._parts) if self._is_json else part

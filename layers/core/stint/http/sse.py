@@ -4,6 +4,9 @@ from stint.domain.schema import Schema
 from stint.http.errors import ErrorObject
 
 COMMENT = b": keep-alive\n\n"
+COMMENT_LINE = b": keep-alive\n"
+"""The comment in streams with `id:` lines. After one of these, clients take an empty line for an event without data."""
+
 DONE = b"data: [DONE]\n\n"
 """The marker at the end of the streams of OpenAI's API."""
 

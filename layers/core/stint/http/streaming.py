@@ -36,12 +36,13 @@ class StreamFormat(Generic[T]):
     """The stream format of one API.
 
     `encode` encodes an event; `end` follows the last one. `encode_error` encodes an exception and the end of the
-    stream; by default the connection is cut.
+    stream; by default the connection is cut. `comment` is the heartbeat.
     """
 
     encode: Callable[[T], bytes]
     end: tuple[bytes, ...] = ()
     encode_error: Callable[[Exception], Iterable[bytes]] = reraise
+    comment: bytes = COMMENT
 
 
 def encode_schema(event: Schema) -> bytes:
@@ -88,13 +89,13 @@ async def stream_events(
         raise run.error
     if done:
         first.result()
-    return stream_frames(encode_events(chain(first, events), form), heartbeat_seconds)
+    return stream_frames(encode_events(chain(first, events), form), heartbeat_seconds, form.comment)
 
 
-def stream_frames(frames: AsyncGenerator[bytes, None], heartbeat_seconds: float) -> Response:
+def stream_frames(frames: AsyncGenerator[bytes, None], heartbeat_seconds: float, comment: bytes = COMMENT) -> Response:
     """Return a response of server-sent events at once, with a comment after every `heartbeat_seconds` of silence."""
     return StreamingResponse(
-        with_heartbeats(frames, COMMENT, heartbeat_seconds),
+        with_heartbeats(frames, comment, heartbeat_seconds),
         media_type="text/event-stream",
         headers={"x-accel-buffering": "no"},
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from stint.caller import find_attempt, renew_object_id, set_attempt
 from stint.domain.errors import NotFound, StintError
-from stint.domain.llama_stack.events import Event, TurnFailed
+from stint.domain.llama_stack.events import NumberedEvent, TurnFailed
 from stint.domain.llama_stack.turns import TurnResumeRequest
 from stint.services.agents_api import AgentsServices
 
@@ -14,15 +14,15 @@ from stint.services.agents_api import AgentsServices
 class FollowedTurn:
     """The turn of an earlier attempt. `error` is set once it has failed."""
 
-    events: AsyncGenerator[Event, None]
+    events: AsyncGenerator[NumberedEvent, None]
     error: StintError | None = None
 
-    async def read_events(self) -> AsyncGenerator[Event, None]:
+    async def read_events(self) -> AsyncGenerator[NumberedEvent, None]:
         """Yield the events of the turn."""
-        async for event in self.events:
-            if isinstance(event, TurnFailed):
-                self.error = event.error
-            yield event
+        async for numbered in self.events:
+            if isinstance(numbered.event, TurnFailed):
+                self.error = numbered.event.error
+            yield numbered
 
 
 async def find_earlier_turn(

@@ -40,3 +40,11 @@ Payload = Annotated[
     Field(discriminator="event_type"),
 ]
 Event = TurnStart | StepEvent | TerminalEvent
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedEvent:
+    """An event of a turn. The turn's start event has the number 0, and the streams of its resumes continue to count."""
+
+    number: int
+    event: Event

@@ -2,16 +2,17 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StoreUnavailable
-from stint.domain.llama_stack.events import Event, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.schema import Schema
@@ -20,7 +21,7 @@ from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute, AgentsServicesDep, ProviderDataDep
 from stint.http.errors import body_of
 from stint.http.json_responses import document
-from stint.http.sse import encode_frame
+from stint.http.sse import COMMENT_LINE, encode_frame
 from stint.http.stream_position import LastEvent
 from stint.http.streaming import (
     StreamFormat,
@@ -37,9 +38,6 @@ from stint.http.waiting_runs import TaskReader
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
-
-if TYPE_CHECKING:
-    from stint.services.turns.turn_replay import NumberedEvent
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 TURN = SESSION + "/turn/{turn_id}"
@@ -74,7 +72,8 @@ async def answer(request: Request, services: AgentsServices, turn: TurnRun, *, s
     observation: Observation = request.scope["stint.observation"]
     events = observation.yield_events(services.turns.run(turn), turn.used)
     if stream:
-        response = await stream_events(events, StreamFormat(encode_event), services.heartbeat_seconds, turn)
+        numbered = number_events(events, turn.first_event)
+        response = await stream_events(numbered, TURN_EVENTS, services.heartbeat_seconds, turn)
     else:
         response = await buffer_document(last_turn(events), services.heartbeat_seconds, turn)
     response.background = BackgroundTask(services.turns.write_segments, turn)
@@ -85,8 +84,8 @@ async def answer_waiting(request: Request, services: AgentsServices, turn: Waiti
     """Return the response of a turn that waits for its session. Heartbeats keep the connection open."""
     observation, deadline = request.scope["stint.observation"], deadline_of(request)
     if stream:
-        events = TaskReader(turn.events(observation, deadline)).read()
-        form = StreamFormat(encode_event, encode_error=encode_last_frame)
+        events = number_events(TaskReader(turn.events(observation, deadline)).read(), 0)
+        form = StreamFormat(encode_numbered_event, encode_error=encode_last_frame, comment=COMMENT_LINE)
         return await stream_events(events, form, services.heartbeat_seconds)
     running = turn.run_to_end(observation, deadline)
     return await buffer_document(running, services.heartbeat_seconds, encode_error=encode_failure)
@@ -95,19 +94,33 @@ async def answer_waiting(request: Request, services: AgentsServices, turn: Waiti
 async def answer_with_earlier(services: AgentsServices, turn: FollowedTurn, *, stream: bool) -> Response:
     """Return the response of a turn that an earlier attempt created."""
     if stream:
-        form = StreamFormat(encode_event, encode_error=end_tail)
-        return stream_frames(encode_events(turn.read_events(), form), services.heartbeat_seconds)
-    return await buffer_document(last_turn(turn.read_events()), services.heartbeat_seconds, turn)
+        return stream_earlier(turn.read_events(), services)
+    events = (numbered.event async for numbered in turn.read_events())
+    return await buffer_document(last_turn(events), services.heartbeat_seconds, turn)
+
+
+def stream_earlier(events: AsyncGenerator[NumberedEvent, None], services: AgentsServices) -> Response:
+    """Return the events of a turn that another request runs."""
+    frames = encode_events(events, FOLLOWED_EVENTS)
+    return stream_frames(frames, services.heartbeat_seconds, FOLLOWED_EVENTS.comment)
+
+
+async def number_events(events: AsyncGenerator[Event, None], first: int) -> AsyncGenerator[NumberedEvent, None]:
+    """Yield the events of a run with their numbers among those of the turn."""
+    async with aclosing(events):
+        async for event in events:
+            yield NumberedEvent(first, event)
+            first += 1
 
 
 def encode_event(event: Event) -> bytes:
-    """Write one event: a `data:` line and an empty line, nothing else (no `event:`, `id:` or `[DONE]`)."""
+    """Write one event: a `data:` line and an empty line, without `event:`."""
     if isinstance(event, TurnFailed):
         return encode_frame(json.dumps({"error": body_of(event.error)}, ensure_ascii=False).encode())
     return encode_frame(b'{"event":{"payload":%b}}' % event.to_json())
 
 
-def encode_numbered_event(numbered: "NumberedEvent") -> bytes:
+def encode_numbered_event(numbered: NumberedEvent) -> bytes:
     """Write one event with its number in an `id:` line."""
     return b"id: %d\n%b" % (numbered.number, encode_event(numbered.event))
 
@@ -118,6 +131,10 @@ def end_tail(error: Exception) -> tuple[bytes, ...]:
         logger.info("A stream was closed before its end", extra={"error_code": error.code})
         return ()
     return encode_last_frame(error)
+
+
+TURN_EVENTS = StreamFormat(encode_numbered_event, comment=COMMENT_LINE)
+FOLLOWED_EVENTS = StreamFormat(encode_numbered_event, encode_error=end_tail, comment=COMMENT_LINE)
 
 
 async def last_turn(events: AsyncIterator[Event]) -> Turn:
@@ -183,8 +200,7 @@ async def follow_turn(
     after = -1 if last is None else last
     tail = services.make_turn_tail()
     events = await tail.follow(agent_id, session_id, turn_id, after, deadline_of(request))
-    form = StreamFormat(encode_numbered_event, encode_error=end_tail)
-    return stream_frames(encode_events(events, form), services.heartbeat_seconds)
+    return stream_earlier(events, services)
 
 
 @router.post(TURN + "/cancel", response_model=Turn)

@@ -1,11 +1,11 @@
 """The events of a turn from its log, with the numbers of its first stream."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.events import (
     Event,
+    NumberedEvent,
     TerminalEvent,
     TurnAwaitingInput,
     TurnComplete,
@@ -17,14 +17,6 @@ from stint.domain.partial_steps import PartialStep
 from stint.domain.run_events import LoopEvent, ReasoningEnded, ReasoningProgress, RunEnded, StepComplete, StepEvent
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.loop.step_events import StepReplay
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedEvent:
-    """An event of a turn. The turn's start event has the number 0."""
-
-    number: int
-    event: Event
 
 
 class TurnReplay:

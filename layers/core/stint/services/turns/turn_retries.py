@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stint.caller import RequestAttempt
 from stint.domain.errors import RETRYABLE_CODES, DeadlineExceeded, NotFound
-from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.llama_stack.events import NumberedEvent, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import ToolExecutionStep
@@ -20,7 +20,6 @@ from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 
 if TYPE_CHECKING:
-    from stint.services.turns.turn_replay import NumberedEvent
     from stint.services.turns.turn_tail import TurnTail
 
 HEADER_SECONDS = 5.0
@@ -91,13 +90,13 @@ class TurnRetries:
 
     async def follow(
         self, agent_id: str, session_id: str, turn_id: str, deadline: float
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[NumberedEvent, None]:
         """Return the events of a turn up to its first ending or pause, as in its first stream. Raises NotFound."""
         return until_ending(await self.tail.follow(agent_id, session_id, turn_id, -1, deadline))
 
     async def follow_resume(
         self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
-    ) -> AsyncGenerator[Event, None] | None:
+    ) -> AsyncGenerator[NumberedEvent, None] | None:
         """Return the events of the resume that stored exactly these tool responses, up to the next ending or pause.
 
         None if no resume stored them. A resume that has begun is waited for.
@@ -138,10 +137,10 @@ def contents_of(responses: Sequence[ToolResponse]) -> dict[str, ToolResponse]:
     return {response.call_id: response.model_copy(update={"tool_name": ""}) for response in responses}
 
 
-async def until_ending(events: "AsyncGenerator[NumberedEvent, None]") -> AsyncGenerator[Event, None]:
+async def until_ending(events: AsyncGenerator[NumberedEvent, None]) -> AsyncGenerator[NumberedEvent, None]:
     async with aclosing(events):
         async for numbered in events:
-            yield numbered.event
+            yield numbered
             if isinstance(numbered.event, TurnComplete | TurnAwaitingInput | TurnFailed):
                 return
 

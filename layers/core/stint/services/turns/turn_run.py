@@ -43,6 +43,15 @@ class TurnRun:
     def turn_id(self) -> str:
         return self.run.run_id
 
+    @property
+    def first_event(self) -> int:
+        """Return the number of the start event among all events of the turn, before the run begins."""
+        if isinstance(self.announcement, TurnStart):
+            return 0
+        from stint.services.turns.turn_replay import count_events  # noqa: PLC0415 - few turns are resumed
+
+        return count_events(self.log.turn) - 1
+
 
 def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
     """Convert the end of a run to the turn's terminal event."""

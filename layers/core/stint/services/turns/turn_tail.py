@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 
 from stint.domain.errors import Interrupted, InvalidRequest
+from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnRecord
 from stint.domain.run_outcome import RunStatus
 from stint.services.agents.agents import Agents
@@ -12,7 +13,7 @@ from stint.services.agents.interrupted import mark_interrupted, runs
 from stint.services.concurrency import value_of
 from stint.services.partial_reader import PartialReader
 from stint.services.polling_pauses import PollingPauses
-from stint.services.turns.turn_replay import NumberedEvent, TurnReplay
+from stint.services.turns.turn_replay import TurnReplay
 from stint.store.partial_keys import turn_partials
 from stint.store.store import Store
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import httpx2
 import llama_stack_client
 import openai
 import pytest
@@ -277,7 +278,7 @@ def release(app_fixture: AppFixture) -> None:
 async def test_numbered_events_and_heartbeats_between_them_are_read(
     async_client: AsyncLlamaStackClient, app_fixture: AppFixture
 ) -> None:
-    config = {"model": "faulty/gated", "instructions": "Be brief."}
+    config: Any = {"model": "faulty/gated", "instructions": "Be brief."}
     agent_id = (await async_client.agents.create(agent_config=config)).agent_id
     session_id = (await async_client.agents.session.create(agent_id, session_name="lab")).session_id
     releasing = asyncio.create_task(asyncio.to_thread(release, app_fixture))
@@ -299,8 +300,8 @@ def test_a_rejoined_stream_is_read_by_the_streams_of_both_clients(
         next(lines)
         turn_id = json.loads(next(lines)[6:])["event"]["payload"]["turn_id"]
         path = f"{session}/turn/{turn_id}/events"
-        openai_client = openai.OpenAI(base_url=server.url, api_key="none", http_client=httpx.Client(trust_env=False))
-        streams = {
+        openai_client = openai.OpenAI(base_url=server.url, api_key="none", http_client=httpx2.Client(trust_env=False))
+        streams: dict[str, Any] = {
             "llama_stack": client.get(path, cast_to=object, stream=True, stream_cls=llama_stack_client.Stream[object]),
             "openai": openai_client.get(path, cast_to=object, stream=True, stream_cls=openai.Stream[object]),
         }

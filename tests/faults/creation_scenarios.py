@@ -64,7 +64,10 @@ class SessionCreation(CreationScenario):
 
 
 class TurnCreation(SessionCreation):
-    """A turn with a tool, whose request is repeated with its key."""
+    """A turn with a tool, whose request is repeated with its key.
+
+    A turn that failed before its first step is run again. One that failed later is answered with its error.
+    """
 
     name = "create-turn"
     id_field = "turn_id"
@@ -73,7 +76,6 @@ class TurnCreation(SessionCreation):
         "toolgroups": ["desk"],
         "stream": False,
     }
-    records = r"#session:[^:|]+:[^:|]+\|[^:]+$"
 
     def prepare(self, api: Api) -> None:
         super().prepare(api)
@@ -82,9 +84,20 @@ class TurnCreation(SessionCreation):
     def request(self) -> tuple[str, Body | None]:
         return f"/v1/agents/{self.agent}/session/{self.session}/turn", self.body
 
+    def check(self, api: Api) -> Findings:
+        again = self.send(api)
+        if not again.ok and "interrupted" not in again.text:
+            yield Finding("stuck", f"the repeated request: {again.status} {again.text[:200]}")
+        turns = api.read(f"/v1/agents/{self.agent}/session/{self.session}")["turns"]
+        succeeded = [turn["turn_id"] for turn in turns if turn["output_message"]["content"]]
+        if len(succeeded) > 1:
+            yield Finding("doubled", f"{len(succeeded)} turns that succeeded")
+        if self.reply.ok and again.ok and self.reply.body["turn_id"] != again.body["turn_id"]:
+            yield Finding("doubled", "the repeated request has another turn")
+
 
 class ResponseCreation(CreationScenario):
-    """A response with a tool, whose request is repeated with its key."""
+    """A response with a tool, whose request is repeated with its key, as a turn's is."""
 
     name = "create-response"
     path, records = "/v1/responses", r"#response\."
@@ -95,6 +108,17 @@ class ResponseCreation(CreationScenario):
             "input": 'call: book_room {"label": "a"}',
             "tools": [self.cloud.tools.mcp_tool],
         }
+
+    def check(self, api: Api) -> Findings:
+        again = self.send(api)
+        if not again.ok and "interrupted" not in again.text:
+            yield Finding("stuck", f"the repeated request: {again.status} {again.text[:200]}")
+        listed = api.read("/v1/responses?limit=100")["data"]
+        completed = [response["id"] for response in listed if response["status"] == "completed"]
+        if len(completed) > 1:
+            yield Finding("doubled", f"{len(completed)} completed responses")
+        if self.reply.ok and again.ok and self.reply.body["id"] != again.body["id"]:
+            yield Finding("doubled", "the repeated request has another response")
 
 
 class ConversationCreation(CreationScenario):

@@ -16,8 +16,8 @@ class DeletionScenario(Scenario):
     has_work = True
     path: str
     marker: str
-    rest: ClassVar[tuple[str, ...]] = ("idempotency",)
-    """Parts of the keys of records that outlive the object."""
+    rest: ClassVar[tuple[str, ...]] = ("#attempt:", "#retry:", "idempotency")
+    """Parts of the keys of records that outlive the object until they expire: those that recognize retries."""
 
     def prepare(self, api: Api) -> None:
         self.path, self.marker = self.make(api)

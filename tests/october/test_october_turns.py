@@ -6,7 +6,10 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.app_fixture import AppFixture
-from tests.october.client import OctoberClient, Refused, forms
+from tests.october.client import CONFIG, OctoberClient, Refused, forms
+
+from stint.domain.llama_stack.october_2024_agents import OctoberAgentConfig
+from stint.services.october.agents import to_agent_config
 
 WEATHER = {
     "type": "function_call",
@@ -270,6 +273,18 @@ def test_a_tool_that_cannot_be_used_is_refused_at_creation(
     assert refused.value.status == status
     assert says in refused.value.message
     assert refused.value.headers["x-should-retry"] == "false"
+
+
+def test_code_is_run_by_the_tool_of_the_later_api_and_refused_without_a_sandbox(october: OctoberClient) -> None:
+    tool = {"type": "code_interpreter", "enable_inline_code_execution": True}
+    config = OctoberAgentConfig.model_validate({**CONFIG, "tools": [tool]})
+
+    with pytest.raises(Refused) as refused:
+        october.create_agent(tools=[tool])
+
+    assert to_agent_config(config).toolgroups == ["builtin::code_interpreter"]
+    assert refused.value.status in (400, 501)
+    assert "code_interpreter" in refused.value.message
 
 
 def test_the_keys_of_tools_are_masked_in_every_api(http: httpx.Client, october: OctoberClient) -> None:

@@ -13,6 +13,7 @@ from stint.domain.inference import (
 )
 from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig
 from stint.domain.llama_stack.october_2024_agents import (
+    CodeInterpreterToolDefinition,
     FunctionCallToolDefinition,
     MemoryToolDefinition,
     OctoberAgentConfig,
@@ -32,6 +33,7 @@ from stint.tools.port import REMOTE_EXECUTION
 from stint.tools.secret_references import refuse_references
 
 WEB_SEARCH, WOLFRAM_ALPHA = "builtin::websearch", "builtin::wolfram_alpha"
+CODE_INTERPRETER = "builtin::code_interpreter"
 
 
 def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
@@ -71,12 +73,19 @@ def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
 
 
 async def check_endpoints(config: AgentConfig, tools: Tools) -> None:
-    """Check the endpoints that an agent's tools call. Raises InvalidRequest if one is malformed or not allowed."""
+    """Check the endpoints that an agent's tools call, and that code can be run if one runs it.
+
+    Raises:
+        InvalidRequest: an endpoint is malformed or not allowed.
+        NotSupported: this stack runs no code.
+    """
     for group in config.toolgroups:
         if isinstance(group, AgentToolGroupWithArgs) and group.name == REMOTE_EXECUTION:
             refuse_references(json.dumps(group.args), "agent_config.tools")
             defined = define_toolgroup(group.args)
             await tools.provider_of(defined).check(as_port(defined))
+        elif group == CODE_INTERPRETER:
+            await tools.select(group)
 
 
 def to_choice(config: OctoberAgentConfig) -> ToolChoice:
@@ -129,6 +138,8 @@ def to_toolgroup(definition: ToolDefinition, param: str) -> AgentToolGroup:
             return to_search(definition, param)
         case MemoryToolDefinition():
             return to_memory(definition, param)
+        case CodeInterpreterToolDefinition():
+            return CODE_INTERPRETER
         case WolframAlphaToolDefinition(api_key=key):
             return AgentToolGroupWithArgs(name=WOLFRAM_ALPHA, args={"api_key": key} if key else {})
         case _:

@@ -6,9 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
+from llama_stack_client import LlamaStackClient
 from tests.api.api_client import create_agent, create_session, open_session, user
-from tests.api.app_fixture import AppFixture, run_in_thread, wait_until
-from tests.api.responses_client import RESPONSES, assert_refused
+from tests.api.app_fixture import AppFixture, Served, run_in_thread, wait_until
+from tests.api.responses_client import RESPONSES, assert_refused, openai_client
 
 SLOW = "faulty/gated"
 """A model that is silent until the test ends the silence."""
@@ -164,6 +165,37 @@ def test_a_response_of_a_conversation_in_use(http: httpx.Client, app_fixture: Ap
     items = http.get(f"/v1/conversations/{conversation}/items?order=asc").json()["data"]
     said = [item["content"][0]["text"] for item in items if item["role"] == "user"]
     assert said == (["one", "two"] if mode == "enqueue" else ["two"])
+
+
+def test_the_clients_send_when_busy_as_an_extra_field(
+    client: LlamaStackClient, server: Served, http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    session = open_session(http, model=SLOW)
+    _, _, _, agent_id, _, session_id = session.split("/")
+    first = running(http, session)
+    conversation = http.post("/v1/conversations", json={}).json()["id"]
+    other = Sent(http, RESPONSES, {"model": SLOW, "conversation": conversation, "stream": True, "input": "one"})
+    assert other.begun.wait(60)
+    interrupt = {"when_busy": "interrupt"}
+
+    chunks = client.agents.turn.create(
+        session_id=session_id,
+        agent_id=agent_id,
+        messages=[{"role": "user", "content": "two"}],
+        stream=True,
+        extra_body=interrupt,
+    )
+    assert status_of(first.last) == "cancelled"
+    app_fixture.faulty.silence.set()
+    assert [chunk.event.payload.event_type for chunk in chunks][-1] == "turn_complete"
+
+    app_fixture.faulty.silence.clear()
+    assert other.last["response"]["status"] == "completed"
+    with openai_client(server) as openai:
+        response = openai.responses.create(
+            model="scripted/demo", input="say: Hi", conversation=conversation, extra_body=interrupt
+        )
+    assert response.output_text == "Hi"
 
 
 def test_a_background_response_does_not_wait(http: httpx.Client) -> None:

@@ -33,6 +33,8 @@ class FaultyCloud:
 
     def __init__(self, engine: Engine, lease: float = LEASE) -> None:
         self.engine, self.lease = engine, lease
+        self.stop_seconds = 60.0
+        """Time that a server has to complete what it runs, before it is killed."""
         self.proxy = FaultProxy(engine.endpoint)
         self.tools = RecordingToolServer()
         self.processes = ForkServerClient()
@@ -133,7 +135,7 @@ class FaultyCloud:
         finally:
             if not process.ended:
                 stop_process(process.pid)
-                self.processes.wait(process)
+                self.processes.wait(process, self.stop_seconds)
             self.proxy.close_port(port)
 
     def _environment(self, proxy: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ class Soak:
         self.faults, self.server = RandomFaults(seed), RestartedServer(cloud)
         self.runs: list[SoakRun] = []
         self.random = random.Random(seed)
-        cloud.proxy.choose = self.faults.choose
+        cloud.proxy.choose, cloud.stop_seconds = self.faults.choose, LEASE_SECONDS
 
     def call(self, send: Callable[[Api], Reply]) -> Reply:
         """Send a request to the server that runs now. A broken connection is the death of the server."""

@@ -71,7 +71,10 @@ class ToolHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        sent = self.rfile.read(int(self.headers["content-length"]))
+        if not sent:  # the client died
+            return
+        body = json.loads(sent)
         if self.path == "/mcp":
             answer = self._answer_mcp(body)
             self._send(200 if answer else 202, json.dumps(answer).encode() if answer else b"")

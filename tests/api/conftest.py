@@ -1,6 +1,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -14,8 +15,11 @@ from tests.servers.chat_completions import ChatCompletionsServer
 from tests.store.dynamodb_proxy import DynamoDBProxy
 from tests.store.tenant_records import note_partitions
 
+from stint.caller import find_principal
 from stint.domain.ids import new_id
+from stint.domain.principals import Principal
 from stint.net.guard import Guard
+from stint.services.knowledge import tasks
 from stint.tools.mcp.provider import McpTools
 
 
@@ -38,8 +42,14 @@ def shared_server(shared_app_fixture: AppFixture) -> Iterator[Served]:
 
 
 @pytest.fixture
-def app_fixture(shared_app_fixture: AppFixture) -> AppFixture:
+def app_fixture(shared_app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> AppFixture:
+    def find_creator() -> Principal | None:
+        principal = find_principal()
+        return principal and replace(principal, tenant=shared_app_fixture.tenant)
+
     shared_app_fixture.tenant = f"t{new_id()[-12:]}"
+    # The caller of all tests is that of a stack without authentication, whose tenant is another one.
+    monkeypatch.setattr(tasks, "find_principal", find_creator)
     shared_app_fixture.recorder.requests.clear()
     shared_app_fixture.faulty.silence.clear()
     shared_app_fixture.desk.clear()

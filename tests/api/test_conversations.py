@@ -174,6 +174,6 @@ def test_a_conversation_is_deleted_while_a_response_runs_in_it(http: httpx.Clien
     assert assert_error(locked, 409, "conversation_locked")
     assert added.status_code == 200
     assert deleted.json() == {"id": conversation, "object": "conversation.deleted", "deleted": True}
-    assert events[-1] == "response.failed"
+    assert events[-1] == "response.completed"  # its ending is stored before its items, which are not added
     assert_error(http.get(f"/v1/conversations/{conversation}/items"), 404, "conversation_not_found")
     assert_error(http.delete(f"/v1/conversations/{conversation}"), 404, "conversation_not_found")

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from tests.openresponses.watch import Exchange
 
 FILES = sorted(EVENTS.glob("*/*.json"))
-HTTP_FILES = [file for file in FILES if file.parent.name not in ("worker", "authorizer", "october")]
+HTTP_FILES = [file for file in FILES if file.parent.name not in ("worker", "authorizer", "october", "sandbox")]
 # All other events get 200.
 REFUSED = {"query_spans": 501}
 # The last data of a stream of OpenAI's API.

@@ -63,6 +63,13 @@ def test_the_authorizer_refuses_an_unknown_key_and_logs_no_secret(tmp_path: Path
     assert credential not in answer.stderr + answer.stdout
 
 
+def test_the_sandbox_runs_code_with_a_file(tmp_path: Path) -> None:
+    answer = invoke("sandbox", "events/sandbox/run_code.json", tmp_path)
+
+    result = json.loads(answer.stdout)
+    assert (result["stdout"], result["stderr"], [file["name"] for file in result["files"]]) == ("2\n", "", ["out.txt"])
+
+
 def test_json_is_printed_to_be_read(tmp_path: Path) -> None:
     answer = invoke("registry", "events/registry/get_version.json", tmp_path)
 

@@ -132,6 +132,12 @@ ONLY_STOPS = {
 }
 """The condition under which admins of the operator stop any tenant."""
 
+ONLY_REQUESTS = {
+    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*#idempotency:*"},
+    "Null": {"dynamodb:LeadingKeys": "false"},
+}
+"""The condition under which the administration runs a request with an idempotency key once."""
+
 
 def test_functions_have_no_grant_on_data_of_their_own() -> None:
     translated = translate(ROOT / "template.yaml", "us-east-1")
@@ -141,7 +147,7 @@ def test_functions_have_no_grant_on_data_of_their_own() -> None:
         for role, each in roles.items()
         for policy in each["Properties"].get("Policies", ())
         for statement in in_mode(policy["PolicyDocument"]["Statement"])
-        if statement["Effect"] == "Allow" and statement.get("Condition") != ONLY_STOPS
+        if statement["Effect"] == "Allow" and statement.get("Condition") not in (ONLY_STOPS, ONLY_REQUESTS)
         if any(action.startswith(DATA_ACTIONS) for action in as_list(statement["Action"]))
     }
 

@@ -6,6 +6,7 @@ from tests.servers.embeddings import EmbeddingsServer
 
 from stint.bootstrap.adapters import Adapters
 from stint.retrieval.embedders.openai import OpenAIEmbeddings
+from stint.retrieval.metered import MeteredEmbedder
 from stint.settings import Settings
 
 
@@ -35,8 +36,9 @@ async def test_the_openai_settings_are_those_of_its_embeddings() -> None:
     with EmbeddingsServer() as server:
         settings = Settings(openai_base_url=server.base_url, openai_api_key=SecretStr("sk-of-the-settings"))
         found = Adapters(settings).embedders.resolve("openai/words").embedder
-        assert isinstance(found, OpenAIEmbeddings)
+        assert isinstance(found, MeteredEmbedder)
+        assert isinstance(found.embedder, OpenAIEmbeddings)
         await found.embed("words", ["red"])
-        await found.aclose()
+        await found.embedder.aclose()
 
     assert server.requests[0].headers["authorization"] == "Bearer sk-of-the-settings"

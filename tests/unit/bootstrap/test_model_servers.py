@@ -18,6 +18,7 @@ from stint.domain.inference import InferenceRequest, UserInput
 from stint.models.openai.model import OpenAICompatible
 from stint.observability import make_logger
 from stint.retrieval.embedders.openai import OpenAIEmbeddings
+from stint.retrieval.metered import MeteredEmbedder
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.settings import Settings, read_settings
 from stint.shields.port import Shield
@@ -70,8 +71,9 @@ async def test_an_embedding_model_names_a_server_likewise() -> None:
         found = Adapters(settings).embedders.resolve("tei/words")
         with pytest.raises(ModelUnauthorized, match="the key of provider 'tei' in STINT_PROVIDERS"):
             await found.embedder.embed(found.provider_model_id, ["red"])
-        assert isinstance(found.embedder, OpenAIEmbeddings)
-        await found.embedder.aclose()
+        assert isinstance(found.embedder, MeteredEmbedder)
+        assert isinstance(found.embedder.embedder, OpenAIEmbeddings)
+        await found.embedder.embedder.aclose()
 
     assert server.requests[0].headers["authorization"] == "Bearer sk-tei"
 
@@ -158,8 +160,9 @@ async def test_a_vector_store_names_an_embedding_model_of_a_server() -> None:
         choice = await models.choose_for_store("tei/words")
         vectors = await models.embed(choice, ["red"])
         found = models.router.resolve("tei/words").embedder
-        assert isinstance(found, OpenAIEmbeddings)
-        await found.aclose()
+        assert isinstance(found, MeteredEmbedder)
+        assert isinstance(found.embedder, OpenAIEmbeddings)
+        await found.embedder.aclose()
 
     assert (choice.model, choice.dimension, len(vectors[0])) == ("tei/words", 8, 8)
 

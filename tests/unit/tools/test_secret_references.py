@@ -1,10 +1,12 @@
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
 import pytest
+from aws_lambda_powertools.utilities.parameters import base
 from moto import mock_aws
 
 from stint.bootstrap.registered_secrets import make_key, read_registered_secret
@@ -45,13 +47,17 @@ class Recorder:
 @pytest.fixture(autouse=True)
 def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Yield a client of Secrets Manager, served by moto."""
+    for name in [each for each in os.environ if each.startswith("AWS_ENDPOINT_URL")]:
+        monkeypatch.delenv(name)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    base.DEFAULT_PROVIDERS.clear()  # Powertools keeps the client of the first secret that this process read
     begin_request()
     make_key.cache_clear()
     with mock_aws():
         yield boto3.client("secretsmanager")
+    base.DEFAULT_PROVIDERS.clear()
     make_key.cache_clear()
     begin_request()
 

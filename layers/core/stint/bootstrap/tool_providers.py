@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def make_tool_providers(settings: "Settings", get_guard: "Callable[[], Guard]") -> Mapping[str, ToolProvider]:
     """Return the tool providers by their ids. Their URLs pass the guard."""
+    sandbox = {"code-interpreter": lambda: make_code_interpreter(settings)} if settings.sandbox_function else {}
     return LazyMapping(
         {
             "model-context-protocol": lambda: make_mcp(settings, get_guard()),
@@ -25,7 +26,7 @@ def make_tool_providers(settings: "Settings", get_guard: "Callable[[], Guard]") 
             "wolfram-alpha": lambda: make_wolfram(settings, get_guard()),
             "remote-execution": lambda: make_http_endpoints(get_guard()),
             "lambda-function": lambda: make_lambda_functions(settings),
-            "code-interpreter": lambda: make_code_interpreter(settings),
+            **sandbox,
         }
     )
 

@@ -15,12 +15,12 @@ class MeteredEmbedder:
     """The embedding models of a provider. Outside of a run, nothing is counted."""
 
     def __init__(self, embedder: Embedder, provider: str) -> None:
-        self._embedder = embedder
+        self.embedder = embedder
         self._provider = provider
 
     def dimension(self, model_id: str) -> int | None:
         """Return the dimension of a model's vectors; see the port."""
-        return self._embedder.dimension(model_id)
+        return self.embedder.dimension(model_id)
 
     async def embed(
         self,
@@ -34,7 +34,7 @@ class MeteredEmbedder:
         await admit_model_call()
         meter = find_meter()
         if meter is None:
-            found = await self._embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
+            found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
         else:
             found = await self._embed_metered(meter, model_id, texts, kind, dimensions)
         await refuse_stopped()
@@ -54,7 +54,7 @@ class MeteredEmbedder:
         dollars, spent, cost = price.cost_of(estimated) if price else 0.0, Usage(), 0.0
         reservation = meter.spending and await meter.spending.admit_call(estimated.total_tokens, dollars)
         try:
-            found = await self._embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
+            found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
             spent = estimated if found.tokens is None else usage_of(found.tokens)
             cost = meter.count_call(full_id, spent)
         finally:

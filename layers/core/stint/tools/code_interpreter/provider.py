@@ -6,8 +6,6 @@ import binascii
 import json
 import mimetypes
 from collections.abc import Callable, Mapping
-from contextvars import copy_context
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
@@ -101,8 +99,7 @@ class CodeInterpreter:
         if len(code.encode("utf-8", "replace")) > LONGEST_CODE:
             return failure(f"The code has more than {LONGEST_CODE} bytes. Send shorter code.")
         payload = json.dumps({"code": code, "seconds": RUN_SECONDS}).encode()
-        call = partial(copy_context().run, self._call, payload, self._find_tenant())
-        return await asyncio.get_running_loop().run_in_executor(None, call)
+        return await asyncio.to_thread(self._call, payload, self._find_tenant())
 
     def _call(self, payload: bytes, tenant: str) -> ToolOutcome:
         if self._client is None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import boto3
 import pytest
-from aws_lambda_powertools.utilities.parameters import base
+from aws_lambda_powertools.utilities.parameters.base import (  # type: ignore[attr-defined]
+    DEFAULT_PROVIDERS,
+)
 from moto import mock_aws
 
 from stint.bootstrap.registered_secrets import make_key, read_registered_secret
@@ -52,12 +54,12 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    base.DEFAULT_PROVIDERS.clear()  # Powertools keeps the client of the first secret that this process read
+    DEFAULT_PROVIDERS.clear()  # Powertools keeps the client of the first secret that this process read
     begin_request()
     make_key.cache_clear()
     with mock_aws():
         yield boto3.client("secretsmanager")
-    base.DEFAULT_PROVIDERS.clear()
+    DEFAULT_PROVIDERS.clear()
     make_key.cache_clear()
     begin_request()
 

@@ -32,9 +32,9 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return lost
 
 
-def sender(http: httpx.Client, path: str, body: dict[str, Any]) -> Send:
+def sender(http: httpx.Client, path: str, body: dict[str, Any] | None, **form: Any) -> Send:
     key = {"idempotency-key": new_id()}
-    return lambda: http.post(path, json=body, headers=key)
+    return lambda: http.post(path, json=body, headers=key, **form)
 
 
 @pytest.mark.usefixtures("lost")
@@ -55,6 +55,25 @@ def test_an_object_whose_answer_was_not_stored_is_created_once(http: httpx.Clien
 
     assert [each.status_code for each in (first, *again)] == [200] * 3
     assert [each.json() for each in again] == [first.json()] * 2
+
+
+@pytest.mark.usefixtures("lost")
+@pytest.mark.parametrize("kind", ["file", "upload", "vector_store"])
+def test_knowledge_whose_answer_was_not_stored_is_created_once(http: httpx.Client, kind: str) -> None:
+    files = {"file": ("facts.txt", b"Llamas live in the Andes.")}
+    upload = {"bytes": 5, "filename": "a.txt", "mime_type": "text/plain", "purpose": "assistants"}
+    send = {
+        "file": sender(http, "/v1/files", None, files=files, data={"purpose": "assistants"}),
+        "upload": sender(http, "/v1/uploads", upload),
+        "vector_store": sender(http, "/v1/vector_stores", {"name": "Animals"}),
+    }[kind]
+
+    first = send()
+    CLOCK.move(LEASE + 1)
+    again = [send(), send()]
+
+    assert [each.status_code for each in (first, *again)] == [200] * 3
+    assert {each.json()["id"] for each in again} == {first.json()["id"]}
 
 
 @pytest.mark.usefixtures("lost")
@@ -101,6 +120,22 @@ def test_a_session_whose_write_may_have_happened_is_created_once(http: httpx.Cli
     assert [each.status_code for each in again] == [200, 200]
     listed = http.get(f"/v1/agents/{agent}/sessions").json()["data"]
     assert [each["session_id"] for each in listed] == [each.json()["session_id"] for each in again[:1]]
+
+
+def test_a_vector_store_that_was_created_without_its_files_gets_them(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    files = {"file": ("facts.txt", b"Llamas live in the Andes.")}
+    file = http.post("/v1/files", files=files, data={"purpose": "assistants"}).json()["id"]
+    send = sender(http, "/v1/vector_stores", {"name": "Animals", "file_ids": [file]})
+
+    with app_fixture.proxy.fail("TransactWriteItems", "InternalServerError", times=20):
+        refused = send()
+    again = send()
+
+    assert refused.status_code == 503
+    assert [each["id"] for each in http.get("/v1/vector_stores").json()["data"]] == [again.json()["id"]]
+    assert again.json()["file_counts"]["total"] == 1
 
 
 def test_a_turn_that_failed_with_its_model_overloaded_is_run_again(http: httpx.Client) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from stint.domain.errors import Forbidden, Unauthenticated
+from stint.domain.errors import Forbidden, NotFound, Unauthenticated
 from stint.domain.ids import new_id
 from stint.domain.principals import Principal, Scope, matches_model
 from stint.log_keys import add_log_keys
@@ -36,6 +37,8 @@ class RequestAttempt:
 
 
 NO_ATTEMPT = RequestAttempt()
+
+T = TypeVar("T")
 
 _principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
 _end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
@@ -105,6 +108,21 @@ async def renew_object_id(attempt: RequestAttempt) -> str:
         await attempt.rename(object_id)
     set_attempt(replace(attempt, object_id=object_id, repeated=False))
     return object_id
+
+
+async def create_once(find: Callable[[str], Awaitable[T]], create: Callable[[str], Awaitable[T]]) -> T:
+    """Return what an earlier request with the current idempotency key created, or create it.
+
+    `create` gets the id that the key's record has, or a new one without a key. `find` returns the object with an id,
+    and raises NotFound if there is none. Raises as both do, and Interrupted if another process runs the request by now.
+    """
+    attempt = find_attempt()
+    if not attempt.repeated:
+        return await create(next_object_id())
+    try:
+        return await find(attempt.object_id)
+    except NotFound:
+        return await create(await renew_object_id(attempt))
 
 
 def find_principal() -> Principal | None:

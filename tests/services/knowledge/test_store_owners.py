@@ -4,6 +4,7 @@ import pytest
 from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
 
 from stint.domain.errors import NotFound
+from stint.domain.ids import new_name
 from stint.domain.retrieval import SearchRequest
 from stint.domain.vector_stores import EmbeddingChoice, VectorStoreSettings, WindowChunking
 from stint.services.knowledge.insertions import NewText
@@ -12,7 +13,8 @@ EMBEDDING = EmbeddingChoice(name="words/four", model="words/four", dimension=4)
 
 
 async def test_a_store_of_a_session_exists_for_that_session_only(knowledge: KnowledgeFixture) -> None:
-    store = await knowledge.stores.create_store(VectorStoreSettings(embedding=EMBEDDING, owner="agent:session"))
+    settings = VectorStoreSettings(embedding=EMBEDDING, owner="agent:session")
+    store = await knowledge.stores.store.vector_stores.create(knowledge.stores.tenant, new_name("vs"), settings)
     await knowledge.insertions.insert_texts(
         store.id, [NewText("d1", "Llamas live in Peru.", {"page": 1})], WindowChunking(size=512)
     )

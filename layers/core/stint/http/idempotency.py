@@ -14,7 +14,7 @@ from stint.domain.idempotency import StoredAnswer
 from stint.http.attempts import hash_body, place_of_request, read_body
 from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
-from stint.http.scopes import RETRIED_PATHS
+from stint.http.scopes import KEYED_PATHS
 from stint.http.sse import COMMENT, COMMENT_LINE, DONE
 from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
 
@@ -128,7 +128,7 @@ class AnswerRecorder:
 
     async def note_failure(self, *, may_have_begun: bool) -> None:
         """Remember nothing of a request that failed, except for the id of the object that it may have created."""
-        if may_have_begun and self._path in RETRIED_PATHS:
+        if may_have_begun and self._path in KEYED_PATHS:
             await self._request.give_up()
         else:
             await self._request.forget()

@@ -209,6 +209,9 @@ RETRIED_PATHS = frozenset(
 )
 """Paths whose POST creates something that a client's retry finds."""
 
+KEYED_PATHS = RETRIED_PATHS | {"/v1/files", "/v1/uploads", "/v1/vector_stores"}
+"""Paths whose POST creates something with the id in the record of its idempotency key."""
+
 OPEN_PATHS = frozenset(route.partition(" ")[2] for route, scope in ROUTE_SCOPES.items() if scope is None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stint.caller import RequestAttempt, find_attempt, renew_object_id
+from stint.caller import RequestAttempt, create_once, find_attempt
 from stint.domain.errors import NotFound, StintError
 from stint.domain.ids import new_id
 from stint.services.concurrency import value_of
@@ -38,7 +38,7 @@ class Creations:
         """
         attempt = find_attempt()
         if attempt.object_id:
-            return await self.run_keyed(attempt, find, create)
+            return await create_once(find, create)
         if not attempt.fingerprint:
             return await create(new_id())
         if attempt.retry_count:
@@ -52,16 +52,6 @@ class Creations:
         object_id = new_id()
         created, _ = await asyncio.gather(create(object_id), self.note(attempt, object_id), return_exceptions=True)
         return value_of(created)
-
-    async def run_keyed(
-        self, attempt: RequestAttempt, find: Callable[[str], Awaitable[T]], create: Callable[[str], Awaitable[T]]
-    ) -> T:
-        if not attempt.repeated:
-            return await create(attempt.object_id)
-        try:
-            return await find(attempt.object_id)
-        except NotFound:
-            return await create(await renew_object_id(attempt))
 
     async def note(self, attempt: RequestAttempt, object_id: str) -> None:
         """Store an attempt. A failure is only logged: a retry then creates another object."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from stint.caller import end_users_of
+from stint.caller import create_once, end_users_of
 from stint.domain.errors import InvalidRequest, TooLarge
-from stint.domain.ids import new_name
+from stint.domain.ids import name_of
 from stint.domain.openai.files import (
     MAX_FILE_BYTES,
     DeletedFile,
@@ -61,16 +61,23 @@ class Files:
         self.deletions = deletions
 
     async def create(self, request: NewFile, content: bytes) -> FileObject:
-        """Store a file.
+        """Store a file. A repeated request with the same idempotency key returns the first one's.
 
         Raises:
             InvalidRequest: it is empty.
             TooLarge: it has more than MAX_FILE_BYTES.
         """
         check_size(len(content))
+        return await create_once(
+            lambda object_id: self.get(name_of("file", object_id, "-")),
+            lambda object_id: self.create_as(name_of("file", object_id, "-"), request, content),
+        )
+
+    async def create_as(self, file_id: str, request: NewFile, content: bytes) -> FileObject:
+        """Store a file under a new id."""
         now = int(time.time())
         file = FileObject(
-            id=new_name("file", "-"),
+            id=file_id,
             bytes=len(content),
             created_at=now,
             expires_at=now + request.expires_after.seconds if request.expires_after else None,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import md5
 
-from stint.caller import end_users_of
+from stint.caller import create_once, end_users_of
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, TooLarge
-from stint.domain.ids import new_name
+from stint.domain.ids import name_of, new_name
 from stint.domain.openai.files import MAX_FILE_BYTES, FileObject
 from stint.domain.openai.uploads import UPLOAD_SECONDS, CompleteUpload, CreateUpload, Upload, UploadPart
 from stint.domain.tasks import DeletionTask
@@ -31,13 +31,24 @@ class Uploads:
         self.deletions = deletions
 
     async def create(self, request: CreateUpload) -> Upload:
-        """Store an upload, which expires after an hour. The worker will then delete its parts."""
-        upload_id, now = new_name("upload"), int(time.time())
+        """Store an upload, which expires after an hour. The worker will then delete its parts.
+
+        A repeated request with the same idempotency key returns the first one's upload.
+        """
+        stored = await create_once(
+            lambda object_id: self.store.get(self.tenant, name_of("upload", object_id)),
+            lambda object_id: self.create_as(name_of("upload", object_id), request),
+        )
+        return stored.describe()
+
+    async def create_as(self, upload_id: str, request: CreateUpload) -> StoredUpload:
+        """Store an upload under a new id."""
+        now = int(time.time())
         # The task is sent first, so that no upload stays if this process dies.
         await self.deletions.send(self._task(upload_id))
         stored = StoredUpload(upload_id, request, now, now + UPLOAD_SECONDS)
         await self.store.create(self.tenant, stored, end_users_of())
-        return stored.describe()
+        return stored
 
     async def add_part(self, upload_id: str, content: bytes) -> UploadPart:
         """Store a part.

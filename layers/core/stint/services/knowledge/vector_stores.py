@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from functools import partial
 
+from stint.caller import create_once
 from stint.domain.errors import NotFound
-from stint.domain.ids import new_name
+from stint.domain.ids import name_of
 from stint.domain.openai.vector_stores import (
     CreateVectorStore,
     DeletedVectorStore,
@@ -48,7 +49,7 @@ class VectorStoresOfTenant:
     provider_id: str
 
     async def create(self, request: CreateVectorStore) -> VectorStore:
-        """Create a store, with its first files.
+        """Create a store, with its first files. A repeated request with the same idempotency key creates it once.
 
         Raises:
             NotFound: one of the files does not exist. No store is created.
@@ -65,15 +66,15 @@ class VectorStoresOfTenant:
             chunking=chunking,
         )
         files = await self.documents.prepare(request.file_ids, chunking)
-        stored = await self.create_store(settings)
+        # The first files are added again, because an earlier request may have created the store without them.
+        stored = await create_once(
+            lambda object_id: self.store.vector_stores.get(self.tenant, name_of("vs", object_id)),
+            lambda object_id: self.store.vector_stores.create(self.tenant, name_of("vs", object_id), settings),
+        )
         if files:
             await self.documents.insertions.insert(stored.id, files)
             stored = await self.store.vector_stores.get(self.tenant, stored.id)
         return to_resource(stored, await self.usage.of(stored))
-
-    async def create_store(self, settings: VectorStoreSettings) -> StoredVectorStore:
-        """Store a new, empty store."""
-        return await self.store.vector_stores.create(self.tenant, new_name("vs"), settings)
 
     async def get(self, store_id: str) -> VectorStore:
         stored = await self.documents.open(store_id)

@@ -9,7 +9,7 @@ from tests.services.knowledge.knowledge_fixture import LEASE_SECONDS, KnowledgeF
 from tests.services.knowledge.mortal import Death, Killed
 from tests.store.conftest import Cloud
 
-MOMENTS = 20
+MOMENTS = 22
 """More than an ingestion has."""
 
 

@@ -15,7 +15,7 @@ from stint.retrieval.packed.unused import UNUSED_SECONDS
 from stint.retrieval.port import VectorIndex
 from stint.store.objects import BucketObjects
 
-MOMENTS = range(9, 19)
+MOMENTS = range(11, 21)
 """The moments of an ingestion after its lease: the text, the manifest, the block, the manifest, the record."""
 
 

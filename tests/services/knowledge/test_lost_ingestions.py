@@ -8,7 +8,7 @@ from tests.store.conftest import Cloud
 
 from stint.services.knowledge.usage import REQUEUE_SECONDS
 
-LEASED = 9
+LEASED = 11
 """A moment of an ingestion at which its worker has the lease."""
 
 

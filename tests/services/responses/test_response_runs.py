@@ -138,7 +138,7 @@ async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     worker_fixture = make_worker_fixture(script(called("buy", "ask_user", "sell", "ask_user")))
-    worker_fixture.fake_mcp.gates["buy"] = asyncio.Event()
+    worker_fixture.fake_mcp.gates |= {"buy": asyncio.Event(), "sell": asyncio.Event()}
     responder = Responder(worker_fixture)
     run = await responder.start(tools=[MCP_TOOL, FUNCTION])
     playing = asyncio.create_task(responder.play(run))

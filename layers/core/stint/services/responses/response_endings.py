@@ -52,9 +52,10 @@ async def store_ending(response: ResponseRun, ending: ResponseOutcome) -> None:
 
 
 async def has_ended(response: ResponseRun) -> bool:
-    """Return whether an ending is stored, whose write had no answer. It is then that of the run.
+    """Return whether an ending is stored: by a write that had no answer, or by a reader. It is then that of the run.
 
-    The leases lapse, so that the next holder of the conversation adds the items.
+    One that broke off keeps the streamed items, because a reader that stored it does not know them. The leases lapse,
+    so that the next holder of the conversation adds the items.
     """
     log = response.log
     if log.store is None:
@@ -64,8 +65,11 @@ async def has_ended(response: ResponseRun) -> bool:
             stored = await log.store.get(log.tenant, log.response_id)
     except (StintError, TimeoutError):
         return False
-    if stored.ending is None:
+    if (ending := stored.ending) is None:
         return False
+    if ending.broke_off:
+        stored.records.pop()
+        stored.records.append(closing_record(stored, response.stream.items.streamed, ending))
     log.response.records[:] = stored.records
     response.stream.output = output_of(stored, response.stream.output.encode)
     await log.lapse()

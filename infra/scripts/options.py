@@ -64,6 +64,12 @@ MANAGED_PARAMETERS: Template = {
         "MinValue": 1,
         "Description": "Most requests at once in one process of the function knowledge.",
     },
+    "OctoberConcurrency": {
+        "Type": "Number",
+        "Default": 16,
+        "MinValue": 1,
+        "Description": "Most requests at once in one process of the function october.",
+    },
 }
 
 

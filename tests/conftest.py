@@ -15,6 +15,7 @@ from tests.adversarial.summary import pytest_terminal_summary  # noqa: F401 - a 
 from tests.clock import CLOCK
 from tests.openresponses.watch import take_complaints
 
+from stint.domain.known_secrets import begin_request
 from stint.observability import make_logger
 
 CLOCK.install()
@@ -30,6 +31,12 @@ def pytest_collection_finish() -> None:
     """Exclude all existing objects from garbage collections."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def forget_secrets() -> None:
+    """Begin each test without the secrets of an earlier one, which would be redacted from its models' text."""
+    begin_request()
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ from tests.clock import CLOCK
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 from tests.unit.aws.dynamodb_server import DynamoDBServer, Pauses, environment, make_client, ok, reply
 
+from stint.aws.connection import Connection
+from stint.aws.connector import Connector
 from stint.aws.dynamodb import DynamoDBClient, NoAnswer
 
 
@@ -304,6 +306,26 @@ async def test_a_cancelled_call_closes_its_connection(
 
     assert await client.call("GetItem", {}) == {}
     assert server.connections == 2
+
+
+async def test_a_call_that_is_cancelled_when_its_connection_is_open_closes_it(
+    server: DynamoDBServer, client: DynamoDBClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Connection] = []
+    open_to = Connector._open_to
+
+    async def open_and_cancel(connector: Connector, host: str, port: int, tls: bool) -> Connection:
+        opened.append(await open_to(connector, host, port, tls))
+        asyncio.get_running_loop().call_soon(call.cancel)  # after the task has ended, before its caller continues
+        return opened[0]
+
+    monkeypatch.setattr(Connector, "_open_to", open_and_cancel)
+    call = asyncio.create_task(client.call("GetItem", {}))
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    assert [connection.reusable for connection in opened] == [False]
+    await server.left.wait()
 
 
 async def test_a_client_is_usable_after_close(server: DynamoDBServer, client: DynamoDBClient) -> None:

@@ -48,6 +48,8 @@ class Connector:
         try:
             return await task
         except asyncio.CancelledError:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                task.result().abort()  # the caller was cancelled after the connection was open
             caller = asyncio.current_task()
             if not watchdog.expired or (caller is not None and caller.cancelling()):
                 raise

@@ -165,7 +165,10 @@ async def test_tools_that_run_are_cancelled_and_results_that_are_there_are_kept(
     assert len(model.requests) == 1
 
 
-async def test_the_runs_of_a_process_share_one_call_a_second(make_turn_fixture: MakeTurnFixture, cloud: Cloud) -> None:
+async def test_the_runs_of_a_process_share_one_call_a_second(
+    make_turn_fixture: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stint.services.partial_writer.PATIENCE_SECONDS", 3_600)  # no parts of steps are stored
     turn_fixture = await make_turn_fixture(script(*(blocked() for _ in range(3)))).open()
     running = []
     for place in range(3):

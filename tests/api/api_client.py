@@ -49,11 +49,13 @@ def say(http: httpx.Client, session: str, content: Any, **body: Any) -> httpx.Re
     return http.post(f"{session}/turn", json={"messages": [user(content)]} | body)
 
 
-def hear(http: httpx.Client, app_fixture: AppFixture, path: str, body: dict[str, Any]) -> httpx.Response:
+def hear(
+    http: httpx.Client, app_fixture: AppFixture, path: str, body: dict[str, Any], headers: dict[str, str] | None = None
+) -> httpx.Response:
     """Send a request to a `faulty/slow` model, which is silent until the client has received two heartbeats."""
     beat = ": keep-alive\n" if body.get("stream") else " "
     heard = ""
-    with http.stream("POST", path, json=body) as response:
+    with http.stream("POST", path, json=body, headers=headers) as response:
         for text in response.iter_text():
             heard += text
             if heard.count(beat) >= 2:

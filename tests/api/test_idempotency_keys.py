@@ -32,6 +32,20 @@ def test_a_repeated_completion_gets_the_first_answer(
     assert len(app_fixture.recorder.requests) == 1
 
 
+def test_a_completion_that_failed_after_its_status_left_is_run_again(
+    http: httpx.Client, app_fixture: AppFixture, key: dict[str, str]
+) -> None:
+    body = CHAT | {"model": "faulty/slow-failure"}
+
+    answers = []
+    for _ in range(2):
+        app_fixture.faulty.silence.clear()
+        answers.append(hear(http, app_fixture, "/v1/chat/completions", body, headers=key))
+
+    assert [(each.status_code, each.json()["choices"]) for each in answers] == [(200, [])] * 2
+    assert all("idempotent-replayed" not in each.headers for each in answers)
+
+
 def test_without_a_key_or_with_another_one_a_request_runs_again(http: httpx.Client, app_fixture: AppFixture) -> None:
     for headers in ({}, {}, {"idempotency-key": new_id()}, {"idempotency-key": new_id()}):
         assert http.post("/v1/chat/completions", json=CHAT, headers=headers).status_code == 200

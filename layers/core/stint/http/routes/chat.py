@@ -64,6 +64,9 @@ async def read_all(run: ChatRun, chunks: Chunks) -> ChatCompletion:
 
 
 def encode_failed(run: ChatRun, error: Exception) -> bytes:
-    """Write a failed completion, which has the error and no choices."""
+    """Write a failed completion, which has the error and no choices.
+
+    The error is first, by which the record of an idempotency key recognizes it.
+    """
     failed = run.completion.whole().model_copy(update={"choices": []})
-    return json.dumps(failed.model_dump(mode="json") | late_document_of(error)).encode()
+    return json.dumps(late_document_of(error) | failed.model_dump(mode="json")).encode()

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from infra.local.engine import Engine
 from tests.faults.cloud import FaultyCloud
-from tests.faults.points import PROPERTY, summarize
+from tests.faults.points import LEFT_OUT, PROPERTY, summarize
 from tests.faults.scenarios import WARMING
 
 
@@ -26,8 +26,8 @@ def pytest_unconfigure(config: Any) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     stats = reporter.stats if reporter else {}
     reports = [report for kind in ("passed", "failed") for report in stats.get(kind, [])]
-    tried = [
-        point for report in reports for name, value in report.user_properties if name == PROPERTY for point in value
-    ]
-    for line in summarize(tried) if tried else ():
+    properties = [each for report in reports for each in report.user_properties]
+    tried = [point for name, value in properties if name == PROPERTY for point in value]
+    left_out = sum(value for name, value in properties if name == LEFT_OUT)
+    for line in summarize(tried, left_out) if tried else ():
         reporter.line(line)

@@ -66,7 +66,8 @@ class SessionCreation(CreationScenario):
 class TurnCreation(SessionCreation):
     """A turn with a tool, whose request is repeated with its key.
 
-    A turn that failed before its first step is run again. One that failed later is answered with its error.
+    A turn that failed before its first step is run again. One that failed later is answered with its stored error,
+    which has its id.
     """
 
     name = "create-turn"
@@ -86,7 +87,7 @@ class TurnCreation(SessionCreation):
 
     def check(self, api: Api) -> Findings:
         again = self.send(api)
-        if not again.ok and "interrupted" not in again.text:
+        if not again.ok and '"turn_id"' not in again.text:
             yield Finding("stuck", f"the repeated request: {again.status} {again.text[:200]}")
         turns = api.read(f"/v1/agents/{self.agent}/session/{self.session}")["turns"]
         succeeded = [turn["turn_id"] for turn in turns if turn["output_message"]["content"]]
@@ -111,7 +112,7 @@ class ResponseCreation(CreationScenario):
 
     def check(self, api: Api) -> Findings:
         again = self.send(api)
-        if not again.ok and "interrupted" not in again.text:
+        if not again.ok and '"response_id"' not in again.text:
             yield Finding("stuck", f"the repeated request: {again.status} {again.text[:200]}")
         listed = api.read("/v1/responses?limit=100")["data"]
         completed = [response["id"] for response in listed if response["status"] == "completed"]

@@ -11,6 +11,10 @@ from tests.faults.fault_proxy import DEATHS, ERRORS, Fault, FaultKind
 from tests.faults.scenario import Finding, Outcome, Scenario, run_scenario
 
 PROPERTY = "points of failure"
+LEFT_OUT = "points left out"
+MOST_POINTS = 9
+"""Maximum points of a scenario, for deaths and for errors, unless POINT or FAULTS=all is set. Others are left out."""
+
 KINDS_PER_READ, KINDS_PER_WRITE = 1, 2
 """Kinds of errors that each call has, in turns, unless FAULTS=all."""
 READS = ("Get", "BatchGet", "Query", "List", "Head", "Scan")
@@ -56,12 +60,27 @@ def kinds_of(number: int, name: str, kinds: Sequence[FaultKind]) -> list[FaultKi
     return [fitting[(number * count + place) % len(fitting)] for place in range(count)]
 
 
-def try_points(kind: type[Scenario], cloud: FaultyCloud, kinds: Sequence[FaultKind]) -> list[TriedPoint]:
-    """Run a scenario without a fault, and then once for each of its faults."""
+def sample(faults: Sequence[Fault]) -> list[Fault]:
+    """Return up to MOST_POINTS faults at equal distances.
+
+    From a distance of two on, each second one is the next neighbour, so that all kinds are among them.
+    """
+    count = len(faults)
+    if count <= MOST_POINTS or "POINT" in os.environ or os.environ.get("FAULTS") == "all":
+        return list(faults)
+    shift = 1 if count >= 2 * MOST_POINTS else 0
+    return [faults[place * count // MOST_POINTS + shift * (place % 2)] for place in range(MOST_POINTS)]
+
+
+def try_points(kind: type[Scenario], cloud: FaultyCloud, kinds: Sequence[FaultKind]) -> tuple[list[TriedPoint], int]:
+    """Run a scenario without a fault, and then once for each fault of a sample. Return also how many are left out."""
     undisturbed = run_scenario(kind, cloud)
     assert not undisturbed.findings, f"{kind.name}, without a fault: {undisturbed.findings}"
-    outcomes = [(fault, run_scenario(kind, cloud, fault)) for fault in faults_of(undisturbed.calls, kinds)]
-    return [point_of(kind, fault, outcome) for fault, outcome in outcomes if outcome.injected]
+    every = list(faults_of(undisturbed.calls, kinds))
+    chosen = sample(every)
+    outcomes = [(fault, run_scenario(kind, cloud, fault)) for fault in chosen]
+    points = [point_of(kind, fault, outcome) for fault, outcome in outcomes if outcome.injected]
+    return points, len(every) - len(chosen)
 
 
 def point_of(kind: type[Scenario], fault: Fault, outcome: Outcome) -> TriedPoint:
@@ -76,7 +95,7 @@ def report(points: Sequence[TriedPoint], broken: Sequence[TriedPoint]) -> str:
     return "\n".join([f"{len(broken)} of {len(points)} points:", *map(str, broken), command])
 
 
-def summarize(tried: Sequence[dict[str, Any]]) -> Iterator[str]:
+def summarize(tried: Sequence[dict[str, Any]], left_out: int) -> Iterator[str]:
     """Yield a line for each kind of fault, and the sums."""
     for kind in (*DEATHS, *ERRORS):
         those = [point for point in tried if point["kind"] == kind.value]
@@ -85,5 +104,6 @@ def summarize(tried: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{kind.value}: {len(those)} tried, {broken} broke a promise"
     deaths = sum(point["kind"] in DEATHS for point in tried)
     yield f"deaths: {deaths} tried; errors of AWS: {len(tried) - deaths} tried"
+    yield f"left out at equal distances: {left_out} points (FAULTS=all tries them, and every kind at each point)"
     found = {name: sum(name in point["findings"] for point in tried) for name in ("lost", "stuck", "doubled")}
     yield f"faults: {len(tried)} tried, " + ", ".join(f"{count} {name}" for name, count in found.items())

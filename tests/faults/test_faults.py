@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from tests.faults.cloud import FaultyCloud
 from tests.faults.fault_proxy import DEATHS, ERRORS, FaultKind
-from tests.faults.points import PROPERTY, report, try_points
+from tests.faults.points import LEFT_OUT, PROPERTY, report, try_points
 from tests.faults.scenario import Scenario
 from tests.faults.scenarios import SCENARIOS
 
@@ -24,7 +24,8 @@ def test_errors(kind: type[Scenario], faulty_cloud: FaultyCloud, record_property
 
 
 def check(kind: type[Scenario], cloud: FaultyCloud, record_property: Record, kinds: Sequence[FaultKind]) -> None:
-    points = try_points(kind, cloud, kinds)
+    points, left_out = try_points(kind, cloud, kinds)
+    record_property(LEFT_OUT, left_out)
     record_property(PROPERTY, [point.to_property() for point in points])
     broken = [point for point in points if point.findings]
     assert points

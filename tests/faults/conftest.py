@@ -25,7 +25,7 @@ def pytest_unconfigure(config: Any) -> None:
     """Print how many points were tried, and how many broke a promise."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     stats = reporter.stats if reporter else {}
-    reports = [report for kind in ("passed", "failed") for report in stats.get(kind, [])]
+    reports = [report for kind in ("passed", "failed", "xfailed", "xpassed") for report in stats.get(kind, [])]
     properties = [each for report in reports for each in report.user_properties]
     tried = [point for name, value in properties if name == PROPERTY for point in value]
     left_out = sum(value for name, value in properties if name == LEFT_OUT)

@@ -79,5 +79,5 @@ def documents(media_type: str, body: bytes) -> list[Any]:
     fields = [[line.partition(": ")[::2] for line in event.split("\n")] for event in events]
     data = [value for lines in fields for name, value in lines if name == "data"]
     assert len(data) == len(events)
-    assert {name for lines in fields for name, _ in lines} <= {"data", "event"}
+    assert {name for lines in fields for name, _ in lines} <= {"data", "event", "id"}
     return [json.loads(value) for value in data if value != DONE]

@@ -311,6 +311,7 @@ def test_a_rejoined_stream_is_read_by_the_streams_of_both_clients(
         release(app_fixture)
         for reader in readers:
             reader.join()
+        openai_client.close()
 
     kinds = ["turn_start", "step_start", "step_progress", "step_complete", "turn_complete"]
     assert [event["event"]["payload"]["event_type"] for event in found["llama_stack"]] == kinds

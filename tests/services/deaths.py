@@ -35,6 +35,7 @@ async def die_at(cloud: Cloud, operation: str, number: int, run: Runner) -> None
             cloud.proxy.down = True
             raise ConnectionAbortedError
 
+    others = asyncio.all_tasks()
     with cloud.proxy.watching(refuse):
         running = asyncio.create_task(run())
 
@@ -45,7 +46,15 @@ async def die_at(cloud: Cloud, operation: str, number: int, run: Runner) -> None
         running.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await running
-    cloud.proxy.down = False
+        await end_tasks(asyncio.all_tasks() - others)
+    cloud.proxy.restart()
     with warnings.catch_warnings():  # asyncio leaks a connection that is cancelled while it is being opened
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+async def end_tasks(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancel the tasks that outlive a run, as the death of its process does, before the store is up again."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -250,7 +250,7 @@ class WorkerFixture:
         self.cloud.proxy.down = True
 
     def cloud_comes(self) -> None:
-        self.cloud.proxy.down = False
+        self.cloud.proxy.restart()
 
     async def lease_runs_out(self, response_id: str) -> None:
         CLOCK.move_to(await self.lease_end(response_id))

@@ -110,6 +110,11 @@ class DynamoDBProxy:
         self.units.clear()
         self._rules.clear()
 
+    def restart(self) -> None:
+        """Be up again. Requests that were sent before, and not yet received, have no effect."""
+        asyncio.run_coroutine_threadsafe(self._drop_connections(), self._loop).result()
+        self.down = False
+
     @contextmanager
     def watching(self, see: See) -> Iterator[None]:
         """Call `see` with operation and body before each call is sent on. It may block.
@@ -217,8 +222,10 @@ class DynamoDBProxy:
         task.add_done_callback(self._tasks.discard)
 
     async def _talk(self, client: Peer) -> None:
-        engine = Peer(*await asyncio.open_connection(*self._engine, limit=LIMIT))
+        peers = [client]
         try:
+            engine = Peer(*await asyncio.open_connection(*self._engine, limit=LIMIT))
+            peers.append(engine)
             while True:
                 request = await _read(client.reader)
                 exchange = Exchange(request.headers, request.body, self._run)
@@ -227,8 +234,16 @@ class DynamoDBProxy:
         except (asyncio.IncompleteReadError, OSError):
             return
         finally:
-            for peer in (client, engine):
+            for peer in peers:
                 peer.writer.transport.abort()
+
+    async def _drop_connections(self) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)  # waiting connections are accepted
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _run(self, function: Callable[[], Any]) -> Awaitable[Any]:
         return self._loop.run_in_executor(self._threads, function)

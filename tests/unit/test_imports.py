@@ -39,9 +39,9 @@ MODULES = {
     "knowledge": 726,
     "october": 734,
     "registry": 704,
-    "responses": 773,
+    "responses": 774,
     "turns": 684,
-    "worker": 662,
+    "worker": 663,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -140,6 +140,9 @@ class WebSearchCall(Request):
     action: WebSearchAction = Field(default_factory=WebSearchAction)
 
 
+HostedCall = McpCall | WebSearchCall | FileSearchCall
+"""A call of a tool that the server runs."""
+
 OutputItem = Annotated[
     Message
     | FunctionCall

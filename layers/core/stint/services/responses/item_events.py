@@ -6,21 +6,12 @@ An answer's text is streamed, and is done when its step is stored. Calls are the
 from collections.abc import Generator, Iterator
 from typing import Literal
 
-from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.item_events import (
     AnnotationAdded,
     ContentPartAdded,
     ContentPartDone,
-    FileSearchCallCompleted,
-    FileSearchCallInProgress,
-    FileSearchCallSearching,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
-    McpCallArgumentsDelta,
-    McpCallArgumentsDone,
-    McpCallCompleted,
-    McpCallFailed,
-    McpCallInProgress,
     McpListToolsCompleted,
     McpListToolsInProgress,
     OutputTextDelta,
@@ -33,16 +24,13 @@ from stint.domain.openai.item_events import (
     ReasoningTextDone,
     RefusalTextDelta,
     RefusalTextDone,
-    WebSearchCallCompleted,
-    WebSearchCallInProgress,
-    WebSearchCallSearching,
 )
-from stint.domain.openai.items import FunctionCall, Message, OutputItem, ReasoningItem, WebSearchCall
-from stint.domain.openai.mcp_items import McpCall, McpListTools
+from stint.domain.openai.items import FunctionCall, HostedCall, Message, OutputItem, ReasoningItem
+from stint.domain.openai.mcp_items import McpListTools
 from stint.domain.openai.parts import Annotation, OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.openai.response_events import OutputItemAdded, OutputItemDone, ResponseEvent
 from stint.domain.run_events import RefusalDelta, TextDelta
-from stint.services.responses.output_items import HostedCall
+from stint.services.responses.hosted_events import as_added, as_begun, begin_events, result_events
 from stint.services.responses.streamed_items import OpenItem, StreamedItems
 
 IN_PROGRESS: Literal["in_progress"] = "in_progress"
@@ -142,19 +130,9 @@ class ItemStream:
                 yield FunctionCallArgumentsDelta(**opened.place, delta=item.arguments)
                 yield FunctionCallArgumentsDone(**opened.place, arguments=item.arguments)
                 yield from self.emit_item_done(item)
-            case McpCall() | WebSearchCall() | FileSearchCall() if item.status == "incomplete":
-                yield from self.emit_item_done(item)
-            case McpCall():
-                opened = self.current()
-                kind = McpCallFailed if item.status == "failed" else McpCallCompleted
-                yield kind(**opened.place)
-                yield from self.emit_item_done(item)
-            case WebSearchCall():
-                yield WebSearchCallCompleted(**self.current().place)
-                yield from self.emit_item_done(item)
-            case FileSearchCall():
-                if item.status == "completed":
-                    yield FileSearchCallCompleted(**self.current().place)
+            case _ if isinstance(item, HostedCall):
+                if item.status != "incomplete":
+                    yield from result_events(item, self.current().place)
                 yield from self.emit_item_done(item)
             case _:
                 yield from self.emit_added(item)
@@ -177,21 +155,8 @@ class ItemStream:
 
     def emit_call(self, item: HostedCall) -> Iterator[ResponseEvent]:
         """Yield the start of a call that the server runs."""
-        if isinstance(item, WebSearchCall):
-            opened = yield from self.emit_added(item)
-            yield WebSearchCallInProgress(**opened.place)
-            yield WebSearchCallSearching(**opened.place)
-            return
-        if isinstance(item, FileSearchCall):
-            opened = yield from self.emit_added(item)
-            yield FileSearchCallInProgress(**opened.place)
-            yield FileSearchCallSearching(**opened.place)
-            return
-        opened = yield from self.emit_added(item.model_copy(update={"arguments": ""}))
-        opened.text.append(item.arguments)
-        yield McpCallInProgress(**opened.place)
-        yield McpCallArgumentsDelta(**opened.place, delta=item.arguments)
-        yield McpCallArgumentsDone(**opened.place, arguments=item.arguments)
+        opened = yield from self.emit_added(as_added(item))
+        yield from begin_events(item, opened)
 
     def emit_rest(self, item: OutputItem) -> Iterator[ResponseEvent]:
         """Yield the events of an item that the stream lacks: all, or the rest of the open item."""
@@ -206,7 +171,7 @@ class ItemStream:
                 yield from self.emit_text(item.id, RefusalDelta(text=text[len(streamed) :]))
             case ReasoningItem() if (text := thoughts_of(item)) != streamed:
                 yield from self.emit_reasoning(item.id, text[len(streamed) :])
-            case McpCall() | WebSearchCall() | FileSearchCall() if self.open is None:
+            case _ if isinstance(item, HostedCall) and self.open is None:
                 yield from self.emit_call(as_begun(item))
             case _:
                 pass
@@ -245,13 +210,3 @@ def thoughts_of(item: ReasoningItem) -> str:
 
 def empty_message(item_id: str) -> Message:
     return Message(id=item_id, role="assistant", content=[], status=IN_PROGRESS)
-
-
-def as_begun(item: HostedCall) -> HostedCall:
-    """Return a call as it was when the server started to run it."""
-    if isinstance(item, FileSearchCall):
-        return item.model_copy(update={"status": "in_progress", "results": None})
-    if isinstance(item, McpCall):
-        return item.model_copy(update={"status": "in_progress", "output": None, "error": None})
-    action = item.action.model_copy(update={"sources": None})
-    return item.model_copy(update={"status": "in_progress", "action": action})

@@ -8,6 +8,7 @@ from stint.domain.inference import AnswerDetails, Reasoning
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.items import (
     FunctionCall,
+    HostedCall,
     Message,
     OutputItem,
     ReasoningItem,
@@ -29,7 +30,6 @@ from stint.services.responses.search_items import (
     sources_of,
 )
 
-HostedCall = McpCall | WebSearchCall | FileSearchCall
 Encode = Callable[[Schema], str]
 """A function that encodes a document as signed text: `OpaqueTexts.encode`."""
 

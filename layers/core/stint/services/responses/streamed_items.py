@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from stint.domain.openai.file_search import FileSearchCall
-from stint.domain.openai.items import FunctionCall, OutputItem, WebSearchCall
+from stint.domain.openai.items import FunctionCall, HostedCall, OutputItem
 from stint.domain.openai.mcp_items import McpCall
 from stint.domain.openai.parts import Annotation, OutputText, ReasoningText, RefusalPart, SummaryText
 
@@ -70,5 +69,5 @@ class StreamedItems:
     @property
     def index_of_call(self) -> int:
         """Return the index of the first call without a result, which is the open item if that is a call."""
-        called = self.open is not None and isinstance(self.open.item, McpCall | WebSearchCall | FileSearchCall)
+        called = self.open is not None and isinstance(self.open.item, HostedCall)
         return self.index - called

@@ -114,7 +114,7 @@ def test_a_model_writes_the_query(october: OctoberClient) -> None:
     [
         ({"query_generator_config": {"type": "custom"}}, 400),
         ({"query_generator_config": {"type": "llm", "model": "m", "template": "{% include 'x' %}"}}, 400),
-        ({"memory_bank_configs": [{"type": "graph", "bank_id": "g", "entities": []}]}, 501),
+        ({"memory_bank_configs": [{"type": "graph", "bank_id": "g", "entities": ["x"] * 21}]}, 400),
     ],
 )
 def test_what_cannot_be_retrieved_with_is_refused_at_creation(

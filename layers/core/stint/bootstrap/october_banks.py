@@ -7,6 +7,7 @@ from stint.bootstrap.rag import compose_rag
 from stint.bootstrap.vector_stores import compose_vector_stores
 from stint.services.october.bank_queries import BankQueries
 from stint.services.october.banks import MemoryBanks
+from stint.services.october.entity_extraction import EntityExtraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,5 +22,7 @@ def compose_banks(tenant: str, parts: KnowledgeParts) -> BankServices:
     """Make the use cases of a tenant."""
     rag = compose_rag(tenant, parts.adapters, parts.store, parts.send)
     stores = compose_vector_stores(tenant, parts)
-    banks = MemoryBanks(rag.vector_dbs, rag.rag_insertion, stores.documents, parts.adapters.settings.embedding_model)
-    return BankServices(banks, BankQueries(banks, stores.search))
+    settings = parts.adapters.settings
+    extraction = EntityExtraction(rag.text_models, settings.default_model)
+    banks = MemoryBanks(rag.vector_dbs, rag.rag_insertion, stores.documents, settings.embedding_model, extraction)
+    return BankServices(banks, BankQueries(banks, stores.search, rag.graph))

@@ -12,6 +12,7 @@ from stint.services.deletions import SendTask
 from stint.services.document_reader import DocumentReader
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.expired_stores import ExpiredStores
+from stint.services.knowledge.graph import GraphSearch
 from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.memory_retrieval import MemoryRetrieval
 from stint.services.knowledge.query_generator import QueryGenerator
@@ -20,6 +21,7 @@ from stint.services.knowledge.rag_insertion import RAGInsertion
 from stint.services.knowledge.search import Search
 from stint.services.knowledge.session_stores import SessionStores
 from stint.services.knowledge.tasks import IngestionTasks
+from stint.services.knowledge.text_models import TextModels
 from stint.services.knowledge.vector_dbs import VectorDBs
 from stint.services.knowledge.vector_io import VectorIO
 from stint.store.store import Store
@@ -34,6 +36,8 @@ class RAGServices:
     rag: RAG
     rag_insertion: RAGInsertion
     session_stores: SessionStores
+    graph: GraphSearch
+    text_models: TextModels
 
 
 def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -> RAGServices:
@@ -43,19 +47,24 @@ def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -
     async def find_models(model_id: str) -> Sequence[Model]:
         return await get_registry().find_models(model_id)
 
-    queries = QueryGenerator(adapters.router, get_registry)
+    text_models = TextModels(adapters.router, get_registry)
+    queries = QueryGenerator(text_models)
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     models = EmbeddingModels(adapters.embedders, find_models, model_access(tenant, adapters.settings))
     delete_store = delete_later(tenant, store, send)
     search = Search(tenant, store, adapters.vector_index, models, ExpiredStores(tenant, store, send))
     insertions = Insertions(tenant, store, IngestionTasks(tenant, send))
     vector_dbs = VectorDBs(tenant, store, models, adapters.settings.vector_index, delete_store)
+    graph = GraphSearch(tenant, store)
+    retrieval = MemoryRetrieval(search, queries, vector_dbs, graph)
     return RAGServices(
         vector_dbs=vector_dbs,
         vector_io=VectorIO(vector_dbs, search),
-        rag=RAG(search, queries, vector_dbs.resolve, MemoryRetrieval(search, queries, vector_dbs).retrieve),
+        rag=RAG(search, queries, vector_dbs.resolve, retrieval.retrieve),
         rag_insertion=RAGInsertion(vector_dbs, insertions, reader),
         session_stores=SessionStores(tenant, store, models, insertions),
+        graph=graph,
+        text_models=text_models,
     )
 
 

@@ -148,7 +148,7 @@ class DocumentSettings(Schema):
     """The settings of a document, which change by requests only.
 
     `document_id` is the caller's id of a document that is no file. `metadata` is returned with its chunks.
-    `expires_at` is that of its file.
+    `expires_at` is that of its file. `entities` are those that it names in a graph bank; others have None.
     """
 
     document_id: str
@@ -158,6 +158,7 @@ class DocumentSettings(Schema):
     chunking: AnyChunking = Field(default_factory=AutoChunking)
     content: Content
     expires_at: Omitted[int] = None
+    entities: Omitted[list[str]] = None
 
 
 class IngestionProgress(Schema):

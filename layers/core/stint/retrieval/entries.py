@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import InvalidRequest, at_fault
 from stint.retrieval.port import Entry, IndexQuery, Vector
 
 QUERY_VECTOR = "The query's embedding"
@@ -38,6 +38,14 @@ def check_vector(vector: Vector, dimension: int, name: str) -> None:
         raise InvalidRequest(f"{name} has dimension {len(vector)}, expected {dimension}")
     if not all(abs(component) <= LARGEST for component in vector):
         raise InvalidRequest(f"{name} has a component that is not a finite number of 32 bits.")
+
+
+def check_vectors(vectors: Sequence[Vector | None], dimension: int) -> None:
+    """Refuse vectors of chunks that do not fit into a store. None is a chunk without one."""
+    for index, vector in enumerate(vectors):
+        if vector is not None:
+            with at_fault(f"chunks[{index}].embedding"):
+                check_vector(vector, dimension, f"Embedding at index {index}")
 
 
 def last_of_each_key(entries: Sequence[Entry]) -> list[Entry]:

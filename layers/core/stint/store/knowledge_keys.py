@@ -10,6 +10,7 @@ from stint.domain.ids import HEX, is_name
 from stint.store.keys import Key
 
 DOCUMENTS = "document:"
+ENTITIES = "entity:"
 PARTS = "part:"
 
 SHARDS = 8
@@ -95,7 +96,7 @@ def vector_db_name(tenant: str, identifier: str) -> Key:
 
 
 def vector_store_records(tenant: str, store_id: str) -> str:
-    """The partition of a vector store: its documents and file batches."""
+    """The partition of a vector store: its documents, file batches and entities."""
     _digits("Vector store", "vs_", store_id)
     return f"{_tenant(tenant)}#vector_store:{store_id}"
 
@@ -110,6 +111,29 @@ def vector_store_document(tenant: str, store_id: str, document: str) -> Key:
 def document_key(document_id: str) -> str:
     """Return the key of a document that has no file, by any id that its caller chose."""
     return f"doc-{sha256(document_id.encode()).hexdigest()[:32]}"
+
+
+def entity(tenant: str, store_id: str, name: str) -> Key:
+    """The record of an entity that documents of a vector store name."""
+    digest = sha256(name.encode()).hexdigest()[:32]
+    return Key(vector_store_records(tenant, store_id), f"{ENTITIES}{digest}")
+
+
+def entity_document(tenant: str, store_id: str, name: str, document: str) -> Key:
+    """The link from an entity to a document that names it."""
+    key = entity(tenant, store_id, name)
+    vector_store_document(tenant, store_id, document)
+    return Key(key.pk, f"{links_of(key)}{document}")
+
+
+def links_of(entity_key: Key) -> str:
+    """Return the beginning of the sort keys of the links of an entity."""
+    return f"{entity_key.sk}:"
+
+
+def linked_document(sk: str) -> str:
+    """Return the document of a link."""
+    return sk.rpartition(":")[2]
 
 
 def document_blobs(tenant: str, store_id: str, document: str) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stint.store.creation_attempts import CreationAttempts
     from stint.store.document_leases import DocumentLeases
     from stint.store.end_users import EndUserIndex
+    from stint.store.entity_links import EntityLinks
     from stint.store.file_batches import FileBatchStore
     from stint.store.files import FileStore
     from stint.store.idempotency import IdempotencyRecords
@@ -248,6 +249,12 @@ class Store:
         from stint.store.document_leases import DocumentLeases  # noqa: PLC0415 - see above
 
         return DocumentLeases(self._table)
+
+    @cached_property
+    def entity_links(self) -> "EntityLinks":
+        from stint.store.entity_links import EntityLinks  # noqa: PLC0415 - see above
+
+        return EntityLinks(self._table)
 
     @cached_property
     def file_batches(self) -> "FileBatchStore":

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from stint.domain.content import Content
+from stint.domain.entities import EntityNames
 from stint.domain.llama_stack.rag import (
     MAX_CHUNKS,
     MAX_VECTOR_DBS,
@@ -15,11 +16,12 @@ from stint.domain.schema import Request
 
 
 class MemoryBankSelection(Request):
-    """A bank to search: by meaning and words, by words only, or by the ids of documents."""
+    """A bank to search: by meaning and words, by words only, or by the ids or the entities of documents."""
 
-    type: Literal["vector", "keyword", "keyvalue"] = "vector"
+    type: Literal["vector", "keyword", "keyvalue", "graph"] = "vector"
     bank_id: str
     document_ids: Annotated[list[str], Field(max_length=MAX_CHUNKS)] = Field(default_factory=list)
+    entities: EntityNames = Field(default_factory=list)
 
 
 class MemoryRetrievalArguments(Request):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from stint.domain.content import URL
+from stint.domain.entities import EntityNames
 from stint.domain.limits import MAX_INFER_ITERS, ToolLimit
 from stint.domain.llama_stack.rag import MAX_CHUNKS, MAX_TEMPLATE_LENGTH, MAX_VECTOR_DBS
 from stint.domain.schema import Request
@@ -108,9 +109,11 @@ class KeywordBankConfig(Request):
 
 
 class GraphBankConfig(Request):
+    """`entities` name those whose documents are retrieved. Without them, they are those that the query names."""
+
     type: Literal["graph"]
     bank_id: str
-    entities: Annotated[list[str], Field(max_length=100)] = Field(default_factory=list)
+    entities: EntityNames = Field(default_factory=list)
 
 
 BankConfig = Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from stint.domain.content import URL
+from stint.domain.fields import Omitted
 from stint.domain.limits import PartLimit, check_metadata
 from stint.domain.llama_stack.october_2024_messages import OctoberContent
 from stint.domain.llama_stack.rag import MAX_CHUNK_TOKENS
@@ -43,11 +44,12 @@ class KeyValueBank(Request):
 
 
 class GraphBank(Request):
-    """A bank whose documents are found by the entities that they name."""
+    """A bank whose documents are found by the entities that they name. `model` finds those of documents."""
 
     type: Literal["graph"]
     identifier: Identifier
     provider_id: str = ""
+    model: Omitted[str] = None
 
 
 def default_type(bank: Any) -> Any:
@@ -74,6 +76,7 @@ class BankSettings(Schema):
     embedding_model: str = ""
     chunk_size_in_tokens: Annotated[int, Field(ge=1, le=MAX_CHUNK_TOKENS)] = 512
     overlap_size_in_tokens: Annotated[int, Field(ge=0)] | None = None
+    model: Omitted[str] = None
 
 
 class BankCreateRequest(Request):

@@ -87,7 +87,8 @@ async def get_created_bank(
 @router.post("/memory/insert", response_model=None)
 async def insert_into_bank(body: MemoryInsertRequest, request: Request, services: OctoberServicesDep) -> Response:
     """Insert documents into a memory bank, and wait until they can be found."""
-    await services.make_banks().insert(body, deadline_of(request))
+    async with services.meters.request(acts=True):
+        await services.make_banks().insert(body, deadline_of(request))
     return null()
 
 
@@ -95,14 +96,16 @@ async def insert_into_bank(body: MemoryInsertRequest, request: Request, services
 async def update_bank(body: MemoryUpdateRequest, request: Request, services: OctoberServicesDep) -> Response:
     """Replace documents of a memory bank, or add them."""
     changed = MemoryInsertRequest(bank_id=body.bank_id, documents=body.documents)
-    await services.make_banks().insert(changed, deadline_of(request))
+    async with services.meters.request(acts=True):
+        await services.make_banks().insert(changed, deadline_of(request))
     return null()
 
 
 @router.post("/memory/query", response_model=MemoryQueryResponse)
 async def query_bank(body: MemoryQueryRequest, services: OctoberServicesDep) -> Response:
     """Find the chunks of a memory bank that fit a query best."""
-    return document(await services.make_bank_queries().query(body))
+    async with services.meters.request():
+        return document(await services.make_bank_queries().query(body))
 
 
 @add_routes(router, "/memory/drop", BankId, "POST", "DELETE", response_model=None)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StintError, StoreUnavailable, at_fault
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StintError, StoreUnavailable
 from stint.domain.filters import Attributes, attributes_of
 from stint.domain.vector_stores import (
     AutoChunking,
@@ -16,7 +16,7 @@ from stint.domain.vector_stores import (
     StoredContent,
     WindowChunking,
 )
-from stint.retrieval.entries import check_vector
+from stint.retrieval.entries import check_vectors
 from stint.services.knowledge.expired_stores import refuse_expired
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.store.failures import ConditionFailed
@@ -33,12 +33,16 @@ POLL_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class NewText:
-    """A text that a caller inserts in place of a document with its id. `metadata` is returned with its chunks."""
+    """A text that a caller inserts in place of a document with its id. `metadata` is returned with its chunks.
+
+    `entities` are those that it names, if they link documents.
+    """
 
     document_id: str
     text: str
     metadata: Mapping[str, object]
     filename: str = ""
+    entities: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class Insertions:
                 metadata=dict(text.metadata),
                 chunking=chunking,
                 expires_at=expires_at,
+                entities=None if text.entities is None else list(text.entities),
                 content=await self.store.vector_store_contents.put(self.tenant, store_id, key, body),
             )
         return await self.insert(store_id, documents)
@@ -80,7 +85,7 @@ class Insertions:
         store = await self.open(store_id)
         documents: dict[str, DocumentSettings] = {}
         for document_id, own in chunks.items():
-            check_vectors(own, store.settings.embedding.dimension)
+            check_vectors([one.embedding for one in own], store.settings.embedding.dimension)
             digest = sha256("\0".join(sorted(sha256(one.text.encode()).hexdigest() for one in own)).encode())
             key, body = document_key(f"{document_id}\0{digest.hexdigest()}"), InsertedChunks(chunks=list(own))
             documents[key] = DocumentSettings(
@@ -249,11 +254,3 @@ def is_waiting(document: StoredDocument | None) -> bool:
         kind = StintError if error.code == "server_error" else InvalidRequest
         raise kind(f"Document {name!r} could not be ingested: {error.message}", code=error.code)
     return True
-
-
-def check_vectors(chunks: Sequence[InsertedChunk], dimension: int) -> None:
-    """Refuse vectors that do not fit into a store."""
-    for index, chunk in enumerate(chunks):
-        if chunk.embedding is not None:
-            with at_fault(f"chunks[{index}].embedding"):
-                check_vector(chunk.embedding, dimension, f"Embedding at index {index}")

@@ -8,7 +8,7 @@ from typing import Any
 from stint.domain.content import TextContentItem
 from stint.domain.llama_stack.memory_retrieval import MemoryBankSelection, MemoryRetrievalArguments
 from stint.domain.retrieval import FoundChunk, SearchRequest
-from stint.domain.vector_stores import InsertedText, StoredContent
+from stint.services.knowledge.graph import GraphSearch, read_inserted_text
 from stint.services.knowledge.query_generator import QueryGenerator
 from stint.services.knowledge.rag import ChunkSearch
 from stint.services.knowledge.rag_context import fitting
@@ -29,6 +29,7 @@ class MemoryRetrieval:
     search: ChunkSearch
     queries: QueryGenerator
     vector_dbs: VectorDBs
+    graph: GraphSearch
 
     async def retrieve(self, arguments: Mapping[str, Any], session: CallerSession | None) -> ToolOutcome:
         """Return the context for a query; an empty one if nothing was found. The session's own bank is searched, too.
@@ -57,10 +58,13 @@ class MemoryRetrieval:
         return ToolOutcome(content=[TextContentItem(text=text) for text in (BEGIN, *lines, END)])
 
     async def find_chunks(self, bank: MemoryBankSelection, query: str, session_id: str | None) -> Sequence[FoundChunk]:
-        """Return the best chunks of a bank, or the documents with its ids."""
+        """Return the best chunks of a bank, or the documents with its ids or its entities."""
         [store_id] = await self.vector_dbs.resolve([bank.bank_id])
         if bank.type == "keyvalue":
             return await self.read_values(store_id, bank)
+        if bank.type == "graph":
+            await self.vector_dbs.open_store(store_id)
+            return await self.graph.find(store_id, bank.entities, query, CHUNKS_OF_BANK)
         return await self.search.search(
             SearchRequest(
                 store_ids=[store_id],
@@ -77,13 +81,8 @@ class MemoryRetrieval:
         store, tenant = self.vector_dbs.store, self.vector_dbs.tenant
         keys = {document_key(key): key for key in bank.document_ids}
         found = await store.vector_store_documents.find(tenant, store_id, list(keys))
-        values = []
-        for record, key in keys.items():
-            content = found[record].settings.content if record in found else None
-            if isinstance(content, StoredContent) and content.type == "text":
-                text = InsertedText.model_validate_json(await store.vector_store_contents.get(content)).text
-                values.append(FoundChunk(store_id, key, 1.0, text))
-        return values
+        texts = {key: await read_inserted_text(store, found[record]) for record, key in keys.items() if record in found}
+        return [FoundChunk(store_id, key, 1.0, text) for key, text in texts.items() if text is not None]
 
 
 def merge_ranked(found: Sequence[Sequence[FoundChunk]]) -> Iterator[FoundChunk]:

@@ -1,18 +1,12 @@
 """The query for content: its texts, or one that a model writes."""
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from stint.domain.content import Content, TextContentItem, items_of, text_of
+from stint.domain.content import Content, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import InferenceRequest, UserInput
 from stint.domain.llama_stack.rag import DefaultRAGQueryGeneratorConfig, LLMRAGQueryGeneratorConfig
-from stint.loop.answer import Answer
-from stint.loop.model_call import Inference
-from stint.models.routing import Router
 from stint.services.knowledge.prompt_template import fill_prompt_template
-from stint.services.registry.registry import Registry
+from stint.services.knowledge.text_models import TextModels
 
 MODEL_SECONDS = 60.0
 """Maximum seconds of the model that writes a query."""
@@ -23,10 +17,9 @@ MAX_QUERY_LENGTH = 8_000
 
 @dataclass(frozen=True, slots=True)
 class QueryGenerator:
-    """Makes the queries of a tenant. `get_registry` is called if a model writes one."""
+    """Makes the queries of a tenant."""
 
-    router: Router
-    get_registry: Callable[[], Registry]
+    models: TextModels
 
     async def generate(
         self, content: Content, config: DefaultRAGQueryGeneratorConfig | LLMRAGQueryGeneratorConfig
@@ -39,26 +32,13 @@ class QueryGenerator:
         """
         texts = texts_of(content)
         if isinstance(config, LLMRAGQueryGeneratorConfig):
-            query = await self.ask(config.model, fill_prompt_template(config.template, texts))
+            prompt = fill_prompt_template(config.template, texts)
+            query = await self.models.ask(config.model, prompt, MODEL_SECONDS, MAX_QUERY_LENGTH)
         else:
             query = config.separator.join(texts)
         if not query.strip():
             raise InvalidRequest("There is no text to search for.", param="content")
         return query[:MAX_QUERY_LENGTH]
-
-    async def ask(self, model_name: str, prompt: str) -> str:
-        """Return the answer of a model to a prompt."""
-        model, model_id = self.router.resolve(await self.get_registry().route(model_name))
-        request = InferenceRequest(model=model_id, messages=(UserInput(prompt),))
-        model.check(request)
-        inference, answer = Inference(model, request), Answer("")
-        try:
-            async for chunk in inference.read(asyncio.get_running_loop().time() + MODEL_SECONDS):
-                for _ in answer.add_chunk(chunk):
-                    pass
-        finally:
-            await asyncio.shield(inference.close())
-        return text_of(answer.to_step().model_response.content)
 
 
 def texts_of(content: Content) -> list[str]:

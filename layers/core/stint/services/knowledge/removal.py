@@ -61,6 +61,8 @@ class Removal:
             with suppress(NotFound):
                 await self.make_index().delete(vector_index(tenant, store_id), keys)
         refuse_written(found)
+        if found.settings.entities:
+            await self.store.entity_links.remove(tenant, store_id, found.key, found.settings.entities)
         await self.store.vector_store_contents.delete_document(tenant, store_id, found.key)
         await self.store.vector_store_documents.remove(tenant, store_id, found.key)
 

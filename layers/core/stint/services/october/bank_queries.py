@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from stint.domain.content import text_of
+from stint.domain.entities import LONGEST_NAME, MOST_NAMED, is_list_of_names
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.october_2024_memory import BankChunk, MemoryQueryRequest, MemoryQueryResponse
 from stint.domain.llama_stack.october_2024_messages import OctoberContent
 from stint.domain.llama_stack.rag import MAX_CHUNKS
 from stint.domain.retrieval import SearchRequest
 from stint.retrieval.chunking.tokens import count_tokens
+from stint.services.knowledge.graph import GraphSearch
 from stint.services.knowledge.query_generator import MAX_QUERY_LENGTH
 from stint.services.knowledge.rag import ChunkSearch
-from stint.services.october.banks import MemoryBanks, read_stored
+from stint.services.october.banks import MemoryBanks
 from stint.services.october.contents import to_content
+from stint.services.october.stored_banks import read_stored
 from stint.store.vector_stores import StoredVectorStore
 
 DEFAULT_CHUNKS = 3
@@ -26,13 +29,16 @@ class BankQueries:
 
     banks: MemoryBanks
     search: ChunkSearch
+    graph: GraphSearch
 
     async def query(self, request: MemoryQueryRequest) -> MemoryQueryResponse:
-        """Return the chunks that fit a query best; of a keyvalue bank, the documents with the ids of the query.
+        """Return the chunks that fit a query best.
+
+        Of a keyvalue bank, they are the documents with the ids of the query; of a graph bank, those with its entities.
 
         Raises:
             NotFound: the bank does not exist.
-            InvalidRequest: the query has no text, or `max_chunks` is no number in its range.
+            InvalidRequest: the query has no text, or a parameter cannot be used.
         """
         text = text_of(to_content(request.query)).strip()
         most = read_max_chunks(request.params)
@@ -40,16 +46,20 @@ class BankQueries:
         bank = read_stored(stored)
         if bank.type == "keyvalue":
             return await self.read_values(stored, read_keys(request, text)[:most])
-        if not text:
+        entities = read_entities(request.params)
+        if not text and not (bank.type == "graph" and entities):
             raise InvalidRequest("The query has no text.", param="query")
-        found = await self.search.search(
-            SearchRequest(
-                store_ids=[stored.id],
-                queries=[text[:MAX_QUERY_LENGTH]],
-                max_results=most,
-                mode="keyword" if bank.type == "keyword" else "hybrid",
+        if bank.type == "graph":
+            found = await self.graph.find(stored.id, entities, text[:MAX_QUERY_LENGTH], most)
+        else:
+            found = await self.search.search(
+                SearchRequest(
+                    store_ids=[stored.id],
+                    queries=[text[:MAX_QUERY_LENGTH]],
+                    max_results=most,
+                    mode="keyword" if bank.type == "keyword" else "hybrid",
+                )
             )
-        )
         return MemoryQueryResponse(
             chunks=[to_chunk(one.document_id, one.text) for one in found], scores=[one.score for one in found]
         )
@@ -73,6 +83,15 @@ def read_keys(request: MemoryQueryRequest, text: str) -> list[str]:
     """Return the ids of the documents that a query of a keyvalue bank names."""
     keys = request.params.get("keys")
     return [str(key) for key in keys] if isinstance(keys, list) else [text]
+
+
+def read_entities(params: dict[str, Any]) -> list[str]:
+    """Return the entities that a query of a graph bank names. Raises InvalidRequest."""
+    entities = params.get("entities", [])
+    if not is_list_of_names(entities, MOST_NAMED):
+        message = f"params.entities must be a list of at most {MOST_NAMED} names with up to {LONGEST_NAME} characters."
+        raise InvalidRequest(message, param="params.entities")
+    return list(entities)
 
 
 def to_chunk(document_id: str, text: str) -> BankChunk:

@@ -5,42 +5,37 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
-from stint.domain.errors import Conflict, NotFound, NotSupported
+from stint.domain.errors import Conflict, NotFound, at_fault
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.october_2024_memory import (
     BankCreateRequest,
     BankDefinition,
     BankDocument,
-    BankSettings,
     CreatedBank,
-    GraphBank,
-    KeyValueBank,
-    KeywordBank,
     MemoryInsertRequest,
-    VectorBank,
 )
 from stint.domain.llama_stack.rag import RAGDocument
 from stint.domain.llama_stack.vector_dbs import VectorDBRegisterRequest
 from stint.domain.vector_stores import WindowChunking
+from stint.services.knowledge.insertions import NewText
 from stint.services.knowledge.rag_insertion import RAGInsertion
 from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.vector_dbs import VectorDBs
 from stint.services.october.contents import read_source
+from stint.services.october.entity_extraction import EntityExtraction
+from stint.services.october.stored_banks import (
+    BANK,
+    StoredBank,
+    name_of,
+    read_stored,
+    to_created,
+    to_definition,
+    to_stored,
+)
 from stint.store.knowledge_keys import document_key
+from stint.store.parallel import map_concurrently
+from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore
-
-BANK = "memory_bank"
-"""Key of a vector store's metadata for the settings of a bank, as JSON. A store without it is a vector bank."""
-
-
-class StoredBank(BankSettings):
-    """The settings of a bank as they are stored. `name` and `url` are those of client 0.0.40."""
-
-    provider_id: str = ""
-    name: str = ""
-    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +46,13 @@ class MemoryBanks:
     insertion: RAGInsertion
     documents: StoreDocuments
     embedding_model: str
+    extraction: EntityExtraction
 
     async def register(self, bank: BankDefinition) -> None:
         """Create a bank. The same request may be repeated.
 
         Raises:
-            NotSupported: it is a graph bank.
-            InvalidRequest: the embedding model does not exist.
+            InvalidRequest: the embedding model, or that of a graph bank, does not exist.
             Conflict: there is another bank with its identifier.
         """
         await self.create_stored(bank.identifier, to_stored(bank))
@@ -71,8 +66,9 @@ class MemoryBanks:
         return to_created(identifier, bank)
 
     async def create_stored(self, identifier: str, bank: StoredBank) -> None:
-        if bank.type == "graph":
-            raise NotSupported("Graph banks are not supported. Register a vector or keyword bank.", param="memory_bank")
+        if bank.model is not None:
+            with at_fault("model"):
+                await self.extraction.models.check(bank.model)
         model = bank.embedding_model or self.embedding_model
         request = VectorDBRegisterRequest(vector_db_id=identifier, embedding_model=model)
         await self.vector_dbs.register(request, {BANK: bank.model_dump_json(exclude_none=True)})
@@ -107,23 +103,47 @@ class MemoryBanks:
             DeadlineExceeded: the worker still ingests documents, and goes on.
         """
         stored = await self.vector_dbs.open(request.bank_id)
-        texts = await self.insertion.read([to_rag_document(document) for document in request.documents])
+        bank, texts = read_stored(stored), await self.read_texts(request)
         if not texts:
             return
-        await self.delete_expired(stored.id, [document_key(text.document_id) for text in texts])
+        if bank.type == "graph":
+            places = {document.document_id: place for place, document in enumerate(request.documents)}
+            texts = await self.extraction.add_entities(texts, places, bank.model, deadline)
+        earlier = await self.read_earlier(stored.id, [document_key(text.document_id) for text in texts])
         expires_at = None if request.ttl_seconds is None else int(time.time()) + request.ttl_seconds
-        insertions, bank = self.insertion.insertions, read_stored(stored)
         chunking = WindowChunking(size=bank.chunk_size_in_tokens, overlap=bank.overlap_size_in_tokens)
+        insertions = self.insertion.insertions
         keys = await insertions.insert_texts(stored.id, texts, chunking, expires_at)
+        await self.link_entities(stored.id, texts, earlier)
         await insertions.wait(stored.id, keys, deadline)
 
-    async def delete_expired(self, store_id: str, keys: Sequence[str]) -> None:
-        """Delete documents that have expired, so that others can have their ids."""
+    async def read_texts(self, request: MemoryInsertRequest) -> list[NewText]:
+        """Return the texts of documents by their ids, the last one of each id. Empty ones are omitted."""
+        texts = await self.insertion.read([to_rag_document(document) for document in request.documents])
+        return list({text.document_id: text for text in texts}.values())
+
+    async def read_earlier(self, store_id: str, keys: Sequence[str]) -> dict[str, StoredDocument]:
+        """Return the documents that will be replaced. Delete those that have expired, so that others have their ids."""
         records = self.vector_dbs.store.vector_store_documents
         found = await records.find_all(self.vector_dbs.tenant, [(store_id, key) for key in keys])
         for (_, key), document in found.items():
             if document.expired:
                 await self.documents.delete_document(store_id, key)
+        return {key: document for (_, key), document in found.items() if not document.deleted}
+
+    async def link_entities(
+        self, store_id: str, texts: Sequence[NewText], earlier: Mapping[str, StoredDocument]
+    ) -> None:
+        """Link entities to the documents that name them, and no longer to those that have named them."""
+        links, tenant = self.vector_dbs.store.entity_links, self.vector_dbs.tenant
+
+        async def link(text: NewText) -> None:
+            key, entities = document_key(text.document_id), text.entities or ()
+            before = earlier[key].settings.entities if key in earlier else None
+            await links.add(tenant, store_id, key, entities)
+            await links.remove(tenant, store_id, key, [name for name in before or () if name not in entities])
+
+        await map_concurrently(link, [text for text in texts if text.entities is not None])
 
     async def drop(self, bank_id: str) -> None:
         """Delete a bank with its documents. Raises NotFound."""
@@ -173,66 +193,3 @@ def to_rag_document(document: BankDocument) -> RAGDocument:
         mime_type=document.mime_type,
         metadata=document.metadata,
     )
-
-
-def to_stored(bank: BankDefinition) -> StoredBank:
-    if not isinstance(bank, VectorBank):
-        return StoredBank(type=bank.type, provider_id=bank.provider_id)
-    return StoredBank(
-        type="vector",
-        provider_id=bank.provider_id,
-        embedding_model=bank.embedding_model,
-        chunk_size_in_tokens=bank.chunk_size_in_tokens,
-        overlap_size_in_tokens=bank.overlap_size_in_tokens,
-    )
-
-
-def read_stored(stored: StoredVectorStore) -> StoredBank:
-    """Return the settings of the bank of a vector store. A caller may have replaced the metadata."""
-    settings = stored.settings
-    try:
-        found = StoredBank.model_validate_json(settings.metadata.get(BANK, "{}"))
-    except ValidationError:
-        found = StoredBank()
-    return found.model_copy(
-        update={
-            "embedding_model": found.embedding_model or settings.embedding.name,
-            "provider_id": found.provider_id or settings.provider_id or "",
-        }
-    )
-
-
-def name_of(stored: StoredVectorStore) -> str:
-    return stored.settings.identifier or stored.id
-
-
-def to_definition(stored: StoredVectorStore) -> BankDefinition:
-    """Return the definition of a bank."""
-    bank, identifier = read_stored(stored), name_of(stored)
-    match bank.type:
-        case "keyword":
-            return KeywordBank(type="keyword", identifier=identifier, provider_id=bank.provider_id)
-        case "keyvalue":
-            return KeyValueBank(type="keyvalue", identifier=identifier, provider_id=bank.provider_id)
-        case "graph":
-            return GraphBank(type="graph", identifier=identifier, provider_id=bank.provider_id)
-        case "vector":
-            size, overlap = bank.chunk_size_in_tokens, bank.overlap_size_in_tokens
-            return VectorBank(
-                identifier=identifier,
-                provider_id=bank.provider_id,
-                embedding_model=bank.embedding_model,
-                chunk_size_in_tokens=size,
-                overlap_size_in_tokens=size // 4 if overlap is None else overlap,
-            )
-
-
-def to_created(bank_id: str, bank: StoredBank) -> CreatedBank:
-    """Return a bank in the form of client 0.0.40."""
-    config = BankSettings(
-        type=bank.type,
-        embedding_model=bank.embedding_model,
-        chunk_size_in_tokens=bank.chunk_size_in_tokens,
-        overlap_size_in_tokens=bank.overlap_size_in_tokens,
-    )
-    return CreatedBank(bank_id=bank_id, name=bank.name or bank_id, config=config, url=bank.url)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stint.domain.errors import InvalidRequest, NotSupported
+from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.memory_retrieval import MemoryBankSelection
 from stint.domain.llama_stack.october_2024_agents import (
     BankConfig,
@@ -22,11 +22,9 @@ RAG = "builtin::rag"
 def to_memory(definition: MemoryToolDefinition, param: str) -> AgentToolGroupWithArgs:
     """Convert the memory tool. The model cannot call it: context is retrieved before each turn.
 
-    Raises:
-        InvalidRequest: the query generator cannot be used.
-        NotSupported: it names a graph bank.
+    Raises InvalidRequest if the query generator cannot be used.
     """
-    banks = [to_selection(bank, f"{param}.memory_bank_configs[{place}]") for place, bank in each_bank(definition)]
+    banks = [to_selection(bank) for bank in definition.memory_bank_configs]
     return AgentToolGroupWithArgs(
         name=RAG,
         args={
@@ -40,16 +38,14 @@ def to_memory(definition: MemoryToolDefinition, param: str) -> AgentToolGroupWit
     )
 
 
-def each_bank(definition: MemoryToolDefinition) -> list[tuple[int, BankConfig]]:
-    return list(enumerate(definition.memory_bank_configs))
-
-
-def to_selection(bank: BankConfig, param: str) -> MemoryBankSelection:
-    """Convert the choice of a bank. Raises NotSupported for a graph bank."""
-    if isinstance(bank, GraphBankConfig):
-        raise NotSupported(f"{param}: Graph banks are not supported. Use a vector or keyword bank.", param=param)
-    keys = bank.keys if isinstance(bank, KeyValueBankConfig) else []
-    return MemoryBankSelection(type=bank.type, bank_id=bank.bank_id, document_ids=keys)
+def to_selection(bank: BankConfig) -> MemoryBankSelection:
+    """Convert the choice of a bank."""
+    return MemoryBankSelection(
+        type=bank.type,
+        bank_id=bank.bank_id,
+        document_ids=bank.keys if isinstance(bank, KeyValueBankConfig) else [],
+        entities=bank.entities if isinstance(bank, GraphBankConfig) else [],
+    )
 
 
 def to_generator(config: QueryGeneratorConfig, param: str) -> dict[str, Any]:

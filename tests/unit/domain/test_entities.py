@@ -10,7 +10,7 @@ from stint.domain.entities import entities_in_answer, entities_of, entity_of, ph
     [
         ("  Marie  CURIE ", "marie curie"),
         ("New York's", "new york s"),
-        ("Ｐａｒｉｓ", "paris"),
+        ("\uff30aris", "paris"),
         ("Straße", "strasse"),
         ("東京", "東京"),
         ("***", ""),

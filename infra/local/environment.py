@@ -10,6 +10,7 @@ from infra.local.system import parameter_behind
 
 OFFLINE_MODEL = "scripted/demo"
 OFFLINE_EMBEDDING_MODEL = "hashed/words-384"
+OFFLINE_IMAGE_MODEL = "scripted/drawing"
 OPENAI_MODEL = "openai/gpt-4.1-mini"
 REGION = "us-east-1"
 """Region of the local cloud. The engine separates data by region, so this must not depend on the shell."""
@@ -46,6 +47,8 @@ def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict
     settings["SANDBOX_NAMESPACES"] = "1"
     settings["STINT_AUTH"] = "authorizer" if authorize else "none"
     settings.setdefault("STINT_EMBEDDING_MODEL", OFFLINE_EMBEDDING_MODEL)
+    if settings["STINT_SCRIPTED_MODELS"] == "true":
+        settings.setdefault("STINT_IMAGE_MODEL", OFFLINE_IMAGE_MODEL)
     settings.setdefault("STINT_VECTOR_INDEX", "packed")
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)
     refuse_unserved(settings["STINT_DEFAULT_MODEL"], named_providers(settings.get("STINT_PROVIDERS", "")))

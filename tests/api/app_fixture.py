@@ -80,6 +80,7 @@ class AppFixture:
             "keys_table": keys_table,
             "default_model": "scripted/demo",
             "scripted_models": True,
+            "image_model": "scripted/drawing",
         }
         self.own = own | {"lease_seconds": LEASE, "heartbeat_seconds": HEARTBEAT, "auth": "none"}
         self.settings = self.read_settings(environment or {})

@@ -63,6 +63,7 @@ def test_only_settings_reach_the_functions() -> None:
     settings = shell_settings(shell)
 
     made = {"STINT_DEFAULT_MODEL", "STINT_EMBEDDING_MODEL", "STINT_SCRIPTED_MODELS", "STINT_ALLOWED_HOSTS"} | {
+        "STINT_IMAGE_MODEL",
         "STINT_VECTOR_INDEX",
         "STINT_AUTH",
         "SANDBOX_NAMESPACES",

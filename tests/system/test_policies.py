@@ -46,6 +46,7 @@ PROFILE = arn_of_model("*:${AWS::AccountId}:inference-profile", "DefaultModel")
 MODELS_AND_TOOLS = {
     short(arn_of_model("*::foundation-model", "DefaultModel")): INVOKE_MODEL,
     short(arn_of_model("*::foundation-model", "EmbeddingModel")): INVOKE_MODEL,
+    short(arn_of_model("*::foundation-model", "ImageModel")): {"bedrock:InvokeModel"},
     short(PROFILE): INVOKE_MODEL,
     f"{BEDROCK}*::foundation-model/*": {*INVOKE_MODEL, "bedrock:CountTokens"},  # invoked by allowed profiles alone
     "ModelArns": INVOKE_MODEL,

@@ -68,13 +68,22 @@ class Meter:
 
     def count_call(self, model_id: str, usage: Usage | None) -> float:
         """Count a model call, and return its dollars. `model_id` has the provider."""
-        counted, price = self.counted, self.prices.find(model_id)
+        price = self.prices.find(model_id)
+        return self._count(usage, None if price is None or usage is None else price.cost_of(usage))
+
+    def count_image(self, model_id: str, usage: Usage | None) -> float:
+        """Count a model call that generated an image, and return its dollars. Many image models count no tokens."""
+        price = self.prices.find(model_id)
+        priced = price is not None and (usage is not None or price.image > 0)
+        return self._count(usage, price.cost_of(usage or Usage(), images=1) if price and priced else None)
+
+    def _count(self, usage: Usage | None, dollars: float | None) -> float:
+        counted = self.counted
         counted.model_calls += 1
         counted.add_usage(usage or Usage())
-        if price is None or usage is None:
+        if dollars is None:
             counted.model_dollars = None
             return 0.0
-        dollars = price.cost_of(usage)
         if counted.model_dollars is not None:
             counted.model_dollars = round(counted.model_dollars + dollars, DIGITS)
         return dollars

@@ -105,6 +105,10 @@ class Settings(BaseModel):
         default="hashed/words-384",
         description="Default embedding model. `hashed/` compares words only.",
     )
+    image_model: str = Field(
+        default="",
+        description="Model of `builtin::photogen` and image generation; if empty, there is none.",
+    )
     bedrock_region: str = Field(default="", description="AWS region of Bedrock; if empty, the function's own.")
     scripted_models: bool = Field(default=False, description="Enable the `scripted/` models, for demos and tests.")
     scripted_word_seconds: float = Field(

@@ -46,7 +46,7 @@ class Adapters:
         from stint.bootstrap.tool_providers import make_tool_providers  # noqa: PLC0415
 
         return (
-            make_tool_providers(self.settings, lambda: self.guard)
+            make_tool_providers(self.settings, lambda: self.guard, lambda: self.model_servers)
             if self._tool_providers is None
             else self._tool_providers
         )

@@ -18,7 +18,7 @@ from stint.services.registry.registry import Registry
 from stint.settings import Settings
 from stint.store.store import Store
 from stint.tools.masking import mask_url
-from stint.tools.port import RAG_RUNTIME
+from stint.tools.port import IMAGE_MODELS, RAG_RUNTIME
 
 WEB_SEARCH = "builtin::websearch"
 
@@ -30,6 +30,9 @@ RAG = "builtin::rag"
 
 
 CODE_INTERPRETER = "builtin::code_interpreter"
+
+
+PHOTOGEN = "builtin::photogen"
 
 
 INSIDE = ProviderHealth(status="OK")
@@ -46,6 +49,8 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
     if settings.sandbox_function:
         builtin[CODE_INTERPRETER] = "code-interpreter"
+    if settings.image_model:
+        builtin[PHOTOGEN] = IMAGE_MODELS
     requests = [ToolGroupRegisterRequest(toolgroup_id=name, provider_id=builtin[name]) for name in builtin]
     toolgroups = [toolgroup_of(request, None) for request in (*requests, *given.toolgroups)]
     shields = [shield_of(request, None) for request in given.shields]
@@ -128,6 +133,7 @@ def providers(settings: Settings) -> ProviderList:
             if settings.sandbox_function
             else []
         ),
+        *([("tool_runtime", IMAGE_MODELS, "remote::image-generation", {}, OUTSIDE)] if settings.image_model else []),
         ("tool_runtime", RAG_RUNTIME, "inline::rag-runtime", {}, INSIDE),
     ]
     return ProviderList(

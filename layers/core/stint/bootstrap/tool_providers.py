@@ -1,22 +1,28 @@
 """The tool providers of one Settings object. Each is made when first used."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
 from stint.bootstrap.lazy_mapping import LazyMapping
 from stint.domain.errors import ModelError, ToolUnavailable
-from stint.tools.port import ToolProvider
+from stint.tools.port import IMAGE_MODELS, ToolProvider
 
 if TYPE_CHECKING:
+    from stint.bootstrap.model_servers import ModelServer
     from stint.net.guard import Guard
     from stint.settings import Settings
     from stint.tools.search.web_search import SearchEngine
 
 
-def make_tool_providers(settings: "Settings", get_guard: "Callable[[], Guard]") -> Mapping[str, ToolProvider]:
-    """Return the tool providers by their ids. Their URLs pass the guard."""
+def make_tool_providers(
+    settings: "Settings",
+    get_guard: "Callable[[], Guard]",
+    get_servers: "Callable[[], Sequence[ModelServer]]" = lambda: (),
+) -> Mapping[str, ToolProvider]:
+    """Return the tool providers by their ids. Their URLs pass the guard. `get_servers` returns the model servers."""
+    images = {IMAGE_MODELS: lambda: make_images(settings, get_guard(), get_servers())} if settings.image_model else {}
     sandbox = {"code-interpreter": lambda: make_code_interpreter(settings)} if settings.sandbox_function else {}
     return LazyMapping(
         {
@@ -27,6 +33,7 @@ def make_tool_providers(settings: "Settings", get_guard: "Callable[[], Guard]") 
             "remote-execution": lambda: make_http_endpoints(get_guard()),
             "lambda-function": lambda: make_lambda_functions(settings),
             **sandbox,
+            **images,
         }
     )
 
@@ -85,6 +92,12 @@ def make_code_interpreter(settings: "Settings") -> ToolProvider:
     from stint.tools.code_interpreter.provider import CodeInterpreter  # noqa: PLC0415
 
     return CodeInterpreter(settings.sandbox_function, require_tenant)
+
+
+def make_images(settings: "Settings", guard: "Guard", servers: "Sequence[ModelServer]") -> ToolProvider:
+    from stint.bootstrap.image_models import make_image_generation  # noqa: PLC0415
+
+    return make_image_generation(settings, guard, servers)
 
 
 def tool_key(settings: "Settings", name: str, value: SecretStr) -> Callable[[], str | None]:

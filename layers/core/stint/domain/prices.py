@@ -14,19 +14,24 @@ MILLION = 1_000_000
 
 
 class ModelPrice(BaseModel):
-    """The price of a model's tokens, in dollars per million. Cached input costs as much as other input by default."""
+    """The price of a model's tokens, in dollars per million, and of each image that it generates.
+
+    Cached input costs as much as other input by default.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
     cached_input: float | None = Field(default=None, ge=0)
+    image: float = Field(default=0.0, ge=0)
 
-    def cost_of(self, usage: Usage) -> float:
-        """Return the dollars of a model call."""
+    def cost_of(self, usage: Usage, images: int = 0) -> float:
+        """Return the dollars of a model call that generates so many images."""
         cached = self.input if self.cached_input is None else self.cached_input
         fresh = max(usage.input_tokens - usage.cached_tokens, 0)
-        return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / MILLION
+        tokens = fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
+        return tokens / MILLION + images * self.image
 
 
 class InfrastructurePrices(BaseModel):

@@ -29,6 +29,13 @@ class ToolCallDelta(Schema):
     parse_status: Literal["started", "in_progress", "succeeded", "failed"]
 
 
+class ImageDelta(Schema):
+    """An image that a tool generated, in base64."""
+
+    type: Literal["image"] = "image"
+    image: str
+
+
 def call_delta(call: ToolCall) -> ToolCallDelta:
     """Return the delta of a call that is complete."""
     if isinstance(call.arguments, str):
@@ -36,7 +43,8 @@ def call_delta(call: ToolCall) -> ToolCallDelta:
     return ToolCallDelta(tool_call=call, parse_status="succeeded")
 
 
-Delta = Annotated[TextDelta | ToolCallDelta, Field(discriminator="type")]
+Delta = TextDelta | ToolCallDelta
+"""A piece of an answer."""
 
 
 class StepStart(Schema):
@@ -50,7 +58,7 @@ class StepProgress(Schema):
     event_type: Literal["step_progress"] = "step_progress"
     step_type: StepType
     step_id: str
-    delta: Delta
+    delta: Annotated[TextDelta | ToolCallDelta | ImageDelta, Field(discriminator="type")]
 
 
 class StepComplete(Schema):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_serializer, field_validator
 from pydantic_core import PydanticCustomError
 
-from stint.domain.content import Content
+from stint.domain.content import Content, ImageContentItem, items_of, text_of
 from stint.domain.fields import Omitted
 from stint.domain.json_text import children_of, parse_json
 from stint.domain.limits import MAX_ALL_ARGS_BYTES, ToolLimit, check_args, check_metadata, size_of_json
@@ -142,6 +142,12 @@ class ToolCall(Schema):
         return self.arguments_json or json.dumps(arguments)
 
 
+GENERATED_IMAGE = "generated_image"
+"""Key of a result's metadata for the properties of the image that an image model generated.
+
+The image is in the content, for the user. Models get the content's texts only."""
+
+
 class ToolResponse(Request):
     """The result of one call."""
 
@@ -149,6 +155,25 @@ class ToolResponse(Request):
     tool_name: str
     content: Content
     metadata: dict[str, Any] | None = None
+
+    @property
+    def content_for_model(self) -> Content:
+        """Return the content without a generated image, of which a model needs no bytes."""
+        return text_of(self.content) if self.generated_image is not None else self.content
+
+    @property
+    def generated_image(self) -> str | None:
+        """Return the base64 of the image that an image model generated; None if there is none."""
+        if GENERATED_IMAGE not in (self.metadata or {}):
+            return None
+        images = [item.image.data for item in items_of(self.content) if isinstance(item, ImageContentItem)]
+        return next((data for data in images if data is not None), None)
+
+    @property
+    def image_properties(self) -> dict[str, Any]:
+        """Return the properties of the generated image."""
+        found = (self.metadata or {}).get(GENERATED_IMAGE)
+        return found if isinstance(found, dict) else {}
 
 
 class ToolResponseMessage(Request):

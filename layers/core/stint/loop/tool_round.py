@@ -14,6 +14,7 @@ from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.model_call import with_deadline
 from stint.loop.next_step import RunTools, ending_of
 from stint.loop.run import Run
+from stint.loop.step_events import image_events
 from stint.metering import count_tool_calls
 from stint.net.large_answers import large_answers_one_at_a_time
 from stint.run_stop import raise_if_stopped
@@ -45,7 +46,10 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
             yield StepProgress(step_type="tool_execution", step_id=step_id, delta=delta)
             step = await running.wait_for(call)
             left.pop(0)
-            yield await run.store_step(step, None if left else ending_of(run, next_step.then))
+            stored = await run.store_step(step, None if left else ending_of(run, next_step.then))
+            for event in image_events(step):
+                yield event
+            yield stored
     except (DeadlineExceeded, Stopped, Cancelled):
         for step in running.finished(left):
             await run.store_step(step, None)

@@ -11,7 +11,7 @@ from stint.domain.content import Content
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature
 from stint.domain.limits import MAX_SERVER_TOOLS
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.tools import GENERATED_IMAGE, ToolCall, ToolResponse
 from stint.loop.result_budget import SPENT, ResultBudget
 from stint.loop.tool_timeout import run_with_grace
 from stint.tools.outcomes import failure, head_of, size_of, too_large
@@ -98,7 +98,7 @@ class Toolbox:
         budget.count(size_of(content) + STRUCTURED * structured + attached_bytes(metadata) + outcome.refused)
         if structured > self.result_bytes:
             del metadata["structured_content"]  # the content is its text form, which is stored whole
-        head = head_of(content, self.result_bytes)
+        head = content if GENERATED_IMAGE in metadata else head_of(content, self.result_bytes)
         if head is not content:
             metadata["full_result"] = await store_result(content)
         if outcome.error:

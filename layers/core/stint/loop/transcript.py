@@ -107,7 +107,7 @@ class Transcript:
                 parsed = [response for response in responses if response.call_id not in self.open]
                 for response in responses:
                     if call := self.open.get(response.call_id):
-                        self.append_message(ToolResult(response.call_id, call.tool_name, response.content))
+                        self.append_message(ToolResult(response.call_id, call.tool_name, response.content_for_model))
                 if parsed:
                     self.add_parsed_calls(step.step_id, parsed)
             case MemoryRetrievalStep(inserted_context=context) if context:
@@ -134,7 +134,7 @@ class Transcript:
         else:
             self.append_message(AssistantAnswer("", calls))
         for call, response in zip(calls, responses, strict=True):
-            self.append_message(ToolResult(call.call_id, call.tool_name, response.content))
+            self.append_message(ToolResult(call.call_id, call.tool_name, response.content_for_model))
 
     def parsed_call(self, step_id: str, place: int, response: ToolResponse) -> ToolCall:
         """Return the call of a result, with the client's id unless a provider could refuse it."""

@@ -17,6 +17,12 @@ ATTACHMENTS = "attachments"
 It is a list of `{"content": {"uri": ...}, "mime_type": ...}`, each an `Attachment` of a turn. Metadata is stored with
 the step, so that a turn's `output_attachments` can be derived from its steps."""
 
+IMAGE_MODELS = "image-generation"
+"""The provider of image generation."""
+
+IMAGE_GENERATION = "image_generation"
+"""The models' name of the image generation in a response. Llama Stack's is `photogen`."""
+
 FILE_SEARCH = "file_search"
 """The models' name of the search of vector stores in a response. Llama Stack's is `knowledge_search`."""
 
@@ -97,7 +103,8 @@ class Invocation:
 class ToolOutcome:
     """The outcome of a call: the whole content for the model, metadata for the step, and whether the tool failed.
 
-    `refused` are bytes that were received, but are not in the content.
+    `refused` are bytes that count for the limit of a run's results, but are not in the content: those that were
+    received and dropped.
     """
 
     content: Content

@@ -15,7 +15,7 @@ from stint.domain.receipts import Consumption, Receipt
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.steps import CompletionMessage, InferenceStep, ShieldCallStep, Step, ToolExecutionStep
-from stint.domain.tools import ToolCall
+from stint.domain.tools import ToolCall, ToolResponse
 
 
 class TurnHeader(Schema):
@@ -158,11 +158,20 @@ def unanswered_calls(steps: list[Step]) -> list[ToolCall]:
 
 
 def attachments_of(steps: list[Step]) -> list[Attachment]:
-    """Return the attachments that the turn's tools produced: the `attachments` in their responses' metadata."""
+    """Return what the turn's tools produced: the `attachments` in their responses' metadata, and generated images."""
     responses = [response for step in steps if isinstance(step, ToolExecutionStep) for response in step.tool_responses]
-    listed = [(response.metadata or {}).get("attachments") for response in responses]
-    items = [item for attachments in listed if isinstance(attachments, list) for item in attachments]
+    items = [item for response in responses for item in listed_in(response)]
     return [attachment for item in items if (attachment := attachment_of(item)) is not None]
+
+
+def listed_in(response: ToolResponse) -> list[Any]:
+    """Return what may be attachments of a result."""
+    listed = (response.metadata or {}).get("attachments")
+    found = list(listed) if isinstance(listed, list) else []
+    if (image := response.generated_image) is not None:
+        media_type = response.image_properties.get("media_type", "image/png")
+        found.append({"content": {"uri": f"data:{media_type};base64,{image}"}, "mime_type": media_type})
+    return found
 
 
 def attachment_of(item: Any) -> Attachment | None:

@@ -13,7 +13,7 @@ from stint.domain.llama_stack.october_2024_turns import (
     OctoberTurnStart,
 )
 from stint.domain.llama_stack.turns import Turn
-from stint.domain.run_events import StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
+from stint.domain.run_events import ImageDelta, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
 from stint.services.october.contents import from_call
 from stint.services.october.turns import from_step, from_turn, name_turn
 
@@ -45,7 +45,7 @@ def to_payload(
 def to_progress(event: StepProgress) -> OctoberStepProgress:
     """Convert the progress of a step. That of a tool is empty, as in the original."""
     progress = OctoberStepProgress(step_type=event.step_type, step_id=event.step_id)
-    if event.step_type != "inference":
+    if event.step_type != "inference" or isinstance(event.delta, ImageDelta):
         return progress
     if isinstance(event.delta, TextDelta):
         return progress.model_copy(update={"model_response_text_delta": event.delta.text})

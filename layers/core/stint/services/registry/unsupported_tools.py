@@ -2,13 +2,19 @@
 
 from stint.domain.errors import NotSupported
 
-NOT_OFFERED = ("code_interpreter", "image_generation")
+NO_IMAGES = "this stack makes images only as builtin::photogen, if its parameter ImageModel names a model."
+NOT_OFFERED = {
+    "code_interpreter": (
+        "this stack runs code only as builtin::code_interpreter, unless its parameter CodeInterpreter is none."
+    ),
+    "image_generation": NO_IMAGES,
+    "photogen": NO_IMAGES,
+}
+"""Parts of names, with the reasons."""
 
 
 def refuse_not_offered(name: str) -> None:
     """Refuse a toolgroup or a tool. Raises NotSupported."""
-    if any(offer in name for offer in NOT_OFFERED):
-        raise NotSupported(
-            f"{name!r} is not offered: this stack makes no images, and runs code only as builtin::code_interpreter, "
-            "unless its parameter CodeInterpreter is none."
-        )
+    for part, reason in NOT_OFFERED.items():
+        if part in name:
+            raise NotSupported(f"{name!r} is not offered: {reason}")

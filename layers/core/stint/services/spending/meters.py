@@ -115,9 +115,9 @@ class Meters:
 
     @cached_property
     def call_dollars(self) -> float:
-        """Return the price of a call of the most expensive model, with 1,000 tokens each way."""
+        """Return the price of a call of the most expensive model, with 1,000 tokens each way and perhaps an image."""
         usage = Usage(input_tokens=1_000, output_tokens=1_000, total_tokens=2_000)
-        return max((price.cost_of(usage) for price in self.prices.models.values()), default=0.0)
+        return max((price.cost_of(usage, images=1) for price in self.prices.models.values()), default=0.0)
 
 
 class HasMeters(Protocol):

@@ -1,0 +1,52 @@
+"""Image models whose calls are counted, and admitted by the budgets of the run that makes them."""
+
+from stint.domain.inference import Usage
+from stint.metering import Meter, find_meter
+from stint.run_stop import refuse_stopped
+from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions
+
+CHARACTERS_PER_TOKEN = 4
+IMAGE_TOKENS = 5_000
+"""Tokens that are reserved for an image. One of 1024 by 1024 pixels in high quality has about as many."""
+
+
+class MeteredImages:
+    """The image models of a provider. Outside of a run, nothing is counted."""
+
+    def __init__(self, model: ImageModel, provider: str) -> None:
+        self.model = model
+        self._provider = provider
+
+    def check(self, model_id: str, options: ImageOptions, /) -> None:
+        """Refuse options that a model lacks; see the port."""
+        self.model.check(model_id, options)
+
+    async def generate(self, model_id: str, prompt: str, options: ImageOptions, /) -> GeneratedImage:
+        """Generate an image once the budgets of the run admit it; see the port."""
+        await refuse_stopped()
+        meter = find_meter()
+        if meter is None:
+            return await self.model.generate(model_id, prompt, options)
+        return await self._generate_metered(meter, model_id, prompt, options)
+
+    async def _generate_metered(
+        self, meter: Meter, model_id: str, prompt: str, options: ImageOptions
+    ) -> GeneratedImage:
+        """Generate an image under a reservation of its probable price. A call that fails costs nothing."""
+        full_id, estimated = f"{self._provider}/{model_id}", estimate(prompt)
+        price, spent, cost = meter.prices.find(full_id), 0, 0.0
+        dollars = price.cost_of(estimated, images=1) if price else 0.0
+        reservation = meter.spending and await meter.spending.admit_call(estimated.total_tokens, dollars)
+        try:
+            image = await self.model.generate(model_id, prompt, options)
+            spent, cost = (image.usage or Usage()).total_tokens, meter.count_image(full_id, image.usage)
+        finally:
+            if reservation:
+                await reservation.settle(spent, cost)
+        return image
+
+
+def estimate(prompt: str) -> Usage:
+    """Return the probable tokens of an image."""
+    tokens = len(prompt) // CHARACTERS_PER_TOKEN + 1
+    return Usage(input_tokens=tokens, output_tokens=IMAGE_TOKENS, total_tokens=tokens + IMAGE_TOKENS)

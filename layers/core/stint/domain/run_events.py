@@ -1,5 +1,6 @@
 """Events of a run of the loop: steps, their progress, and the end."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -8,7 +9,7 @@ from pydantic import Field
 from stint.domain.inference import Reasoning
 from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import Schema
-from stint.domain.steps import Step, StepType
+from stint.domain.steps import Step, StepType, ToolExecutionStep
 from stint.domain.tools import ToolCall
 
 
@@ -59,6 +60,13 @@ class StepProgress(Schema):
     step_type: StepType
     step_id: str
     delta: Annotated[TextDelta | ToolCallDelta | ImageDelta, Field(discriminator="type")]
+
+
+def image_events(step: ToolExecutionStep) -> Iterator[StepProgress]:
+    """Yield the images that the tools of a step generated."""
+    for response in step.tool_responses:
+        if (image := response.generated_image) is not None:
+            yield StepProgress(step_type=step.step_type, step_id=step.step_id, delta=ImageDelta(image=image))
 
 
 class StepComplete(Schema):

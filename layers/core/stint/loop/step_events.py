@@ -8,7 +8,6 @@ from stint.domain.content import text_of
 from stint.domain.inference import AnswerDetails
 from stint.domain.partial_steps import PartialStep
 from stint.domain.run_events import (
-    ImageDelta,
     LoopEvent,
     ReasoningEnded,
     ReasoningProgress,
@@ -19,6 +18,7 @@ from stint.domain.run_events import (
     TextDelta,
     ToolCallDelta,
     call_delta,
+    image_events,
 )
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.text_lengths import cut_text
@@ -63,13 +63,6 @@ class StepReplay:
                 delta = ToolCallDelta(tool_call=call, parse_status="in_progress")
                 yield StepProgress(step_type=step.step_type, step_id=step.step_id, delta=delta)
             yield from image_events(step)
-
-
-def image_events(step: ToolExecutionStep) -> Iterator[StepProgress]:
-    """Yield the images that the tools of a step generated."""
-    for response in step.tool_responses:
-        if (image := response.generated_image) is not None:
-            yield StepProgress(step_type=step.step_type, step_id=step.step_id, delta=ImageDelta(image=image))
 
 
 def answer_events(step: InferenceStep, details: AnswerDetails) -> Iterator[LoopEvent]:

@@ -7,14 +7,13 @@ from datetime import datetime
 
 from stint.domain.errors import Cancelled, DeadlineExceeded, Stopped
 from stint.domain.ids import new_id
-from stint.domain.run_events import StepEvent, StepProgress, StepStart, ToolCallDelta
+from stint.domain.run_events import StepEvent, StepProgress, StepStart, ToolCallDelta, image_events
 from stint.domain.schema import now
 from stint.domain.steps import ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.model_call import with_deadline
 from stint.loop.next_step import RunTools, ending_of
 from stint.loop.run import Run
-from stint.loop.step_events import image_events
 from stint.metering import count_tool_calls
 from stint.net.large_answers import large_answers_one_at_a_time
 from stint.run_stop import raise_if_stopped

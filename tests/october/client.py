@@ -51,6 +51,10 @@ class OctoberClient:
         assert "returned" in outcome, outcome
         return outcome["returned"]
 
+    def list_methods(self) -> list[str]:
+        """Return the names of all methods of the client."""
+        return [str(name) for name in self.call("")]
+
     def create_agent(self, **config: Any) -> str:
         """Create an agent, and return its id."""
         created: dict[str, str] = self.call("agents.create", strict=True, agent_config={**CONFIG, **config})

@@ -24,8 +24,22 @@ def iterate(value: Iterable[Any]) -> Iterable[Any]:
     return value
 
 
+def methods_of(part: Any, path: str = "") -> Iterable[str]:
+    """Yield the names of the methods of a client's resources, or of a part of them."""
+    for name in dir(part):
+        if name.startswith(("_", "with_")):
+            continue
+        value = getattr(part, name)
+        if type(value).__module__.startswith("llama_stack_client.resources"):
+            yield from methods_of(value, f"{path}{name}.")
+        elif path and callable(value):
+            yield f"{path}{name}"
+
+
 def call(client: LlamaStackClient, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
     try:
+        if method == "":
+            return {"returned": sorted(methods_of(client))}
         function: Any = reduce(getattr, method.split("."), client)
         return {"returned": plain(function(**arguments))}
     except APIStatusError as error:

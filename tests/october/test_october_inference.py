@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import AppFixture, Served
+from tests.api.app_fixture import AppFixture
 from tests.october.client import OctoberClient, Refused
 
 MODEL = "scripted/demo"
@@ -184,35 +184,6 @@ def test_health_and_events_of_the_caller(october: OctoberClient, caplog: pytest.
     assert refused.value.status == 501
     [line] = [record for record in caplog.records if record.message == "An event of the caller"]
     assert len(line.__dict__["caller_event"]["message"]) < 1_100
-
-
-OTHERS: list[tuple[str, dict[str, Any]]] = [
-    ("batch_inferences.chat_completion", {"messages_batch": [], "model": MODEL}),
-    ("batch_inferences.completion", {"content_batch": [], "model": MODEL}),
-    ("datasets.create", {"dataset": {}, "uuid": "u"}),
-    ("datasets.retrieve", {"dataset_uuid": "u"}),
-    ("datasets.delete", {"dataset_uuid": "u"}),
-    ("evaluate.jobs.list", {}),
-    ("evaluate.summarization", {"metrics": []}),
-    ("evaluations.text_generation", {"metrics": []}),
-    ("post_training.job.list", {}),
-    ("reward_scoring.score", {"dialog_generations": [], "model": MODEL}),
-    ("synthetic_data_generation.generate", {"dialogs": [], "filtering_function": "none"}),
-]
-
-
-@pytest.mark.parametrize(("method", "arguments"), OTHERS, ids=[method for method, _ in OTHERS])
-def test_another_api_is_refused_once_by_its_name(
-    october: OctoberClient, server: Served, method: str, arguments: dict[str, Any]
-) -> None:
-    with pytest.raises(Refused) as refused:
-        october.call(method, **arguments)
-
-    assert refused.value.status == 501
-    assert refused.value.headers["x-should-retry"] == "false"
-    api = method.partition(".")[0].replace("evaluations", "evaluate").replace("batch_inferences", "batch_inference")
-    assert api in refused.value.message
-    assert max(server.posts.values(), default=0) <= 1  # a path with a trailing slash is redirected
 
 
 @pytest.mark.parametrize("header", ["not JSON", "[1]", '{"brave_search_api_key": "k"}'])

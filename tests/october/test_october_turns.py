@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import AppFixture
+from tests.api.app_fixture import AppFixture, Served
 from tests.october.client import CONFIG, OctoberClient, Refused, forms
 
 from stint.domain.llama_stack.october_2024_agents import OctoberAgentConfig
@@ -310,3 +310,23 @@ def test_a_setting_turns_the_api_off(
 
     assert [on.status_code, off.status_code, later.status_code] == [200, 404, 200]
     assert off.json()["error"]["code"] == "route_not_found"
+
+
+@pytest.mark.parametrize("shape", [{}, {"tools": [WEATHER]}, {"enable_session_persistence": False}])
+def test_a_turn_costs_four_write_units_and_those_that_read_it_none(
+    october: OctoberClient, app_fixture: AppFixture, server: Served, shape: dict[str, Any]
+) -> None:
+    def count(name: str) -> float:
+        server.settle()
+        return float(app_fixture.proxy.units[name])
+
+    session = agent_id, session_id = october.open_session(**shape)
+    october.say(session, "One")
+    server.settle()
+    app_fixture.proxy.forget()
+    turn = october.say(session, "Two")[-1]["turn"]
+    october.call("agents.turn.retrieve", agent_id=agent_id, turn_id=turn["turn_id"])
+    october.call("agents.session.retrieve", agent_id=agent_id, session_id=session_id)
+
+    written = [count(name) for name in ("PutItem", "UpdateItem", "BatchWriteItem", "DeleteItem", "TransactWriteItems")]
+    assert sum(written) == 4

@@ -149,6 +149,12 @@ def check_deleted_response(body: Json) -> None:
     require(good and isinstance(body.get("id"), str), f"Not the answer to a deletion: {body}")
 
 
+def check_heartbeat(body: Json) -> None:
+    """Check the response to a heartbeat, which only Stint has."""
+    numbers = [body["interval_seconds"], body["timeout_seconds"]]
+    require(numbers == sorted(numbers) and numbers[0] > 0, f"Not the answer to a heartbeat: {body}")
+
+
 def check_input_tokens(body: Json) -> None:
     """Check the response of /responses/input_tokens."""
     check_openai_object("response.input_tokens", body)

@@ -27,6 +27,7 @@ TOLD = {"error": {"message": "No.", "type": "not_found", "code": "not_found", "p
         ("DELETE", "/v1/responses/resp_1", 200, {"id": "resp_1", "object": "response", "deleted": True}),
         ("GET", "/v1/responses/resp_1/input_items", 200, PAGE),
         ("POST", "/v1/responses/resp_1/cancel", 200, response("cancelled", [])),
+        ("POST", "/v1/responses/resp_1/heartbeat", 200, {"interval_seconds": 5, "timeout_seconds": 15}),
         ("POST", "/v1/responses/input_tokens", 200, {"object": "response.input_tokens", "input_tokens": 1}),
         ("GET", "/v1/conversations/conv_1/items/msg_1", 200, MESSAGE),
         ("GET", "/v1/conversations/conv_1/items", 200, PAGE | {"data": [CALL], "first_id": "fc_1", "last_id": "fc_1"}),

@@ -1,7 +1,9 @@
-"""Runaway agents that an admin stops, through `make run AUTH=on` with the unmodified clients."""
+"""Runaway agents that an admin stops, or that end with their client, through `make run AUTH=on` with real clients."""
 
+import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -57,6 +59,29 @@ def stop_within(cloud: AuthorizedRun, events: Iterable[Any], begun: int, body: o
             yield event
 
 
+@pytest.fixture(scope="module")
+def abandoned(cloud: AuthorizedRun) -> str:
+    """Start a turn that ends with its client, send one heartbeat, and disconnect. Return the turn's address."""
+    with cloud.llama(cloud.key) as client:
+        config: Any = {"model": MODEL, "instructions": ""}
+        agent = client.agents.create(agent_config=config).agent_id
+        session = client.agents.session.create(agent, session_name="s").session_id
+    url = f"{cloud.run.url}/v1/agents/{agent}/session/{session}/turn"
+    messages = [{"role": "user", "content": "long: 2000 words"}]
+    body = {"messages": messages, "stream": True, "on_disconnect": "cancel"}
+    with httpx.stream("POST", url, json=body, headers=headers_of(cloud), timeout=60, trust_env=False) as answer:
+        started = next(line for line in answer.iter_lines() if line.startswith("data:"))
+        turn = f"{url}/{json.loads(started[5:])['event']['payload']['turn_id']}"
+        beat = httpx.post(f"{turn}/heartbeat", headers=headers_of(cloud), timeout=60, trust_env=False)
+        assert beat.json() == {"interval_seconds": 5, "timeout_seconds": 15}
+    return turn
+
+
+def headers_of(cloud: AuthorizedRun) -> dict[str, str]:
+    return {"authorization": f"Bearer {cloud.key}"}
+
+
+@pytest.mark.usefixtures("abandoned")
 def test_a_runaway_turn_ends_within_two_seconds_and_says_what_it_cost(cloud: AuthorizedRun, mcp: str) -> None:
     with cloud.llama(cloud.key) as client:
         client.toolgroups.register(
@@ -108,6 +133,17 @@ def test_a_stopped_key_ends_its_responses_and_starts_no_other_one(cloud: Authori
             with pytest.raises(openai.PermissionDeniedError) as refused:
                 attempt()
             assert refused.value.code == "stopped"
+
+
+def test_a_turn_whose_client_is_gone_ends(cloud: AuthorizedRun, abandoned: str) -> None:
+    for _ in range(120):
+        turn = httpx.get(abandoned, headers=headers_of(cloud), timeout=60, trust_env=False).json()
+        if turn["status"] != "in_progress":
+            break
+        time.sleep(0.5)
+
+    assert (turn["status"], turn["error"]) == ("cancelled", None)
+    assert turn["receipt"]["model_calls"] == 1
 
 
 def test_the_command_stops_a_whole_tenant(cloud: AuthorizedRun) -> None:

@@ -1,16 +1,53 @@
-"""The stop of a run by an admin, and its cancellation by a client. All tasks of a request share it."""
+"""The stop of a run by an admin, and its cancellation by a client, or without it. All tasks of a request share it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from stint.domain.errors import Cancelled, StintError, Stopped
-from stint.domain.run_signals import RunRef, RunSignals
+from stint.domain.run_signals import (
+    HEARTBEAT_SECONDS,
+    HEARTBEAT_TIMEOUT_SECONDS,
+    OnDisconnect,
+    RunRef,
+    RunSignals,
+)
 from stint.domain.stops import describe_stop
 
 MESSAGE = "{} was stopped by an admin. Finished steps are stored. Ask an admin of the tenant to lift the stop."
 CANCELLED = "The run was cancelled. Finished steps are stored."
+DISCONNECTED = (
+    f"The run was cancelled, because its client sent no heartbeat for {HEARTBEAT_TIMEOUT_SECONDS} s. Finished steps "
+    "are stored."
+)
+
+
+@dataclass(slots=True)
+class ClientPresence:
+    """Whether a client that sends heartbeats is still there. Before its first one, nothing is known.
+
+    Only the clock of this process counts: `heard_at` is when a heartbeat was first read, `read_at` the last time when
+    one was looked for.
+    """
+
+    heartbeat_at: int | None = None
+    heard_at: float = 0.0
+    read_at: float = 0.0
+
+    def is_gone(self, heartbeat_at: int | None) -> bool:
+        """Note the time of the last heartbeat as it is stored, and return whether the client is gone.
+
+        After a pause in which nothing was read, such as a failure of the store, the client has the whole time again.
+        """
+        if heartbeat_at is None:
+            return False
+        now = asyncio.get_running_loop().time()
+        if heartbeat_at != self.heartbeat_at or now - self.read_at > HEARTBEAT_SECONDS:
+            self.heartbeat_at, self.heard_at = heartbeat_at, now
+        self.read_at = now
+        return now - self.heard_at >= HEARTBEAT_TIMEOUT_SECONDS
 
 
 class RunStop:
@@ -18,16 +55,17 @@ class RunStop:
 
     `check` reads the stops when the run begins, beside whatever else is read. With `suspected`, a stop was known before
     that, so that no model is called until the check has ended. `run` is the run as other processes name it, once they
-    may send it signals.
+    may send it signals. `client` is set if the run ends without its client.
     """
 
-    __slots__ = ("__weakref__", "check", "error", "limits", "names", "run", "suspected")
+    __slots__ = ("__weakref__", "check", "client", "error", "limits", "names", "run", "suspected")
 
     def __init__(self, names: Collection[str]) -> None:
         self.names = set(names)
         self.suspected = False
         self.check: asyncio.Task[Collection[str]] | None = None
         self.run: RunRef | None = None
+        self.client: ClientPresence | None = None
         self.error: StintError | None = None
         self.limits: set[asyncio.Timeout] = set()
 
@@ -38,9 +76,11 @@ class RunStop:
             self.end(Stopped(MESSAGE.format(describe_stop(named[0]))))
 
     def receive(self, signals: RunSignals) -> None:
-        """Cancel the run if a signal says so."""
+        """Cancel the run if a signal says so, or if heartbeats are missing."""
         if signals.cancelled:
             self.end(Cancelled(CANCELLED))
+        elif self.client is not None and self.client.is_gone(signals.heartbeat_at):
+            self.end(Cancelled(DISCONNECTED))
 
     def end(self, error: StintError) -> None:
         """End the run with an error, unless it ends already: whatever it awaits ends at once."""
@@ -99,6 +139,13 @@ def receive_signals(run: RunRef) -> None:
     stop = _run_stop.get()
     if stop is not None:
         stop.run = run
+
+
+def set_on_disconnect(chosen: OnDisconnect | None) -> None:
+    """Set what the current run does without its client."""
+    stop = _run_stop.get()
+    if stop is not None and chosen == "cancel":
+        stop.client = ClientPresence()
 
 
 async def admit_model_call() -> None:

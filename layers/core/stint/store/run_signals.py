@@ -45,6 +45,11 @@ class RunSignalStore:
         """
         return await self._signal_turn(tenant, run, {"cancelled_turn": run.turn_id}, owner)
 
+    async def put_turn_heartbeat(self, tenant: str, run: TurnRef, owner: str = "") -> bool:
+        """Note a heartbeat of a turn's client, and return whether the session is leased for it. Raises as above."""
+        beat = {"heartbeat_turn": run.turn_id, "heartbeat_at": milliseconds()}
+        return await self._signal_turn(tenant, run, beat, owner)
+
     async def _signal_turn(self, tenant: str, run: TurnRef, assign: Item, owner: str) -> bool:
         condition, values = "lease_turn = :turn", {":turn": run.turn_id}
         if owner:
@@ -58,7 +63,8 @@ class RunSignalStore:
                 raise NotFound("Session", run.session_id) from None
             if owner and found.get("end_users", owner) != owner:
                 raise Forbidden(
-                    f"Session {run.session_id} belongs to another end user. Only that user's turns can be cancelled.",
+                    f"Session {run.session_id} belongs to another end user. Use a session of the one that "
+                    "X-Stint-User names.",
                     code="other_end_user",
                 ) from None
             return False
@@ -66,14 +72,32 @@ class RunSignalStore:
 
     async def cancel_response(self, tenant: str, response_id: str) -> None:
         """Cancel a response in the foreground. Raises NotFound if it was deleted."""
-        now = int(time.time())
-        await self._signal_response(tenant, response_id, {"cancelled_at": now})
+        await self._signal_response(tenant, response_id, {"cancelled_at": int(time.time())})
 
-    async def _signal_response(self, tenant: str, response_id: str, assign: Item) -> None:
+    async def put_first_heartbeat(self, tenant: str, response_id: str) -> None:
+        """Note the first heartbeat of the client of a response in the foreground. Raises NotFound if it was deleted."""
+        await self._signal_response(tenant, response_id, {"heartbeat_at": milliseconds()})
+
+    async def put_next_heartbeat(self, tenant: str, response_id: str) -> bool:
+        """Note another heartbeat of a response's client, and return whether the record has an earlier one.
+
+        Raises NotFound as above.
+        """
+        try:
+            beat = {"heartbeat_at": milliseconds()}
+            await self._signal_response(tenant, response_id, beat, " AND attribute_exists(heartbeat_at)")
+        except ConditionFailed:
+            return False
+        return True
+
+    async def _signal_response(self, tenant: str, response_id: str, assign: Item, also: str = "") -> None:
+        """Write a signal to a response. Raises NotFound, or ConditionFailed if `also` does not hold."""
         key, end = keys.response_lease(tenant, response_id), {"expires_at": int(time.time()) + SIGNAL_SECONDS}
         try:
-            await self._table.update(key, assign | end, "attribute_not_exists(sealed_at)")
-        except ConditionFailed:
+            await self._table.update(key, assign | end, f"attribute_not_exists(sealed_at){also}")
+        except ConditionFailed as refused:
+            if also and "sealed_at" not in (refused.item or {}):
+                raise
             raise NotFound("Response", response_id) from None
 
 
@@ -90,6 +114,12 @@ def signals_of(run: RunRef, item: Item) -> RunSignals:
     """Return the signals in a record, which may be to an earlier turn."""
     match run:
         case TurnRef():
-            return RunSignals(cancelled=item.get("cancelled_turn") == run.turn_id)
+            beat = item.get("heartbeat_at") if item.get("heartbeat_turn") == run.turn_id else None
+            return RunSignals(cancelled=item.get("cancelled_turn") == run.turn_id, heartbeat_at=beat)
         case ResponseRef():
-            return RunSignals(cancelled="cancelled_at" in item)
+            return RunSignals(cancelled="cancelled_at" in item, heartbeat_at=item.get("heartbeat_at"))
+
+
+def milliseconds() -> int:
+    """Return the time in milliseconds of the epoch."""
+    return int(time.time() * 1000)

@@ -64,7 +64,8 @@ class SessionLeases:
     """Acquires the leases of sessions."""
 
     def __init__(self, table: Table) -> None:
-        released = dict.fromkeys(("lease_id", "lease_turn", "lease_until", "lease_records", "cancelled_turn"))
+        lease = ("lease_id", "lease_turn", "lease_until", "lease_records")
+        released = dict.fromkeys((*lease, "cancelled_turn", "heartbeat_turn", "heartbeat_at"))
         self._table = table
         self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
 
@@ -103,7 +104,8 @@ class SessionLeases:
             if owner:
                 await add_owner(self._table, tenant, agent_id, found, owner)
             records = await self._count_if_free(keys.turns(tenant, agent_id, session_id), found)
-            turn = {"lease_turn": admitted(found, turn_id, resume=resume), "lease_records": records if resume else None}
+            admitted_turn = admitted(found, turn_id, resume=resume)
+            turn = {"lease_turn": admitted_turn, "lease_records": records if resume else None, "heartbeat_turn": None}
             return leases.attempt(found, turn | own, claimed)
 
         first = leases.attempt({}, {"lease_turn": turn_id} | own, f"{condition} AND {IS_OWN}" if owner else condition)

@@ -11,6 +11,7 @@ from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, PartLimit
 from stint.domain.messages import InputMessage
 from stint.domain.receipts import Receipt
 from stint.domain.run_outcome import ErrorInfo
+from stint.domain.run_signals import OnDisconnect
 from stint.domain.schema import Request, Schema, Timestamp
 from stint.domain.steps import CompletionMessage, Step
 from stint.domain.tools import (
@@ -102,8 +103,10 @@ class TurnCreateRequest(TurnOverrides):
     documents: Annotated[list[Document], PartLimit] = Field(default_factory=list)
     stream: bool = False
     when_busy: WhenBusy | None = None
+    on_disconnect: OnDisconnect = "continue"
 
 
 class TurnResumeRequest(Request):
     tool_responses: Annotated[list[ToolResponse], PartLimit]
     stream: bool = False
+    on_disconnect: OnDisconnect = "continue"

@@ -29,6 +29,7 @@ from stint.domain.openai.response_tools import (
 )
 from stint.domain.openai.stored_responses import CacheRetention, ResponseSettings, ServiceTier, Truncation
 from stint.domain.redaction import MASK
+from stint.domain.run_signals import OnDisconnect
 from stint.domain.schema import Request
 from stint.domain.when_busy import WhenBusy
 
@@ -152,6 +153,7 @@ class CreateResponse(ContextRequest):
     expires_after: Omitted[Expiry] = None
     when_busy: Omitted[WhenBusy] = None
     background: StrictBool = False
+    on_disconnect: Omitted[OnDisconnect] = None
     service_tier: Omitted[ServiceTier] = None
     safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
     prompt_cache_key: Omitted[CacheKey] = None
@@ -185,6 +187,15 @@ class CreateResponse(ContextRequest):
                 "Remove the headers and the authorization of its MCP tools."
             )
         return background
+
+    @field_validator("on_disconnect")
+    @classmethod
+    def check_on_disconnect(cls, chosen: OnDisconnect | None, info: ValidationInfo) -> OnDisconnect | None:
+        if chosen == "cancel" and info.data.get("store") is False:
+            raise invalid("Heartbeats are only for stored responses. Remove on_disconnect, or store.")
+        if chosen == "cancel" and info.data.get("background"):
+            raise invalid("A background response runs without its client. Remove on_disconnect, or background.")
+        return chosen
 
     def to_settings(self) -> ResponseSettings:
         """Return the stored settings: all of the request but its input and credentials."""

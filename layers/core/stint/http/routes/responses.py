@@ -19,6 +19,7 @@ from stint.domain.openai.response_resource import (
     ResponseList,
 )
 from stint.domain.openai.response_resource import Response as ResponseObject
+from stint.domain.run_signals import HeartbeatReceived
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import ProviderDataDep, is_llama_stack_address
 from stint.http.errors import document_of
@@ -149,6 +150,12 @@ async def get_response(
 async def cancel_response(response_id: str, services: OpenAIServicesDep) -> Response:
     """Cancel a response, and return it when it has ended. One that has ended is unchanged."""
     return document(await services.make_response_cancellation().cancel(response_id))
+
+
+@router.post(RESPONSE + "/heartbeat", response_model=HeartbeatReceived)
+async def send_response_heartbeat(response_id: str, services: OpenAIServicesDep) -> Response:
+    """Keep a response running that was started with `on_disconnect` cancel. Any other response is unchanged."""
+    return document(await services.make_response_cancellation().receive_heartbeat(response_id))
 
 
 @router.delete(RESPONSE, response_model=DeletedResponse)

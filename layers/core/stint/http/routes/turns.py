@@ -15,6 +15,7 @@ from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, Stor
 from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
+from stint.domain.run_signals import HeartbeatReceived
 from stint.domain.schema import Schema
 from stint.domain.steps import StepResponse
 from stint.http.deadline import deadline_of
@@ -210,6 +211,12 @@ async def cancel_turn(agent_id: str, session_id: str, turn_id: str, services: Ag
     Its finished steps are kept, its stream ends with `turn_complete`, and the session is free.
     """
     return document(await services.make_turn_cancellation().cancel(agent_id, session_id, turn_id))
+
+
+@router.post(TURN + "/heartbeat", response_model=HeartbeatReceived)
+async def send_turn_heartbeat(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
+    """Keep a turn running that was started with `on_disconnect` cancel. Any other turn is unchanged."""
+    return document(await services.make_turn_cancellation().receive_heartbeat(agent_id, session_id, turn_id))
 
 
 @router.get(TURN, response_model=Turn)

@@ -1,9 +1,10 @@
-"""Cancellation of responses, wherever they run."""
+"""Cancellation of responses, wherever they run, and heartbeats of their clients."""
 
 from dataclasses import dataclass
 
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
+from stint.domain.run_signals import HeartbeatReceived
 from stint.services.polling_pauses import poll
 from stint.services.responses.read import to_resource
 from stint.services.responses.recovery import Recovery, cancelled
@@ -30,6 +31,19 @@ class ResponseCancellation:
         elif stored.ending is None:
             stored = await self.cancel_in_foreground(stored)
         return to_resource(stored, self.recovery.opaque.encode)
+
+    async def receive_heartbeat(self, response_id: str) -> HeartbeatReceived:
+        """Note that the client of a response is there. Without effect on one that has ended, or in the background.
+
+        Raises:
+            NotFound: there is no such response.
+        """
+        signals = self.store.run_signals
+        if not await signals.put_next_heartbeat(self.tenant, response_id):
+            stored = await self.store.responses.get(self.tenant, response_id)
+            if stored.ending is None and not stored.header.background:
+                await signals.put_first_heartbeat(self.tenant, response_id)
+        return HeartbeatReceived()
 
     async def cancel_in_foreground(self, stored: StoredResponse) -> StoredResponse:
         """Cancel a response in the process that runs it. If that does not end it, end it here.

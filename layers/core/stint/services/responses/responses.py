@@ -18,7 +18,7 @@ from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord,
 from stint.domain.run_signals import ResponseRef
 from stint.loop.run import Run
 from stint.metering import admit_run
-from stint.run_stop import receive_signals, refuse_stopped
+from stint.run_stop import receive_signals, refuse_stopped, set_on_disconnect
 from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.document_reader import DocumentReader
@@ -94,6 +94,7 @@ class Responses:
                 await refuse_stopped(*prepared.header.stop_names)
                 lease = ForegroundLease(self.store.response_leases, self.tenant, response.response_id)
                 await response.log.put_header(lease, self.contexts.lease_seconds, deadline)
+        set_on_disconnect(request.on_disconnect)
         if request.store:
             receive_signals(ResponseRef(response.response_id))
             self.contexts.note_previous(prepared.header)

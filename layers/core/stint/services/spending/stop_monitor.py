@@ -73,15 +73,15 @@ class StopMonitor:
 
         Raises StoreUnavailable.
         """
-        named = {stop.run: stop for stop in self.runs if stop.run is not None}
+        named = {stop.run for stop in self.runs if stop.run is not None}
         if not named:
             await self.read()
             return
         self.known, signals = await self.store.run_signals.read(self.tenant, list(named))
         for stop in list(self.runs):
             stop.apply(self.known)
-        for run, found in signals.items():
-            named[run].receive(found)
+            if stop.run in signals:
+                stop.receive(signals[stop.run])
 
     async def watch(self) -> None:
         """Read stops and signals once a second, until no run is left. Its units are in the receipt of no run."""

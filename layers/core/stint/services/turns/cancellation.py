@@ -1,4 +1,4 @@
-"""Cancellation of turns, wherever they run."""
+"""Cancellation of turns, wherever they run, and heartbeats of their clients."""
 
 import asyncio
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from stint.caller import find_end_user
 from stint.domain.errors import Conflict
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_outcome import RunOutcome, RunStatus
-from stint.domain.run_signals import TurnRef
+from stint.domain.run_signals import HeartbeatReceived, TurnRef
 from stint.domain.schema import now
 from stint.services.polling_pauses import poll
 from stint.services.turns.turns import Turns
@@ -42,6 +42,18 @@ class TurnCancellation:
         if turn.status is TurnStatus.in_progress:
             await self.turns.store.session_leases.expire(self.turns.tenant, agent_id, session_id, turn_id)
         return await self.end_turn(run)
+
+    async def receive_heartbeat(self, agent_id: str, session_id: str, turn_id: str) -> HeartbeatReceived:
+        """Note that the client of a turn is there. Without effect on a turn that does not run.
+
+        Raises:
+            NotFound: there is no such agent, session or turn.
+            Forbidden: the session belongs to another end user.
+        """
+        run, tenant = TurnRef(agent_id, session_id, turn_id), self.turns.tenant
+        if not await self.turns.store.run_signals.put_turn_heartbeat(tenant, run, owner()):
+            await self.get(run)
+        return HeartbeatReceived()
 
     async def get(self, run: TurnRef) -> Turn:
         return await self.turns.get(run.agent_id, run.session_id, run.turn_id)

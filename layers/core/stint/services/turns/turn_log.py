@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stint.domain.content import Content, KeptResult
@@ -15,9 +16,11 @@ from stint.domain.steps import Step, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.running_step import RunningStep
 from stint.metering import read_meter
+from stint.services.partial_writer import PartialStorage, make_storage
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
+from stint.store.store import Store
 from stint.store.turns import TurnStore
 
 if TYPE_CHECKING:
@@ -141,6 +144,12 @@ class TurnLog:
     def mark_last(self) -> None:
         """Record that the session's history ends here."""
         self.keeper.lease.last = LastTurn(self.turn.header.turn_id, len(self.turn.records))
+
+
+def make_partial_storage(store: Store, log: TurnLog) -> PartialStorage:
+    """Return where parts of a turn's steps are stored while they run."""
+    lease = log.keeper.lease
+    return make_storage(store, partial(find_partials, lease), log.check, lease.expires_at)
 
 
 def calls_of_pause(turn_id: str, steps: list[Step], pause: RunOutcome) -> PendingCalls:

@@ -21,12 +21,13 @@ from stint.domain.tools import ToolResponse
 from stint.loop.agent_loop import run_loop
 from stint.loop.run import Run
 from stint.metering import resume_meter
+from stint.run_stop import set_on_disconnect
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
 from stint.services.document_reader import DocumentReader, images_of
-from stint.services.partial_writer import PartialStorage, PartialWriter, make_storage
+from stint.services.partial_writer import PartialWriter
 from stint.services.spending.meters import Meters, metered
 from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
@@ -34,7 +35,7 @@ from stint.services.turns.resume import answer_turn, is_resumable, not_waiting, 
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.turn_failures import fail_turn
-from stint.services.turns.turn_log import TurnLog, find_partials
+from stint.services.turns.turn_log import TurnLog, make_partial_storage
 from stint.services.turns.turn_run import TurnRun, make_header, terminal_event
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
@@ -90,6 +91,7 @@ class Turns:
             DeadlineExceeded: a long document is still being indexed.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
+        set_on_disconnect(request.on_disconnect)
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         documents = await self.reader.read(request.documents)
@@ -154,6 +156,7 @@ class Turns:
             Conflict: the turn accepts no responses, a call's id is in use, or another turn runs in the session.
             InvalidRequest: the responses do not match the calls. Nothing is changed.
         """
+        set_on_disconnect(request.on_disconnect)
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
         responses = request.tool_responses
         turn_id = (await self.store.turns.find_imported(self.tenant, agent_id, session_id, {turn_id}))[turn_id]
@@ -201,7 +204,7 @@ class Turns:
 
         The first event is the start event, unless the model's provider refuses the turn before.
         """
-        writer = PartialWriter(turn.log.running, self.storage_of(turn.log))
+        writer = PartialWriter(turn.log.running, make_partial_storage(self.store, turn.log))
         try:
             with suppress(Cancelled):
                 await turn.run.wait_until_accepted()
@@ -220,11 +223,6 @@ class Turns:
             turn.log.keeper.stop()
             await self.meters.end()
             await writer.close()
-
-    def storage_of(self, log: TurnLog) -> PartialStorage:
-        """Return where parts of a turn's steps are stored while they run."""
-        lease = log.keeper.lease
-        return make_storage(self.store, lambda: find_partials(lease), log.check, lease.expires_at)
 
     async def write_segments(self, turn: TurnRun) -> None:
         """Write what makes the session cheaper to read, after the turn's response was sent. Nothing is raised."""

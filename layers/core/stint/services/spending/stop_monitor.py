@@ -80,7 +80,7 @@ class StopMonitor:
         self.known, signals = await self.store.run_signals.read(self.tenant, list(named))
         for stop in list(self.runs):
             stop.apply(self.known)
-            if stop.run in signals:
+            if stop.run is not None and stop.run in signals:
                 stop.receive(signals[stop.run])
 
     async def watch(self) -> None:

@@ -277,3 +277,53 @@ def test_acting_for_an_end_user_needs_a_scope(http: httpx.Client, monkeypatch: p
 @pytest.mark.parametrize("value", [b"", b"x" * 513, b"\xff\xfe"])
 def test_an_invalid_end_user_is_refused(http: httpx.Client, value: bytes) -> None:
     assert_error(http.post("/v1/conversations", json={}, headers={b"x-stint-user": value}), 400, "invalid_request")
+
+
+CHAT = {"messages": [{"role": "user", "content": f"say: {MARK}"}]}
+KEYED: dict[str, tuple[str, dict[str, Any], str | None]] = {
+    "the header": ("/v1/chat/completions", CHAT, ANN),
+    "the body": ("/v1/chat/completions", CHAT | {"user": ANN}, None),
+    "a response that is not stored": ("/v1/responses", {"input": f"say: {MARK}", "user": ANN, "store": False}, None),
+}
+
+
+@pytest.mark.parametrize("named_by", KEYED)
+def test_the_answer_of_an_idempotency_key_belongs_to_the_end_user(
+    http: httpx.Client, app_fixture: AppFixture, named_by: str
+) -> None:
+    path, body, user = KEYED[named_by]
+    headers = {b"idempotency-key": b"k"} | (as_user(user) if user else {})
+    http.post(path, json=body | {"model": "scripted/demo"}, headers=headers).raise_for_status()
+    assert [each["kind"] for each in listed(http, ANN)] == ["idempotent_request"]
+    assert MARK in http.get(f"/v1/admin/users/{ANN}/export").text
+
+    receipt = erase(http, ANN)
+
+    assert (receipt["complete"], receipt["deleted"]) == (True, {"idempotent_request": 1})
+    assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+def test_the_keyed_answer_of_a_turn_belongs_to_the_end_user_of_its_session(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    path = f"/v1/agents/{create_agent(http)}/session"
+    session = f"{path}/{sent(http, path, {'session_name': 's'}, ANN)['session_id']}"
+    body = {"messages": [{"role": "user", "content": f"say: {MARK}"}]}
+    http.post(f"{session}/turn", json=body, headers={b"idempotency-key": b"k"}).raise_for_status()
+
+    receipt = erase(http, ANN)
+
+    assert (receipt["complete"], receipt["deleted"]) == (True, {"session": 1, "idempotent_request": 1})
+    assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+def test_items_that_are_added_for_an_end_user_make_the_conversation_theirs(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    conversation = sent(http, "/v1/conversations", {})["id"]
+    sent(http, f"/v1/conversations/{conversation}/items", {"items": [{"role": "user", "content": MARK}]}, ANN)
+
+    receipt = erase(http, ANN)
+
+    assert (receipt["complete"], receipt["deleted"]) == (True, {"conversation": 1})
+    assert MARK.encode() not in stored_bytes(app_fixture)

@@ -5,10 +5,10 @@ Outside of a request, the tenant of the worker's task.
 All tasks of a request share them.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from stint.domain.errors import Forbidden, NotFound, Unauthenticated
@@ -25,7 +25,7 @@ class RequestAttempt:
     is the number of attempts before this one. `retry_of` is the id of the failed run that this attempt repeats.
 
     A request with an idempotency key has the `object_id` of what it creates, which `rename` replaces. `repeated`: an
-    earlier attempt may have created it.
+    earlier attempt may have created it. `owners` are the hashes of the end users to whom its answer belongs.
     """
 
     fingerprint: str = ""
@@ -34,6 +34,7 @@ class RequestAttempt:
     object_id: str = ""
     repeated: bool = False
     rename: Callable[[str], Awaitable[None]] | None = None
+    owners: set[str] = field(default_factory=set, compare=False)
 
 
 NO_ATTEMPT = RequestAttempt()
@@ -81,6 +82,13 @@ def find_end_user() -> str | None:
 def end_users_of(*named: str | None) -> list[str]:
     """Return the end users that the request's body and its header name, each once."""
     return list(dict.fromkeys(filter(None, (*named, find_end_user()))))
+
+
+def note_owners(hashes: Iterable[str]) -> None:
+    """Note to whom an object belongs that the current request uses, so that its stored answer belongs to them, too."""
+    attempt = find_attempt()
+    if attempt.object_id:
+        attempt.owners.update(hashes)
 
 
 def set_attempt(attempt: RequestAttempt) -> None:

@@ -1,31 +1,48 @@
 """End users: the people for whom callers act, and the objects that belong to them."""
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from stint.domain.fields import Omitted
 from stint.domain.schema import Schema
 
-OwnedKind = Literal["session", "response", "conversation", "chat_completion", "file", "upload", "vector_store"]
+OwnedKind = Literal[
+    "session",
+    "response",
+    "conversation",
+    "chat_completion",
+    "file",
+    "upload",
+    "vector_store",
+    "vector_store_document",
+    "idempotent_request",
+]
 """The kinds of objects that can belong to an end user."""
+
+PARENTS: Mapping[OwnedKind, str] = {"session": "agent_id", "vector_store_document": "vector_store_id"}
+"""The fields with the ids of the objects that objects of a kind belong to."""
 
 OWNED_KINDS: tuple[OwnedKind, ...] = get_args(OwnedKind)
 
 
 class OwnedObject(Schema):
-    """An object of an end user. Only sessions have an `agent_id`."""
+    """An object of an end user. Only sessions have an `agent_id`, and only documents a `vector_store_id`."""
 
     kind: OwnedKind
     id: str
     agent_id: Omitted[str] = None
+    vector_store_id: Omitted[str] = None
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Return the ids of the object, its parent's first."""
-        return (self.id,) if self.agent_id is None else (self.agent_id, self.id)
+        parent = self.agent_id or self.vector_store_id
+        return (self.id,) if parent is None else (parent, self.id)
 
     @classmethod
     def of(cls, kind: OwnedKind, ids: tuple[str, ...]) -> "OwnedObject":
-        return cls(kind=kind, id=ids[-1], agent_id=ids[0] if len(ids) > 1 else None)
+        parents = {PARENTS[kind]: ids[0]} if kind in PARENTS else {}
+        return cls(kind=kind, id=ids[-1], **parents)
 
 
 class EndUserObjects(Schema):

@@ -129,3 +129,9 @@ def kind_of(value: object) -> str:
     if isinstance(value, bool):
         return "boolean"
     return "number" if isinstance(value, int | float) else "text"
+
+
+def searchable(document_id: str, metadata: Mapping[str, object]) -> Attributes:
+    """Return the attributes of a document that was inserted with metadata. Filters compare them."""
+    own = {"document_id": document_id}
+    return attributes_of(own | dict(metadata) | own)

@@ -1,5 +1,6 @@
 """Vector stores and their documents as they are stored, for both APIs."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
@@ -195,3 +196,17 @@ class IngestionFailed(InvalidRequest):
 
 
 StoreName = Annotated[str, StringConstraints(max_length=256)]
+
+
+def shared_metadata(chunks: Sequence[InsertedChunk]) -> dict[str, object]:
+    """Return the metadata that is equal in all chunks of a document."""
+    first, *others = (chunk.metadata for chunk in chunks)
+    return {key: value for key, value in first.items() if all(key in one and one[key] == value for one in others)}
+
+
+def is_same(found: DocumentSettings, new: DocumentSettings) -> bool:
+    """Return whether the settings of a document are equal, wherever its content is stored."""
+    old, content = found.content, new.content
+    if isinstance(old, StoredContent) and isinstance(content, StoredContent):
+        new = new.model_copy(update={"content": content.model_copy(update={"blob": old.blob})})
+    return found == new

@@ -2,13 +2,14 @@
 
 import json
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, require_principal, set_attempt
+from stint.caller import NO_ATTEMPT, RequestAttempt, end_users_of, find_attempt, require_principal, set_attempt
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.idempotency import StoredAnswer
 from stint.http.attempts import hash_body, place_of_request, read_body
@@ -23,6 +24,13 @@ REPLAYED = (b"idempotent-replayed", b"true")
 KEY = re.compile(r"[\x20-\x7e]{1,255}")
 RUN_IDS = (b'"turn_id":', b'"response_id":')
 """Fields of the body of an error after the start of a run."""
+
+USER_FIELDS = ("user", "safety_identifier")
+MAY_NAME_USERS = (b'"user"', b'"safety_identifier"', b"\\u00")
+"""Parts of each body that names an end user, whose fields may be written with escapes."""
+
+ADMIN = "/v1/admin/"
+"""Start of the routes whose answers are not in the table of end users."""
 
 KEPT_HEADERS = ("content-type", "x-accel-buffering")
 
@@ -55,7 +63,8 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
         return await replay(request, send)
     record = request.keeper.lease
     set_attempt(RequestAttempt(object_id=record.object_id, repeated=record.taken_over, rename=record.put_object_id))
-    recorder = AnswerRecorder(send, request, path)
+    users = () if path.startswith(ADMIN) else end_users_of(*users_in(body))
+    recorder = AnswerRecorder(send, request, path, users)
     try:
         await handle(scope, receive_again, recorder.send)
     except Exception:
@@ -80,6 +89,18 @@ def digest_of(scope: Scope, key: str) -> str:
     return sha256(json.dumps([*place_of_request(scope), key]).encode()).hexdigest()
 
 
+def users_in(body: bytes) -> list[str]:
+    """Return the end users that a body in JSON names."""
+    if not any(each in body for each in MAY_NAME_USERS):
+        return []
+    try:
+        sent = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    named = [sent.get(name) for name in USER_FIELDS] if isinstance(sent, dict) else []
+    return [each for each in named if isinstance(each, str)]
+
+
 async def replay(answer: StoredAnswer, send: Send) -> None:
     """Send a stored answer. The end marker of a stream is a write of its own, as in the first answer."""
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
@@ -98,10 +119,12 @@ class AnswerRecorder:
     of a request that failed.
     """
 
-    def __init__(self, send: Send, request: OpenRequest, path: str) -> None:
+    def __init__(self, send: Send, request: OpenRequest, path: str, users: Sequence[str]) -> None:
         self._send = send
         self._request = request
         self._path = path
+        self._users = users
+        self._owners = find_attempt().owners
         self._status = 0
         self._headers = Headers()
         self._parts: list[bytes] = []
@@ -145,7 +168,8 @@ class AnswerRecorder:
             return
         headers = {name: self._headers[name] for name in KEPT_HEADERS if name in self._headers}
         answer = StoredAnswer(status=self._status, headers=headers, body=body.decode())
-        await self._request.finish(refusal_of_secret() if self._path in SECRET_ROUTES else answer)
+        kept = refusal_of_secret() if self._path in SECRET_ROUTES else answer
+        await self._request.finish(kept, self._users, self._owners)
 
 
 def refusal_of_secret() -> StoredAnswer:

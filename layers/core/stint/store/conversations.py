@@ -104,12 +104,19 @@ class ConversationStore:
             after = ids[-1]
 
     async def add_items(
-        self, tenant: str, conversation_id: str, added: Sequence[StoredItem], expires_at: int | None = None
+        self,
+        tenant: str,
+        conversation_id: str,
+        added: Sequence[StoredItem],
+        expires_at: int | None = None,
+        users: Sequence[str] = (),
     ) -> None:
         """Add any number of items: 25 per call, a unit for each small one, and one read.
 
-        `expires_at` is that of the conversation. Raises NotFound as `put_items`.
+        `expires_at` is that of the conversation, which then belongs to the end users, too, a unit each. Raises NotFound
+        as `put_items`.
         """
+        await add_owners(self._table, tenant, users, "conversation", conversation_id, expires_at=expires_at)
         await self.put_items(tenant, conversation_id, await self.pack_items(tenant, conversation_id, added, expires_at))
 
     async def put_items(self, tenant: str, conversation_id: str, packed: Sequence[items.Item]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import cast
 
 from stint.domain.end_users import OwnedKind, OwnedObject
-from stint.store import keys, knowledge_keys
+from stint.store import keys, knowledge_keys, request_keys
 from stint.store.chat_keys import chat_completion
 from stint.store.items import Item
 from stint.store.keys import Key
@@ -24,6 +24,8 @@ RECORDS: Mapping[OwnedKind, Callable[..., Key]] = {
     "file": knowledge_keys.file,
     "upload": knowledge_keys.upload,
     "vector_store": knowledge_keys.vector_store,
+    "vector_store_document": knowledge_keys.vector_store_document,
+    "idempotent_request": request_keys.idempotency,
 }
 
 

@@ -3,13 +3,14 @@
 import time
 from dataclasses import dataclass
 
-from stint.domain.errors import IdempotencyKeyReused
+from stint.domain.errors import IdempotencyKeyReused, NotFound
 from stint.domain.idempotency import StoredAnswer
 from stint.store import request_keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
+from stint.store.owners import add_entries
 from stint.store.table import NEW, Table
 
 KEPT_SECONDS = 86_400
@@ -98,10 +99,17 @@ class RequestRecords:
         item = await self._table.get(request_keys.idempotency(tenant, digest))
         return item is not None and "answered" not in item and self._leases.is_held(item)
 
-    async def put_answer(self, tenant: str, digest: str, record: RequestRecord, answer: StoredAnswer) -> None:
-        """Store the answer of a request in place of its lease; do nothing if the lease is lost."""
+    async def put_answer(
+        self, tenant: str, digest: str, record: RequestRecord, answer: StoredAnswer, owners: str = ""
+    ) -> None:
+        """Store the answer of a request in place of its lease; do nothing if the lease is lost.
+
+        `owners` are the hashes of the end users to whom it belongs, for a unit each.
+        """
         names = ("pk", "sk", "body_hash", "object_id", "expires_at")
         item = {name: record.lease.item[name] for name in names} | {"answered": 1}
+        ends = int(item["expires_at"])
+        item |= await add_entries(self._table, tenant, owners, "idempotent_request", digest, expires_at=ends)
         prefix, held = request_keys.idempotency_blobs(tenant, digest), {":held": record.lease.lease_id}
         try:
             await self._documents.put_new(item, answer, prefix, condition="lock_id = :held", values=held)
@@ -112,6 +120,22 @@ class RequestRecords:
         """Return the answer of a request. Raises NotFound if the bucket has removed it."""
         [raw] = await self._documents.read([record.lease.item])
         return StoredAnswer.model_validate_json(raw)
+
+    async def find_answer(self, tenant: str, digest: str) -> StoredAnswer:
+        """Return the answer of a request. Raises NotFound if there is none."""
+        item = await self._table.get(request_keys.idempotency(tenant, digest))
+        if item is None or "answered" not in item:
+            raise NotFound("Request", digest)
+        [raw] = await self._documents.read([item])
+        return StoredAnswer.model_validate_json(raw)
+
+    async def erase_answer(self, tenant: str, digest: str) -> None:
+        """Delete an answer with its record. A repetition of its request runs then."""
+        key = request_keys.idempotency(tenant, digest)
+        item = await self._table.get(key)
+        if item is not None and "answered" in item:
+            await self._documents.delete_blob(item)
+            await self._table.delete(key)
 
     async def delete(self, record: RequestRecord) -> None:
         """Forget a request that stored nothing; do nothing if the lease is lost."""

@@ -27,7 +27,7 @@ class SessionLease:
     `turn_id` may differ from the requested one, if another machine's clock was ahead. `last` is the end of the
     session's history: the holder updates it, and a release stores it. `taken_over_turn` is the turn of a holder whose
     lease lapsed: seal it, and read the history again, before anything else. `expires_at` is that of the session, and
-    `vector_db_id` its own vector db, if it has one.
+    `vector_db_id` its own vector db, if it has one. `owner` is the hash of its end user, or empty.
     """
 
     tenant: str
@@ -39,6 +39,7 @@ class SessionLease:
     expires_at: int | None
     taken_over_turn: str | None
     vector_db_id: str | None = None
+    owner: str = ""
 
     def forget_last(self) -> None:
         """Note that the history may have changed in a way that is not known, so that no process trusts its memory."""
@@ -163,6 +164,7 @@ def session_lease(tenant: str, agent_id: str, session_id: str, lease: Lease) -> 
         expires_at=item.get("expires_at"),
         taken_over_turn=lease.taken_over,
         vector_db_id=item.get("vector_db_id"),
+        owner=item.get("end_users", ""),
     )
     if lease.taken_over is not None:
         acquired.forget_last()

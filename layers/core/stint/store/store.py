@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stint.store.conversations import ConversationStore
     from stint.store.creation_attempts import CreationAttempts
     from stint.store.document_leases import DocumentLeases
+    from stint.store.document_owners import DocumentOwners
     from stint.store.end_users import EndUserIndex
     from stint.store.entity_links import EntityLinks
     from stint.store.file_batches import FileBatchStore
@@ -243,6 +244,12 @@ class Store:
         from stint.store.vector_store_documents import VectorStoreDocuments  # noqa: PLC0415 - see above
 
         return VectorStoreDocuments(self._table, Transactions(self._dynamodb, self._table_name))
+
+    @cached_property
+    def document_owners(self) -> "DocumentOwners":
+        from stint.store.document_owners import DocumentOwners  # noqa: PLC0415 - few documents belong to end users
+
+        return DocumentOwners(self._table)
 
     @cached_property
     def document_leases(self) -> "DocumentLeases":

@@ -20,6 +20,7 @@ class StoredDocument:
     milliseconds. `progress` is that of an ingestion which another attempt continues.
     `unindexed`: the index may have other attributes than the settings.
     `expired`: its file has expired, so that the document counts as deleted, and is not marked yet.
+    `end_users` are the hashes of those to whom the document belongs.
     `deleted_at` is when it was marked, or when its deletion was last sent to the worker.
     """
 
@@ -41,6 +42,7 @@ class StoredDocument:
     expired: bool = False
     deleted: bool = False
     deleted_at: int | None = None
+    end_users: str = ""
 
     @property
     def held(self) -> bool:
@@ -86,4 +88,5 @@ def to_document(item: Item) -> StoredDocument:
         expired=expired and is_live(item),
         deleted=expired or not is_live(item),
         deleted_at=item.get("deleted_at"),
+        end_users=item.get("end_users", ""),
     )

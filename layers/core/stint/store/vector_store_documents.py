@@ -39,17 +39,18 @@ class VectorStoreDocuments:
         documents: Mapping[str, DocumentSettings],
         batch_id: str | None = None,
         batch: Item | None = None,
+        owners: Item | None = None,
     ) -> dict[str, StoredDocument]:
         """Add new documents to be ingested, 98 per transaction, and at last the record of their batch, if it is passed.
 
-        Two units for each small record, and two for the store.
+        `owners` is what `DocumentOwners.add` returned. Two units for each small record, and two for the store.
 
         Raises:
             NotFound: the store does not exist.
             TransactionCancelled: one of them exists already. Those of earlier transactions are added.
         """
         now = int(time.time())
-        shared: Item = {"doc_status": "in_progress", "created_at": now, "queued_at": now}
+        shared: Item = {"doc_status": "in_progress", "created_at": now, "queued_at": now} | (owners or {})
         if batch_id is not None:
             shared["batch_id"] = batch_id
         items = {

@@ -67,12 +67,18 @@ class VectorStores:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    async def create(self, tenant: str, store_id: str, settings: VectorStoreSettings) -> StoredVectorStore:
-        """Store a vector store under its new id, for one unit."""
+    async def create(
+        self, tenant: str, store_id: str, settings: VectorStoreSettings, users: Sequence[str] = ()
+    ) -> StoredVectorStore:
+        """Store a vector store under its new id, for one unit, and one for each of its end users."""
         now = int(time.time())
         item = {"created_at": now, "last_active_at": now, "change_id": "", "settings": settings.model_dump_json()}
-        owned = {"owned": 1} if settings.owner is not None else {}
+        owned: Item = {"owned": 1} if settings.owner is not None else {}
         key = keys.vector_store(tenant, store_id)
+        if users:
+            from stint.store.owners import add_owners  # noqa: PLC0415 - few stores belong to end users
+
+            owned |= await add_owners(self._table, tenant, users, "vector_store", store_id)
         await self._table.put_new(key._asdict() | item | owned | {"doc_usage": StoreUsage().model_dump_json()})
         return StoredVectorStore(store_id, now, now, "", settings, StoreUsage())
 
@@ -197,8 +203,14 @@ class VectorStores:
         return item is not None and not is_live(item)
 
     async def remove(self, tenant: str, store_id: str) -> None:
-        """Delete the record of a marked store, the last step of its deletion."""
-        await self._table.delete(keys.vector_store(tenant, store_id))
+        """Delete the record of a marked store, the last step of its deletion, and its entries of end users."""
+        key = keys.vector_store(tenant, store_id)
+        item = await self._table.get(key)
+        if item is not None and "end_users" in item:
+            from stint.store.owners import remove_owners  # noqa: PLC0415 - few stores belong to end users
+
+            await remove_owners(self._table, tenant, item, "vector_store", store_id)
+        await self._table.delete(key)
 
 
 def _store(item: Item) -> StoredVectorStore:

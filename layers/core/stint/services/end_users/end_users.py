@@ -11,7 +11,7 @@ from typing import Any
 from stint.domain.end_users import EndUserObjects, ErasureReceipt, OwnedObject
 from stint.domain.errors import NotFound
 from stint.domain.tasks import DeletionTask
-from stint.services.deletions import Deletions
+from stint.services.deletions import Deletions, Mark
 from stint.store.end_users import is_recent, owned_object, record_key
 from stint.store.items import Item
 from stint.store.parallel import map_concurrently
@@ -102,16 +102,29 @@ class EndUsers:
         if owned.kind == "upload":
             await self.store.uploads.erase(self.tenant, owned.id)
             return
+        if owned.kind == "idempotent_request":
+            await self.store.requests.erase_answer(self.tenant, owned.id)
+            return
         if "vector_db_id" in record:  # the session's own store, which the worker deletes
             own = OwnedObject(kind="vector_store", id=record["vector_db_id"])
             await self.store.end_users.add(self.tenant, user, own)
-        mark = partial(self.store.end_users.mark_deleted, self.tenant, owned)
         seconds = max(deadline - time.monotonic(), 0)
         with suppress(NotFound):
-            await replace(self.deletions, request_seconds=seconds).start_deletion(self._task(owned), mark)
+            await replace(self.deletions, request_seconds=seconds).start_deletion(self._task(owned), self._mark(owned))
+
+    def _mark(self, owned: OwnedObject) -> Mark:
+        """Return a function that hides an object from all reads. That of a document also changes its store's usage."""
+        if owned.kind == "vector_store_document":
+            return partial(self.store.vector_store_documents.mark_deleted, self.tenant, *owned.ids)
+        return partial(self.store.end_users.mark_deleted, self.tenant, owned)
 
     def _task(self, owned: OwnedObject) -> DeletionTask:
         if owned.kind == "session":
             return DeletionTask(tenant=self.tenant, agent_id=owned.agent_id, session_id=owned.id)
+        if owned.kind == "vector_store_document":
+            store_id, document = owned.ids
+            return DeletionTask(
+                kind="delete_store_document", tenant=self.tenant, vector_store_id=store_id, document=document
+            )
         fields: dict[str, Any] = {"kind": f"delete_{owned.kind}", f"{owned.kind}_id": owned.id}
         return DeletionTask(tenant=self.tenant, **fields)

@@ -2,17 +2,22 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stint.domain.end_users import OwnedKind, OwnedObject
-from stint.domain.errors import NotFound
+from stint.domain.errors import Conflict, NotFound
 from stint.domain.openai.stored_chats import CompletionWithInputMessages
 from stint.domain.schema import Schema
+from stint.domain.vector_stores import StoreUsage
 from stint.services.agents.sessions import Sessions
 from stint.services.conversations.conversations import Conversations
 from stint.services.end_users.end_users import EndUsers
+from stint.services.knowledge.store_documents import read_texts
+from stint.services.knowledge.vector_stores import to_resource
 from stint.services.responses.read import ResponseReader
+from stint.store.stored_documents import StoredDocument
 
 PAGE = 100
 
@@ -59,11 +64,13 @@ class EndUserExport:
             "file": self._file,
             "upload": self._upload,
             "vector_store": self._vector_store,
+            "vector_store_document": self._document,
+            "idempotent_request": self._request,
         }
 
     async def _session(self, owned: OwnedObject) -> Lines:
         session, others = await self.sessions.read_pages(owned.agent_id or "", owned.id)
-        turns, session.turns = session.turns, []
+        turns, session.turns, own = session.turns, [], session.vector_db_id
         yield line_of("session", {"agent_id": owned.agent_id}, session)
         for turn in turns:
             yield line_of("turn", {"session_id": owned.id}, turn)
@@ -71,6 +78,9 @@ class EndUserExport:
             async for page in others:
                 for turn in page:
                     yield line_of("turn", {"session_id": owned.id}, turn)
+        if own is not None:
+            async for line in self._documents(own):
+                yield line
 
     async def _response(self, owned: OwnedObject) -> Lines:
         stored = await self.responses.read(owned.id)
@@ -102,7 +112,33 @@ class EndUserExport:
         yield line_of("upload", {}, upload.describe())
 
     async def _vector_store(self, owned: OwnedObject) -> Lines:
-        yield line_of("vector_store", {}, owned)
+        stored = await self.users.store.vector_stores.get(self.users.tenant, owned.id)
+        yield line_of("vector_store", {}, to_resource(stored, stored.usage or StoreUsage()))
+        async for line in self._documents(owned.id):
+            yield line
+
+    async def _request(self, owned: OwnedObject) -> Lines:
+        answer = await self.users.store.requests.find_answer(self.users.tenant, owned.id)
+        yield line_of("idempotent_request", {"id": owned.id}, answer)
+
+    async def _documents(self, store_id: str) -> Lines:
+        async for found in self.users.store.vector_store_documents.read(self.users.tenant, store_id):
+            if not found.deleted:
+                yield await self._document_line(store_id, found)
+
+    async def _document(self, owned: OwnedObject) -> Lines:
+        store_id = owned.vector_store_id or ""
+        found = await self.users.store.vector_store_documents.get(self.users.tenant, store_id, owned.id)
+        yield await self._document_line(store_id, found)
+
+    async def _document_line(self, store_id: str, found: StoredDocument) -> bytes:
+        """Return the line of a document with its texts. There are none while its file is not ingested."""
+        texts: Sequence[str] = ()
+        with suppress(Conflict):
+            texts = await read_texts(self.users.store.vector_store_contents, found)
+        settings = found.settings
+        fields = {"vector_store_id": store_id, "document_id": settings.document_id, "metadata": settings.metadata}
+        return line_of("vector_store_document", {**fields, "attributes": settings.attributes, "texts": list(texts)})
 
 
 def line_of(kind: str, fields: Mapping[str, object], data: Schema | None = None) -> bytes:

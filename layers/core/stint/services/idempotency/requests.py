@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stint.domain.errors import RequestRunning, StintError
@@ -9,6 +10,7 @@ from stint.domain.idempotency import StoredAnswer
 from stint.domain.ids import new_id
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.store.idempotent_requests import RequestRecord, RequestRecords
+from stint.store.owners import hash_user
 
 logger = logging.getLogger(__name__)
 
@@ -25,11 +27,14 @@ class OpenRequest:
     records: RequestRecords
     keeper: LeaseKeeper[RequestRecord]
 
-    async def finish(self, answer: StoredAnswer) -> None:
-        """Store the answer. A failure is only logged: once the lease has lapsed, a repetition runs the request."""
+    async def finish(self, answer: StoredAnswer, users: Iterable[str], owners: Iterable[str]) -> None:
+        """Store the answer. It belongs to the end users `users`, and to those with the hashes `owners`.
+
+        A failure is only logged: once the lease has lapsed, a repetition runs the request."""
         await self._stop()
         try:
-            await self.records.put_answer(self.tenant, self.digest, self.keeper.lease, answer)
+            hashes = sorted({*map(hash_user, users), *owners})
+            await self.records.put_answer(self.tenant, self.digest, self.keeper.lease, answer, " ".join(hashes))
         except StintError as error:
             logger.warning("The answer of an idempotency key was not stored", extra={"error": error.message})
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from stint.caller import end_users_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import new_name
 from stint.domain.openai.vector_stores import CreateFileBatch, FileBatch, VectorStoreFileList
@@ -36,7 +37,7 @@ class FileBatches:
         refuse_expired(store)
         files, batch_id = await self.prepare(store, request), new_name("vsfb")
         record = self.store.file_batches.make(self.tenant, store_id, batch_id)
-        await self.documents.insertions.insert(store_id, files, record)
+        await self.documents.insertions.insert(store_id, files, record, end_users_of())
         return await self.get(store_id, batch_id)
 
     async def prepare(self, store: StoredVectorStore, request: CreateFileBatch) -> dict[str, DocumentSettings]:

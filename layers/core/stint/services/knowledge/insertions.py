@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from stint.caller import end_users_of
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StintError, StoreUnavailable
-from stint.domain.filters import Attributes, attributes_of
+from stint.domain.filters import searchable
 from stint.domain.vector_stores import (
     AutoChunking,
     DocumentSettings,
@@ -15,6 +16,8 @@ from stint.domain.vector_stores import (
     InsertedText,
     StoredContent,
     WindowChunking,
+    is_same,
+    shared_metadata,
 )
 from stint.retrieval.entries import check_vectors
 from stint.services.knowledge.expired_stores import refuse_expired
@@ -57,7 +60,7 @@ class Insertions:
         self, store_id: str, texts: Sequence[NewText], chunking: WindowChunking, expires_at: int | None = None
     ) -> list[str]:
         """Insert texts, and return the keys of their documents. Raises NotFound if the store does not exist."""
-        await self.open(store_id)
+        store = await self.open(store_id)
         documents: dict[str, DocumentSettings] = {}
         for text in texts:
             key, body = document_key(text.document_id), InsertedText(text=text.text).to_json()
@@ -71,7 +74,7 @@ class Insertions:
                 entities=None if text.entities is None else list(text.entities),
                 content=await self.store.vector_store_contents.put(self.tenant, store_id, key, body),
             )
-        return await self.insert(store_id, documents)
+        return await self.insert(store_id, documents, users=owners_in(store))
 
     async def insert_chunks(self, store_id: str, chunks: Mapping[str, Sequence[InsertedChunk]]) -> list[str]:
         """Insert chunks by the ids of their documents, and return the keys of the records.
@@ -96,7 +99,7 @@ class Insertions:
                     self.tenant, store_id, key, body.to_json(), "chunks"
                 ),
             )
-        return await self.insert(store_id, documents)
+        return await self.insert(store_id, documents, users=owners_in(store))
 
     async def open(self, store_id: str) -> StoredVectorStore:
         """Read a store. Raises InvalidRequest if it has expired."""
@@ -105,11 +108,18 @@ class Insertions:
         return store
 
     async def insert(
-        self, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
+        self,
+        store_id: str,
+        documents: Mapping[str, DocumentSettings],
+        batch: Item | None = None,
+        users: Sequence[str] = (),
     ) -> list[str]:
-        """Add documents, or ingest them again, send their tasks, and return their keys."""
+        """Add documents, or ingest them again, send their tasks, and return their keys. They belong to `users`, too."""
         try:
-            records = await self.put(store_id, documents, batch)
+            owners: Item = {}
+            if users:
+                owners = await self.store.document_owners.add(self.tenant, store_id, documents, users)
+            records = await self.put(store_id, documents, batch, owners)
         except StoreUnavailable:  # a write without an answer may have stored records that name the contents
             raise
         except StintError:
@@ -159,7 +169,11 @@ class Insertions:
         raise refused(store_id)
 
     async def put(
-        self, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
+        self,
+        store_id: str,
+        documents: Mapping[str, DocumentSettings],
+        batch: Item | None = None,
+        owners: Item | None = None,
     ) -> dict[str, StoredDocument]:
         """Write the records of documents. One that the store has with equal settings stays, unless it has failed.
 
@@ -171,10 +185,12 @@ class Insertions:
             new = {key: settings for key, settings in documents.items() if key not in found}
             try:
                 if new or missing is not None:
-                    found |= await stored.add(self.tenant, store_id, new, batch_id, missing)
+                    found |= await stored.add(self.tenant, store_id, new, batch_id, missing, owners)
                     missing = None
                 for key, settings in documents.items():
                     if key not in new:
+                        if owners:
+                            await self.store.document_owners.merge(self.tenant, store_id, found[key], owners)
                         found[key] = await self.put_again(store_id, found[key], settings, batch_id)
             except ConditionFailed:
                 continue
@@ -216,28 +232,13 @@ class Insertions:
             await asyncio.sleep(POLL_SECONDS)
 
 
-def searchable(document_id: str, metadata: Mapping[str, object]) -> Attributes:
-    """Return the attributes of a document that was inserted with metadata. Filters compare them."""
-    own = {"document_id": document_id}
-    return attributes_of(own | dict(metadata) | own)
-
-
-def shared_metadata(chunks: Sequence[InsertedChunk]) -> dict[str, object]:
-    """Return the metadata that is equal in all chunks of a document."""
-    first, *others = (chunk.metadata for chunk in chunks)
-    return {key: value for key, value in first.items() if all(key in one and one[key] == value for one in others)}
+def owners_in(store: StoredVectorStore) -> Sequence[str]:
+    """Return the end users of what a request inserts. The documents of a session's own store belong to the session."""
+    return () if store.settings.owner is not None else end_users_of()
 
 
 def refused(store_id: str) -> Conflict:
     return Conflict(f"Other requests change the same files of vector store {store_id!r}. Try again.")
-
-
-def is_same(found: DocumentSettings, new: DocumentSettings) -> bool:
-    """Return whether the settings of a document are equal, wherever its content is stored."""
-    old, content = found.content, new.content
-    if isinstance(old, StoredContent) and isinstance(content, StoredContent):
-        new = new.model_copy(update={"content": content.model_copy(update={"blob": old.blob})})
-    return found == new
 
 
 def batch_id_of(batch: Item | None) -> str | None:

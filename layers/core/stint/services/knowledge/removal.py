@@ -64,6 +64,8 @@ class Removal:
         if found.settings.entities:
             await self.store.entity_links.remove(tenant, store_id, found.key, found.settings.entities)
         await self.store.vector_store_contents.delete_document(tenant, store_id, found.key)
+        if found.end_users:
+            await self.store.document_owners.remove(tenant, store_id, found)
         await self.store.vector_store_documents.remove(tenant, store_id, found.key)
 
     async def delete_store(self, task: DeletionTask, deadline: float) -> bool:
@@ -79,7 +81,13 @@ class Removal:
             return True
         if settings.identifier is not None:
             await self.store.vector_db_names.remove(tenant, settings.identifier, store_id)
-        mark = partial(self.store.vector_store_documents.mark_in_deleted_store, tenant, store_id)
+
+        async def mark(document: str) -> StoredDocument | None:
+            found = await self.store.vector_store_documents.mark_in_deleted_store(tenant, store_id, document)
+            if found is not None and found.end_users:
+                await self.store.document_owners.remove(tenant, store_id, found)
+            return found
+
         if not await self.stop_writers(tenant, store_id, mark, deadline):
             return False
         await self.make_index().drop(vector_index(tenant, store_id))
@@ -112,13 +120,13 @@ class Removal:
         return True
 
     async def stop_writers(self, tenant: str, store_id: str, stop: StopWriter, deadline: float) -> bool:
-        """Call `stop` for the documents of a store that have a writer, or may get one.
+        """Call `stop` for the documents of a store that have a writer, may get one, or belong to end users.
 
         Returns whether there was time for all. Raises StillWritten if one has a lease.
         """
         reading, held = self.store.vector_store_documents.read(tenant, store_id), False
         while some := await take(reading, DELETED_AT_ONCE):
-            writable = [one.key for one in some if one.status == "in_progress" or one.held]
+            writable = [one.key for one in some if one.status == "in_progress" or one.held or one.end_users]
             stopped = await map_concurrently(stop, writable)
             held |= any(one is not None and one.held for one in stopped)
             if time.monotonic() >= deadline:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stint.caller import end_users_of
 from stint.domain.errors import Conflict, NotFound, StintError
 from stint.domain.filters import Attributes
 from stint.domain.openai.vector_stores import (
@@ -39,6 +40,7 @@ from stint.store.vector_stores import Order, StoredVectorStore
 
 if TYPE_CHECKING:
     from stint.services.knowledge.attribute_updates import AttributeUpdates
+    from stint.store.vector_store_contents import VectorStoreContents
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class StoreDocuments:
         refuse_expired(store)
         chunking = request.chunking_strategy or store.settings.chunking
         documents = await self.prepare([request.file_id], chunking, request.attributes)
-        await self.insertions.insert(store_id, documents)
+        await self.insertions.insert(store_id, documents, users=end_users_of())
         return await self.get(store_id, request.file_id)
 
     async def open(self, store_id: str) -> StoredVectorStore:
@@ -166,20 +168,11 @@ class StoreDocuments:
         """
         refuse_expired(await self.open(store_id))
         found = await self.store.vector_store_documents.get(self.tenant, store_id, file_id)
-        settings, texts = found.settings, [TextContent(text=text) for text in await self.read_texts(found)]
+        settings = found.settings
+        texts = [TextContent(text=text) for text in await read_texts(self.store.vector_store_contents, found)]
         return FileContentPage(
             file_id=found.key, filename=settings.filename, attributes=settings.attributes, data=texts, content=texts
         )
-
-    async def read_texts(self, found: StoredDocument) -> Sequence[str]:
-        contents, content = self.store.vector_store_contents, found.settings.content
-        if isinstance(content, StoredContent) and content.type == "chunks":
-            return [one.text for one in InsertedChunks.model_validate_json(await contents.get(content)).chunks]
-        if isinstance(content, StoredContent):
-            return [InsertedText.model_validate_json(await contents.get(content)).text]
-        if found.text is None:
-            raise Conflict(f"File {found.key!r} is {found.status}, so its text cannot be read.", code="file_not_ready")
-        return [(await contents.get(found.text)).decode()]
 
     async def delete(self, store_id: str, file_id: str) -> DeletedVectorStoreFile:
         """Remove a file from a store. When this returns, no search finds it. The file itself stays.
@@ -214,3 +207,15 @@ def to_file(store_id: str, found: StoredDocument) -> VectorStoreFile:
         attributes=found.settings.attributes,
         chunking_strategy=OtherChunking() if isinstance(chunking, WindowChunking) else chunking,
     )
+
+
+async def read_texts(contents: "VectorStoreContents", found: StoredDocument) -> Sequence[str]:
+    """Return the text of a document, or those of its chunks. Raises Conflict if its file is not ingested yet."""
+    content = found.settings.content
+    if isinstance(content, StoredContent) and content.type == "chunks":
+        return [one.text for one in InsertedChunks.model_validate_json(await contents.get(content)).chunks]
+    if isinstance(content, StoredContent):
+        return [InsertedText.model_validate_json(await contents.get(content)).text]
+    if found.text is None:
+        raise Conflict(f"File {found.key!r} is {found.status}, so its text cannot be read.", code="file_not_ready")
+    return [(await contents.get(found.text)).decode()]

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from stint.caller import end_users_of
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, at_fault
 from stint.domain.ids import is_name, new_name
 from stint.domain.llama_stack.registrations import Owner
@@ -87,7 +88,7 @@ class VectorDBs:
             provider_id=self.provider_id,
         )
         with suppress(ConditionFailed):
-            await self.store.vector_stores.create(self.tenant, named.store_id, settings)
+            await self.store.vector_stores.create(self.tenant, named.store_id, settings, end_users_of())
 
     async def get(self, identifier: str) -> VectorDB:
         """Return a vector db, by its name or the id of its store. Raises NotFound."""

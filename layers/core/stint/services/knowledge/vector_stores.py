@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from stint.caller import create_once
+from stint.caller import create_once, end_users_of
 from stint.domain.errors import NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.vector_stores import (
@@ -69,7 +69,9 @@ class VectorStoresOfTenant:
         # The first files are added again, because an earlier request may have created the store without them.
         stored = await create_once(
             lambda object_id: self.store.vector_stores.get(self.tenant, name_of("vs", object_id)),
-            lambda object_id: self.store.vector_stores.create(self.tenant, name_of("vs", object_id), settings),
+            lambda object_id: self.store.vector_stores.create(
+                self.tenant, name_of("vs", object_id), settings, end_users_of()
+            ),
         )
         if files:
             await self.documents.insertions.insert(stored.id, files)

@@ -19,7 +19,7 @@ from stint.domain.llama_stack.vector_dbs import VectorDBRegisterRequest
 from stint.domain.vector_stores import WindowChunking
 from stint.services.knowledge.insertions import NewText
 from stint.services.knowledge.rag_insertion import RAGInsertion
-from stint.services.knowledge.store_documents import StoreDocuments
+from stint.services.knowledge.store_documents import StoreDocuments, read_texts
 from stint.services.knowledge.vector_dbs import VectorDBs
 from stint.services.october.contents import read_source
 from stint.services.october.entity_extraction import EntityExtraction
@@ -167,7 +167,7 @@ class MemoryBanks:
         return {
             keys[key]: BankDocument(
                 document_id=keys[key],
-                content="".join(await self.documents.read_texts(document)),
+                content="".join(await read_texts(self.documents.store.vector_store_contents, document)),
                 mime_type="text/plain",
                 metadata=document.settings.metadata,
             )

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from stint.caller import find_attempt, find_end_user
+from stint.caller import find_attempt, find_end_user, note_owners
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
@@ -182,7 +182,7 @@ class SessionOpener:
         self, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float
     ) -> SessionLease:
         user = find_end_user()
-        return await self.store.session_leases.acquire(
+        lease = await self.store.session_leases.acquire(
             self.tenant,
             agent_id,
             session_id,
@@ -191,6 +191,8 @@ class SessionOpener:
             seconds=seconds,
             owner=hash_user(user) if user else "",
         )
+        note_owners(lease.owner.split())
+        return lease
 
     async def read_unless_known(self, known: SessionTranscript | None, agent_id: str, session_id: str) -> History:
         return History([], True, None) if known else await self.read(agent_id, session_id)

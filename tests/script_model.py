@@ -24,7 +24,7 @@ from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComple
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_events import RunEnded, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
 from stint.domain.run_outcome import RunOutcome
-from stint.domain.steps import Step, ToolExecutionStep
+from stint.domain.steps import ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolConfig
 from stint.loop.plan import Plan
 from stint.loop.run import Run
@@ -133,7 +133,7 @@ class ListLog:
     def check(self) -> None:
         pass
 
-    async def append_early(self, steps: Sequence[ToolExecutionStep], /) -> None:
+    async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
         self.records.append(TurnRecord(early=[*steps]))
 
     async def mark_sent(self, call_ids: Sequence[str], /) -> None:

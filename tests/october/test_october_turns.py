@@ -261,7 +261,6 @@ def test_an_unknown_turn_is_404(october: OctoberClient, turn_id: str) -> None:
         ({"type": "brave_search", "engine": "bing", "api_key": "k"}, 400, "Microsoft retired the Bing Search API"),
         ({"type": "brave_search", "engine": "brave"}, 400, "api_key"),
         ({"type": "nope"}, 400, "brave_search"),
-        ({**WEATHER, "output_shields": ["guard"]}, 501, "Shields of a single tool"),
     ],
 )
 def test_a_tool_that_cannot_be_used_is_refused_at_creation(

@@ -8,6 +8,7 @@ from stint.domain.steps import MemoryRetrievalStep
 from stint.loop.agent_loop import run_loop
 from stint.loop.retrieval import RetrievedContext
 from stint.loop.run import Run
+from stint.loop.screening import ToolShields
 
 
 @dataclass
@@ -16,6 +17,8 @@ class Shelf:
 
     text: str
     asked: list[str] = field(default_factory=list)
+    shields: ToolShields = field(default_factory=ToolShields)
+    tool_name: str = "knowledge_search"
 
     async def retrieve(self, messages: Sequence[ModelMessage], key: str, /) -> RetrievedContext:
         self.asked.append(words_of(messages[-1]))

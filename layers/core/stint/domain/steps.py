@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from stint.domain.content import Content
+from stint.domain.fields import Omitted
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.tools import ToolCall, ToolResponse
 
@@ -49,8 +50,11 @@ class SafetyViolation(Schema):
 
 
 class ShieldCallStep(StepCommon):
+    """A check by shields. `metadata` is that of its start event if it is the check of a tool: of its call or result."""
+
     step_type: Literal["shield_call"] = "shield_call"
     violation: SafetyViolation | None = None
+    metadata: Omitted[dict[str, str]] = None
 
 
 class MemoryRetrievalStep(StepCommon):

@@ -6,6 +6,7 @@ It knows neither sessions nor HTTP. It stores steps through a `Log`, each before
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.ids import new_id
@@ -19,18 +20,18 @@ from stint.domain.run_events import (
     StepStart,
 )
 from stint.domain.run_outcome import RunStatus
-from stint.domain.schema import now
-from stint.domain.steps import MemoryRetrievalStep, Step
+from stint.domain.steps import Step
 from stint.loop.answer import Answer
 from stint.loop.model_call import with_deadline
 from stint.loop.next_step import Finish, NextStep, RunTools, decide, ending_of, status_after
 from stint.loop.output_guard import OutputGuard
-from stint.loop.retrieval import Retriever
 from stint.loop.run import Run
-from stint.loop.screening import Screening, screen
+from stint.loop.screening import Screening, screen, shield_start
 from stint.loop.structured_output import validate_output
 from stint.loop.tool_round import answer_calls
-from stint.shields.port import Touchpoint
+
+if TYPE_CHECKING:
+    from stint.loop.argument_checks import ArgumentChecks
 
 
 async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[LoopEvent, None]:
@@ -42,26 +43,24 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
         StintError: the model, a shield or the store failed, or time ran out. Stored steps are kept.
     """
     try:
-        if run.plan.input_shields:
-            step_id = new_id()
-            yield shield_start(step_id, "user-input")
-            screening = await screen_input(run, step_id)
-            ending = run.make_outcome(RunStatus.completed) if screening.violation else None
-            yield await run.store_step(screening.to_step(run.run_id), ending)
-            if ending is not None:
-                yield RunEnded(ending.status)
-                return
-        if run.plan.retriever is not None and run.needs_context and first is None:
-            async for retrieval in retrieve_context(run, run.plan.retriever):
-                yield retrieval
+        async with aclosing(begin_run(run, retrieves=first is None)) as beginning:
+            async for event in beginning:
+                yield event
+                if isinstance(event, RunEnded):
+                    return
         next_step: NextStep = first or RunTools(run.approved)
         while True:
             if isinstance(next_step, RunTools):
+                checks = make_checks(run, next_step)
+                if checks is not None:
+                    async with aclosing(checks.events()) as checking:
+                        async for event in checking:
+                            yield event
+                    next_step = checks.next_step
                 async with aclosing(answer_calls(run, next_step)) as events:
                     async for event in events:
                         yield event
-                if next_step.then is not None:
-                    next_step = next_step.then
+                next_step = next_step.then or next_step
             if not isinstance(next_step, RunTools):
                 yield RunEnded(status_after(next_step))
                 return
@@ -77,22 +76,38 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
         await run.close_inference()
 
 
-async def retrieve_context(run: Run, retriever: Retriever) -> AsyncGenerator[StepEvent, None]:
-    """Add context for the user's messages as a step."""
-    run.log.check()
-    step_id, started_at = new_id(), now()
-    yield StepStart(step_type="memory_retrieval", step_id=step_id)
-    retrieving = retriever.retrieve(run.transcript.messages, f"{run.run_id}:0:{step_id}")
-    context = await with_deadline(run.deadline, retrieving)
-    step = MemoryRetrievalStep(
-        turn_id=run.run_id,
-        step_id=step_id,
-        started_at=started_at,
-        completed_at=now(),
-        vector_db_ids=",".join(context.vector_db_ids),
-        inserted_context=context.content,
-    )
-    yield await run.store_step(step, None)
+async def begin_run(run: Run, *, retrieves: bool) -> AsyncGenerator[LoopEvent, None]:
+    """Announce the checks of the client's results, check the input, and retrieve context.
+
+    If the input is blocked, the last event is `RunEnded`.
+    """
+    for check in run.checks:
+        yield shield_start(check.step_id, check.metadata or {})
+        yield await run.store_step(check, None)
+    if run.plan.input_shields:
+        step_id = new_id()
+        yield shield_start(step_id, {"touchpoint": "user-input"})
+        screening = await screen_input(run, step_id)
+        ending = run.make_outcome(RunStatus.completed) if screening.violation else None
+        yield await run.store_step(screening.to_step(run.run_id), ending)
+        if ending is not None:
+            yield RunEnded(ending.status)
+            return
+    if run.plan.retriever is not None and run.needs_context and retrieves:
+        from stint.loop.context_retrieval import retrieve_context  # noqa: PLC0415 - few agents retrieve before
+
+        async with aclosing(retrieve_context(run, run.plan.retriever)) as retrieving:
+            async for retrieval in retrieving:
+                yield retrieval
+
+
+def make_checks(run: Run, next_step: RunTools) -> "ArgumentChecks | None":
+    """Return the checks of the arguments of calls; None if no tool has shields."""
+    if not run.plan.toolbox.shields:
+        return None
+    from stint.loop.argument_checks import ArgumentChecks  # noqa: PLC0415 - few agents have shields of tools
+
+    return ArgumentChecks(run, next_step)
 
 
 async def screen_input(run: Run, step_id: str) -> Screening:
@@ -143,23 +158,25 @@ async def conclude(
 ) -> AsyncGenerator[StepEvent, None]:
     """Store and announce an answer, followed by the step of the output shields."""
     step: Step = answer.to_step()
-    details = details_of(answer, next_step)
+    details = details_of(run, answer, next_step)
     problem = None if guard.blocked else mismatch_of(run, answer, next_step)
     if guard.screening is not None:
         yield await run.store_step(guard.redact(answer.to_step()) if guard.blocked else step, None, details)
-        yield shield_start(guard.screening.step_id, "assistant-output")
+        yield shield_start(guard.screening.step_id, {"touchpoint": "assistant-output"})
         step, details = guard.screening.to_step(run.run_id), None
     yield await run.store_step(step, None if problem else ending_of(run, next_step), details)
     if problem:
         raise problem
 
 
-def details_of(answer: Answer, next_step: NextStep) -> AnswerDetails | None:
+def details_of(run: Run, answer: Answer, next_step: NextStep) -> AnswerDetails | None:
     """Return the details of an answer, with the calls that the server does not run if it runs others."""
     details = answer.details()
-    if not isinstance(next_step, RunTools) or len(next_step.calls) == len(answer.calls):
+    if not isinstance(next_step, RunTools):
         return details
-    sent = {call.call_id for call in next_step.calls}
+    sent = {call.call_id for call in next_step.calls if not run.plan.toolbox.is_run_by_client(call)}
+    if len(sent) == len(answer.calls):
+        return details
     unsent = [call.call_id for call in answer.calls if call.call_id not in sent]
     return (details or AnswerDetails()).model_copy(update={"unsent": unsent})
 
@@ -175,7 +192,3 @@ def mismatch_of(run: Run, answer: Answer, next_step: NextStep) -> ModelError | N
     except ModelError as error:
         return error
     return None
-
-
-def shield_start(step_id: str, touchpoint: Touchpoint) -> StepStart:
-    return StepStart(step_type="shield_call", step_id=step_id, metadata={"touchpoint": touchpoint})

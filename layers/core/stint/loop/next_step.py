@@ -30,7 +30,8 @@ class AwaitClient:
 class RunTools:
     """The server runs calls, followed by `then`, or by a model call.
 
-    `known` has the steps of calls that must not run, by the calls' ids, because an earlier process has sent them.
+    Calls for the client are among them if their arguments are checked before the client gets them. `known` has the
+    steps of calls that must not run, by the calls' ids: an earlier process has sent them, or a shield has blocked them.
     """
 
     calls: list[ToolCall]
@@ -47,17 +48,20 @@ def decide(run: Run, answer: Answer) -> NextStep:
         return Finish(reason)
     if not answer.calls:
         return Finish()
-    server = [call for call in answer.calls if not run.plan.toolbox.is_for_client(call)]
+    toolbox = run.plan.toolbox
+    server = [call for call in answer.calls if not toolbox.is_for_client(call)]
     pauses = len(server) < len(answer.calls)
     if limit := limit_reached(run, pauses=pauses):
         return Finish(limit)
-    if not server:
+    checked = [call for call in answer.calls if toolbox.is_for_client(call) and toolbox.shields_of(call).input]
+    if not server and not checked:
         return AwaitClient()
     allowed = server[: run.tool_calls_left()]
     if len(allowed) < len(server):
         finish = Finish("max_tool_calls")
         return RunTools(allowed, finish) if allowed else finish
-    return RunTools(server, AwaitClient() if pauses else None)
+    calls = [call for call in answer.calls if call in server or call in checked] if checked else server
+    return RunTools(calls, AwaitClient() if pauses else None)
 
 
 def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:

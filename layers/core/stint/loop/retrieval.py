@@ -6,6 +6,7 @@ from typing import Protocol
 
 from stint.domain.content import Content
 from stint.domain.inference import ModelMessage
+from stint.loop.screening import ToolShields
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,13 @@ class RetrievedContext:
 
 
 class Retriever(Protocol):
-    """A source of context for the user's messages."""
+    """A source of context for the user's messages. `shields` are those of its tool."""
+
+    @property
+    def tool_name(self) -> str: ...
+
+    @property
+    def shields(self) -> ToolShields: ...
 
     async def retrieve(self, messages: Sequence[ModelMessage], key: str, /) -> RetrievedContext:
         """Return context for the last user messages. A failed search is described in the context.

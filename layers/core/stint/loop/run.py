@@ -13,7 +13,7 @@ from stint.domain.limits import MAX_TOOL_CALLS
 from stint.domain.run_events import StepComplete
 from stint.domain.run_outcome import ErrorInfo, IncompleteReason, RunOutcome, RunStatus
 from stint.domain.schema import now
-from stint.domain.steps import Step, ToolExecutionStep
+from stint.domain.steps import ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall
 from stint.loop.model_call import Inference, with_deadline
 from stint.loop.output_guard import Check
@@ -49,8 +49,10 @@ class Log(Protocol):
         """
         ...
 
-    async def append_early(self, steps: Sequence[ToolExecutionStep], /) -> None:
-        """Store the results of calls before those of earlier calls have arrived. Their steps are appended later.
+    async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
+        """Store the results of calls, with their checks, before those of earlier calls have arrived.
+
+        Their steps are appended later.
 
         Raises:
             Interrupted: another process ended the run.
@@ -75,7 +77,8 @@ class Run:
     """A run of the loop. `deadline` is a time of the event loop's clock; `inference` is the call that is being opened.
 
     `approved` has the calls of an earlier answer that the server runs first, `later` the messages after them.
-    `tool_calls` is the number of calls that the server has run, and `unsent` has the ids of those that did not start.
+    `checks` are those of the client's results, which the run announces first. `tool_calls` is the number of calls that
+    the server has run, and `unsent` has the ids of those that did not start.
     """
 
     run_id: str
@@ -85,6 +88,7 @@ class Run:
     deadline: float
     approved: list[ToolCall] = field(default_factory=list)
     later: list[ModelMessage] = field(default_factory=list)
+    checks: list[ShieldCallStep] = field(default_factory=list)
     tool_calls: int = 0
     iterations: int = 0
     results: ResultBudget = field(default_factory=ResultBudget)

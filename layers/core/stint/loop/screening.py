@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from stint.domain.errors import ShieldFailed, StintError, TooLarge
 from stint.domain.ids import new_id
 from stint.domain.inference import ModelMessage
+from stint.domain.run_events import StepStart
 from stint.domain.schema import now
 from stint.domain.steps import SafetyViolation, ShieldCallStep
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
@@ -25,14 +26,23 @@ class BoundShield:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolShields:
+    """The shields of a tool: those that see the arguments of calls, and those that see the results."""
+
+    input: tuple[BoundShield, ...] = ()
+    output: tuple[BoundShield, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Screening:
-    """The result of the shields at one touchpoint, which becomes a step."""
+    """The result of the shields at one touchpoint, which becomes a step. `metadata` is that of a check of a tool."""
 
     touchpoint: Touchpoint
     started_at: datetime
     completed_at: datetime
     violation: SafetyViolation | None
     step_id: str = field(default_factory=new_id)
+    metadata: Mapping[str, str] | None = None
 
     def to_step(self, run_id: str) -> ShieldCallStep:
         return ShieldCallStep(
@@ -41,7 +51,13 @@ class Screening:
             started_at=self.started_at,
             completed_at=self.completed_at,
             violation=self.violation,
+            metadata=None if self.metadata is None else dict(self.metadata),
         )
+
+
+def shield_start(step_id: str, metadata: Mapping[str, str]) -> StepStart:
+    """Return the start event of a check."""
+    return StepStart(step_type="shield_call", step_id=step_id, metadata=dict(metadata))
 
 
 async def screen(shields: Sequence[BoundShield], messages: Sequence[ModelMessage], touchpoint: Touchpoint) -> Screening:

@@ -54,7 +54,8 @@ class StepReplay:
     def step_events(self, step: Step, details: AnswerDetails | None) -> Iterator[LoopEvent]:
         metadata: dict[str, Any] = {}
         if isinstance(step, ShieldCallStep):
-            metadata = {"touchpoint": "assistant-output" if self.after_answer else "user-input"}
+            touchpoint = "assistant-output" if self.after_answer else "user-input"
+            metadata = {**(step.metadata or {"touchpoint": touchpoint})}
         yield StepStart(step_type=step.step_type, step_id=step.step_id, metadata=metadata)
         if isinstance(step, InferenceStep):
             yield from answer_events(step, details or AnswerDetails())

@@ -4,19 +4,24 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from stint.domain.errors import Cancelled, DeadlineExceeded, Stopped
 from stint.domain.ids import new_id
 from stint.domain.run_events import StepEvent, StepProgress, StepStart, ToolCallDelta, image_events
 from stint.domain.schema import now
-from stint.domain.steps import ToolExecutionStep
+from stint.domain.steps import ShieldCallStep, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.model_call import with_deadline
 from stint.loop.next_step import RunTools, ending_of
 from stint.loop.run import Run
+from stint.loop.screening import BoundShield, shield_start
 from stint.metering import count_tool_calls
 from stint.net.large_answers import large_answers_one_at_a_time
 from stint.run_stop import raise_if_stopped
+
+if TYPE_CHECKING:
+    from stint.loop.tool_shields import ResultCheck
 
 CALLS_AT_ONCE = 4
 """Maximum calls of one answer that run concurrently."""
@@ -43,12 +48,17 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
             yield StepStart(step_type="tool_execution", step_id=step_id)
             delta = ToolCallDelta(tool_call=call, parse_status="in_progress")
             yield StepProgress(step_type="tool_execution", step_id=step_id, delta=delta)
-            step = await running.wait_for(call)
+            answered = await running.wait_for(call)
             left.pop(0)
-            stored = await run.store_step(step, None if left else ending_of(run, next_step.then))
-            for event in image_events(step):
+            ending = None if left else ending_of(run, next_step.then)
+            check = answered.check
+            stored = await run.store_step(answered.step, None if check else ending)
+            for event in image_events(answered.step):
                 yield event
             yield stored
+            if check is not None:
+                yield shield_start(check.step_id, check.metadata or {})
+                yield await run.store_step(check, ending)
     except (DeadlineExceeded, Stopped, Cancelled):
         for step in running.finished(left):
             await run.store_step(step, None)
@@ -73,12 +83,24 @@ async def prepare(run: Run, calls: Sequence[ToolCall]) -> None:
         await run.log.mark_sent(once)
 
 
+@dataclass(frozen=True, slots=True)
+class AnsweredCall:
+    """The step of a call, and that of the check of its result."""
+
+    step: ToolExecutionStep
+    check: ShieldCallStep | None = None
+
+    @property
+    def steps(self) -> list[ToolExecutionStep | ShieldCallStep]:
+        return [self.step, self.check] if self.check else [self.step]
+
+
 @dataclass(slots=True)
 class ToolRound:
     """The running calls of an answer. `stored` has the ids of calls whose results are stored before their turn."""
 
     run: Run
-    tasks: Mapping[str, "asyncio.Task[ToolExecutionStep]"]
+    tasks: Mapping[str, "asyncio.Task[AnsweredCall]"]
     step_ids: Mapping[str, str]
     stored: set[str] = field(default_factory=set)
 
@@ -87,22 +109,31 @@ class ToolRound:
         """Start calls. Those with a `known` step are not run."""
         started_at, slots, large = now(), asyncio.Semaphore(CALLS_AT_ONCE), asyncio.Lock()
         by_id = {call.call_id: call for call in calls}
-        ids = {call_id: known[call_id].step_id if call_id in known else new_id() for call_id in by_id}
+        ids: dict[str, str] = {}
+        checks: dict[str, ResultCheck] = {}
+        for call_id, call in by_id.items():  # ids are in the order of the steps
+            ids[call_id] = known[call_id].step_id if call_id in known else new_id()
+            if shields := run.plan.toolbox.shields_of(call).output:
+                checks[call_id] = make_check(shields, call)
 
-        async def answer(call: ToolCall) -> ToolExecutionStep:
+        async def answer(call: ToolCall) -> AnsweredCall:
             if call.call_id in known:
-                return known[call.call_id]
+                return AnsweredCall(known[call.call_id])
+            check = checks.get(call.call_id)
             async with slots:
                 run.unsent.discard(call.call_id)
                 with large_answers_one_at_a_time(large):
                     key, store_result = run.key_of(call), run.log.store_result
-                    response = await run.plan.toolbox.respond(call, key, store_result, run.results)
-            return tool_step(run.run_id, ids[call.call_id], started_at, call, response)
+                    toolbox, budget = run.plan.toolbox, run.results
+                    inspect = check.inspect if check else None
+                    response = await toolbox.respond(call, key, store_result, budget, inspect)
+            step = tool_step(run.run_id, ids[call.call_id], started_at, call, response)
+            return AnsweredCall(step, check.to_step(run.run_id) if check else None)
 
         tasks = {call_id: asyncio.create_task(answer(call)) for call_id, call in by_id.items()}
         return cls(run, tasks, ids, stored=set(known))
 
-    async def wait_for(self, call: ToolCall) -> ToolExecutionStep:
+    async def wait_for(self, call: ToolCall) -> AnsweredCall:
         """Wait for the result of a call, and store those of other calls that arrive before.
 
         Raises:
@@ -116,20 +147,20 @@ class ToolRound:
             await with_deadline(self.run.deadline, waiting)
             early = {} if task.done() else self.arrived()
             if early:
-                await self.run.log.append_early([*early.values()])
+                await self.run.log.append_early([step for answered in early.values() for step in answered.steps])
                 self.stored |= early.keys()
         self.stored.add(call.call_id)
         return task.result()
 
-    def arrived(self) -> dict[str, ToolExecutionStep]:
+    def arrived(self) -> dict[str, AnsweredCall]:
         """Return the results that are not stored."""
         done = {call_id: task for call_id, task in self.tasks.items() if is_finished(task)}
         return {call_id: task.result() for call_id, task in done.items() if call_id not in self.stored}
 
-    def finished(self, calls: Sequence[ToolCall]) -> list[ToolExecutionStep]:
+    def finished(self, calls: Sequence[ToolCall]) -> list[ToolExecutionStep | ShieldCallStep]:
         """Return the steps of those calls that have finished."""
         tasks = [self.tasks[call.call_id] for call in calls]
-        return [task.result() for task in tasks if is_finished(task)]
+        return [step for task in tasks if is_finished(task) for step in task.result().steps]
 
     async def close(self) -> None:
         """Cancel the calls that still run."""
@@ -138,7 +169,13 @@ class ToolRound:
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
 
 
-def is_finished(task: "asyncio.Task[ToolExecutionStep]") -> bool:
+def make_check(shields: Sequence[BoundShield], call: ToolCall) -> "ResultCheck":
+    from stint.loop.tool_shields import ResultCheck  # noqa: PLC0415 - few agents have shields of tools
+
+    return ResultCheck(shields, call)
+
+
+def is_finished(task: "asyncio.Task[AnsweredCall]") -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 

@@ -13,6 +13,7 @@ from stint.domain.inference import ToolSignature
 from stint.domain.limits import MAX_SERVER_TOOLS
 from stint.domain.tools import GENERATED_IMAGE, ToolCall, ToolResponse
 from stint.loop.result_budget import SPENT, ResultBudget
+from stint.loop.screening import BoundShield, ToolShields
 from stint.loop.tool_timeout import run_with_grace
 from stint.tools.outcomes import failure, head_of, size_of, too_large
 from stint.tools.port import (
@@ -27,11 +28,16 @@ from stint.tools.port import (
 
 logger = logging.getLogger(__name__)
 
+NO_SHIELDS = ToolShields()
+
 STRUCTURED = 4
 """Factor for the bytes of a structured result, which take that many times the CPU time of a text's."""
 
 StoreResult = Callable[[Content], Awaitable[str]]
 """A function that stores a result that is too long for the model, and returns its key in the blob store."""
+
+Inspect = Callable[[ToolOutcome], Awaitable[ToolOutcome]]
+"""A function that returns an outcome, or another one in its place if a shield blocks it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,8 @@ class Toolbox:
     """All tools of a run by name.
 
     `provider_data` has the caller's keys; `result_bytes` is the maximum of a result that a model gets. The server runs
-    the tools in `approvals` only after the client has approved the call. `session` is that of a turn.
+    the tools in `approvals` only after the client has approved the call. `session` is that of a turn. `shields` has
+    those of tools by their names.
     """
 
     client: Mapping[str, ToolSignature] = field(default_factory=dict)
@@ -65,6 +72,7 @@ class Toolbox:
     result_bytes: int = 256_000
     approvals: frozenset[str] = frozenset()
     session: CallerSession | None = None
+    shields: Mapping[str, ToolShields] = field(default_factory=dict)
 
     @property
     def signatures(self) -> tuple[ToolSignature, ...]:
@@ -73,8 +81,12 @@ class Toolbox:
 
     def is_for_client(self, call: ToolCall) -> bool:
         """Return whether the client runs or approves a call. Calls of unknown tools are answered here."""
-        waits = call.tool_name in self.client or call.tool_name in self.approvals
-        return waits and not isinstance(call.arguments, str)
+        approved = call.tool_name in self.approvals and not isinstance(call.arguments, str)
+        return approved or self.is_run_by_client(call)
+
+    def is_run_by_client(self, call: ToolCall) -> bool:
+        """Return whether a call is of one of the client's tools."""
+        return call.tool_name in self.client and not isinstance(call.arguments, str)
 
     def is_repeatable(self, call: ToolCall) -> bool:
         """Return whether a call may be sent again, because a second one changes nothing, or no tool runs."""
@@ -82,22 +94,49 @@ class Toolbox:
         return tool is None or isinstance(call.arguments, str) or tool.signature.repeatable
 
     def find_tool(self, call: ToolCall) -> ServerTool | None:
-        return self.server.get(call.tool_name) or self.server.get(MODEL_NAMES.get(call.tool_name, ""))
+        return self.server.get(self.name_of(call.tool_name))
+
+    def name_of(self, name: str) -> str:
+        """Return the name of a tool in this toolbox, given one of its names."""
+        return name if name in self.server or name in self.client else MODEL_NAMES.get(name, name)
+
+    def shields_of(self, call: ToolCall) -> ToolShields:
+        """Return the shields of a call. One whose arguments are no object has none, because no tool runs."""
+        named = not isinstance(call.arguments, str) and self.shields.get(self.name_of(call.tool_name))
+        return named or NO_SHIELDS
+
+    def shields_of_result(self, name: str) -> tuple[BoundShield, ...]:
+        """Return the shields of a result that the client sent. Those of all tools check a tool that is not known."""
+        name = self.name_of(name)
+        if name in self.client or name in self.server or name in self.shields:
+            return self.shields.get(name, NO_SHIELDS).output
+        return tuple(
+            {bound.shield.shield_id: bound for each in self.shields.values() for bound in each.output}.values()
+        )
 
     async def respond(
-        self, call: ToolCall, key: str, store_result: StoreResult, budget: ResultBudget | None = None
+        self,
+        call: ToolCall,
+        key: str,
+        store_result: StoreResult,
+        budget: ResultBudget | None = None,
+        inspect: Inspect | None = None,
     ) -> ToolResponse:
         """Return the result of a call. Every failure becomes a result for the model, so that it can continue.
 
-        `key` is unique to the call, see `Invocation`. The call does not run if the `budget` is used up.
+        `key` is unique to the call, see `Invocation`. The call does not run if the `budget` is used up. `inspect` sees
+        the outcome before anything of it is stored.
         """
         budget = budget or ResultBudget()
         outcome = failure(SPENT) if budget.spent else await self.invoke(call, key)
+        structured = len(json.dumps(outcome.metadata.get("structured_content")))
+        attached = attached_bytes(outcome.metadata)
+        budget.count(size_of(outcome.content) + STRUCTURED * structured + attached + outcome.refused)
+        if inspect is not None:
+            outcome = await inspect(outcome)
         content, metadata = outcome.content, {**outcome.metadata}
-        structured = len(json.dumps(metadata.get("structured_content")))
-        budget.count(size_of(content) + STRUCTURED * structured + attached_bytes(metadata) + outcome.refused)
         if structured > self.result_bytes:
-            del metadata["structured_content"]  # the content is its text form, which is stored whole
+            metadata.pop("structured_content", None)  # the content is its text form, which is stored whole
         head = content if GENERATED_IMAGE in metadata else head_of(content, self.result_bytes)
         if head is not content:
             metadata["full_result"] = await store_result(content)

@@ -112,7 +112,7 @@ class Transcript:
                     self.add_parsed_calls(step.step_id, parsed)
             case MemoryRetrievalStep(inserted_context=context) if context:
                 self.append_message(UserInput(context))
-            case ShieldCallStep(violation=violation) if violation is not None:
+            case ShieldCallStep(violation=violation, metadata=None) if violation is not None:
                 if not self.answered:
                     self.blank_input()
                 self.append_message(AssistantAnswer(violation.user_message or REFUSAL))

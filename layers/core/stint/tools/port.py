@@ -26,6 +26,9 @@ IMAGE_GENERATION = "image_generation"
 FILE_SEARCH = "file_search"
 """The models' name of the search of vector stores in a response. Llama Stack's is `knowledge_search`."""
 
+KNOWLEDGE_SEARCH = "knowledge_search"
+"""The name of the search in vector dbs."""
+
 RESULTS = "results"
 """Key of an outcome's metadata for what a file search found. The texts are in the content, after its first item, each
 from its second line on."""

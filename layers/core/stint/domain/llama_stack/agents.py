@@ -20,10 +20,18 @@ from stint.domain.tools import (
 from stint.domain.when_busy import WhenBusy
 
 
+class ToolShieldNames(Request):
+    """The shields of a tool: those of the arguments of its calls, and those of their results."""
+
+    input_shields: list[str] = Field(default_factory=list)
+    output_shields: list[str] = Field(default_factory=list)
+
+
 class AgentConfig(Request):
     """The configuration of an agent. `tool_choice` and `tool_prompt_format` are deprecated forms of `tool_config`.
 
-    `when_busy` is what a new turn does while another one runs in its session.
+    `when_busy` is what a new turn does while another one runs in its session. `tool_shields` has the shields of single
+    tools, by the names of the tools.
     """
 
     sampling_params: SamplingParams = Field(default_factory=SamplingParams)
@@ -41,6 +49,7 @@ class AgentConfig(Request):
     enable_session_persistence: bool = False
     response_format: ResponseFormat | None = None
     when_busy: Omitted[WhenBusy] = None
+    tool_shields: Omitted[dict[str, ToolShieldNames]] = None
 
     @model_validator(mode="before")
     @classmethod

@@ -14,7 +14,14 @@ from stint.domain.partial_steps import PartialStep
 from stint.domain.receipts import Consumption, Receipt
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import Schema, Timestamp
-from stint.domain.steps import CompletionMessage, InferenceStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.steps import (
+    CompletionMessage,
+    InferenceStep,
+    SafetyViolation,
+    ShieldCallStep,
+    Step,
+    ToolExecutionStep,
+)
 from stint.domain.tools import ToolCall, ToolResponse
 
 
@@ -41,15 +48,16 @@ class TurnRecord(Schema):
 
     A record without any of them is a fence. It changes nothing, and occupies the key of the next record of a writer
     that lost the session. `text_lengths` are those of the streamed pieces of the step's text. `early` has the steps of
-    calls whose results arrived before those of earlier calls; they are appended later, in the model's order. `unsent`
-    has the ids of an answer's calls that the server does not run, or had not started when the turn ended. The ending of
-    a turn that failed or was cancelled also has its `unfinished` step, for readers who rejoin the stream.
+    calls whose results arrived before those of earlier calls, with their checks; they are appended later, in the
+    model's order. `unsent` has the ids of an answer's calls that the server does not run, or had not started when the
+    turn ended. The ending of a turn that failed or was cancelled also has its `unfinished` step, for readers who rejoin
+    the stream.
     """
 
     step: Step | None = None
     ending: RunOutcome | None = None
     text_lengths: str | None = None
-    early: list[ToolExecutionStep] | None = None
+    early: list[ToolExecutionStep | ShieldCallStep] | None = None
     unsent: list[str] | None = None
     unfinished: PartialStep | None = None
 
@@ -187,9 +195,9 @@ def output_message_of(steps: list[Step], status: RunStatus) -> CompletionMessage
 
     It has tool calls only while they wait for the client.
     """
-    last = steps[-1] if steps else None
-    if isinstance(last, ShieldCallStep) and last.violation is not None and status is RunStatus.completed:
-        return CompletionMessage(content=last.violation.user_message or "")
+    match steps[-1:]:
+        case [ShieldCallStep(violation=SafetyViolation() as found, metadata=None)] if status is RunStatus.completed:
+            return CompletionMessage(content=found.user_message or "")
     answers = [step.model_response for step in steps if isinstance(step, InferenceStep)]
     if not answers or status not in (RunStatus.awaiting_input, RunStatus.completed):
         return CompletionMessage()

@@ -1,6 +1,7 @@
 """Conversion of agents of October 2024 to those of 0.2.12."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from stint.domain.errors import InvalidRequest, NotSupported
@@ -11,7 +12,7 @@ from stint.domain.inference import (
     TopKSamplingStrategy,
     TopPSamplingStrategy,
 )
-from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig
+from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig, ToolShieldNames
 from stint.domain.llama_stack.october_2024_agents import (
     CodeInterpreterToolDefinition,
     FunctionCallToolDefinition,
@@ -29,7 +30,7 @@ from stint.services.october.parameters import to_parameters
 from stint.services.october.remote_tools import to_endpoint
 from stint.services.registry.inline_toolgroups import define_toolgroup
 from stint.services.registry.tools import Tools, as_port
-from stint.tools.port import REMOTE_EXECUTION
+from stint.tools.port import KNOWLEDGE_SEARCH, REMOTE_EXECUTION
 from stint.tools.secret_references import refuse_references
 
 WEB_SEARCH, WOLFRAM_ALPHA = "builtin::websearch", "builtin::wolfram_alpha"
@@ -48,7 +49,6 @@ def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
     endpoints: list[dict[str, Any]] = []
     for place, definition in enumerate(config.tools):
         param = f"agent_config.tools[{place}]"
-        refuse_extras(definition, param)
         remote = definition.remote_execution if isinstance(definition, RemoteTool) else None
         if isinstance(definition, RemoteTool) and remote is not None:
             endpoints.append(to_endpoint(definition, remote))
@@ -69,6 +69,7 @@ def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
         client_tools=client_tools,
         tool_config=ToolConfig(tool_choice=to_choice(config), tool_prompt_format=config.tool_prompt_format),
         max_infer_iters=config.max_infer_iters,
+        tool_shields=to_tool_shields(config.tools),
     )
 
 
@@ -111,12 +112,6 @@ def to_strategy(params: OctoberSamplingParams) -> SamplingStrategy:
     return TopPSamplingStrategy(temperature=params.temperature or None, top_p=params.top_p or None)
 
 
-def refuse_extras(definition: ToolDefinition, param: str) -> None:
-    """Raise NotSupported for a tool with shields of its own."""
-    if definition.input_shields or definition.output_shields:
-        raise NotSupported(f"{param}: Shields of a single tool are not supported. Use the agent's.", param=param)
-
-
 def to_client_tool(definition: FunctionCallToolDefinition) -> ToolDef:
     """Convert a function that the client runs."""
     return ToolDef(
@@ -155,3 +150,24 @@ def to_search(definition: SearchToolDefinition, param: str) -> AgentToolGroupWit
         )
     args = {"api_key": definition.api_key, "engine": definition.engine} if definition.api_key else {}
     return AgentToolGroupWithArgs(name=WEB_SEARCH, args=args)
+
+
+def to_tool_shields(definitions: Sequence[ToolDefinition]) -> dict[str, ToolShieldNames] | None:
+    """Return the shields of tools by the names of the tools; None if no tool has shields."""
+    found: dict[str, ToolShieldNames] = {}
+    for definition in definitions:
+        if definition.input_shields or definition.output_shields:
+            name = name_of(definition)
+            earlier = found.get(name, ToolShieldNames())
+            found[name] = ToolShieldNames(
+                input_shields=list(dict.fromkeys([*earlier.input_shields, *definition.input_shields])),
+                output_shields=list(dict.fromkeys([*earlier.output_shields, *definition.output_shields])),
+            )
+    return found or None
+
+
+def name_of(definition: ToolDefinition) -> str:
+    """Return the name of a tool as models and steps have it."""
+    if isinstance(definition, FunctionCallToolDefinition):
+        return definition.function_name
+    return KNOWLEDGE_SEARCH if isinstance(definition, MemoryToolDefinition) else definition.type

@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
+from stint.domain.llama_stack.agents import ToolShieldNames
 from stint.domain.llama_stack.registrations import RegisteredShield, SafetyMessage, ShieldRegisterRequest, SystemMessage
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolResponseMessage
-from stint.loop.screening import BoundShield, ask
+from stint.loop.screening import BoundShield, ToolShields, ask
 from stint.services.registry.catalogue import shield_of
 from stint.services.registry.registry import Registry
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
 
 MOST_SHIELDS = 8
+
+MOST_TOOL_SHIELDS = 16
+"""Maximum different shields of all tools of an agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,28 @@ class Shields:
             InvalidRequest: one of them is not registered, or there are too many.
         """
         names = list(names)
-        if len(names) > MOST_SHIELDS:
-            message = f"{param} has {len(names)} shields; at most {MOST_SHIELDS} are allowed."
-            raise InvalidRequest(message, param=param)
+        refuse_many(names, param)
         return tuple([await self.bind(name, param) for name in names])
+
+    async def find_of_tools(self, named: Mapping[str, ToolShieldNames] | None) -> dict[str, ToolShields]:
+        """Find the shields that an agent names for its tools. Raises InvalidRequest as `find`."""
+        if not named:
+            return {}
+        sides = [(f"tool_shields.{tool}", each.input_shields, each.output_shields) for tool, each in named.items()]
+        names = dict.fromkeys(name for _, *lists in sides for each in lists for name in each)
+        if len(names) > MOST_TOOL_SHIELDS:
+            message = f"tool_shields has {len(names)} different shields; at most {MOST_TOOL_SHIELDS} are allowed."
+            raise InvalidRequest(message, param="tool_shields")
+        found = {name: await self.bind(name, "tool_shields") for name in names}
+        for place, *lists in sides:
+            for kind, each in zip(("input_shields", "output_shields"), lists, strict=True):
+                refuse_many(each, f"{place}.{kind}")
+        return {
+            tool: ToolShields(
+                tuple(found[name] for name in each.input_shields), tuple(found[name] for name in each.output_shields)
+            )
+            for tool, each in named.items()
+        }
 
     async def bind(self, name: str, param: str) -> BoundShield:
         registered = await self.registry.find_shield(name)
@@ -92,6 +114,13 @@ class Shields:
         shield = await self.bind(name, "shield_id")
         touchpoint: Touchpoint = "assistant-output" if isinstance(messages[-1], CompletionMessage) else "user-input"
         return await ask(shield, [as_model_message(each) for each in messages], touchpoint)
+
+
+def refuse_many(names: Sequence[str], param: str) -> None:
+    """Raise InvalidRequest if a list names too many shields."""
+    if len(names) > MOST_SHIELDS:
+        message = f"{param} has {len(names)} shields; at most {MOST_SHIELDS} are allowed."
+        raise InvalidRequest(message, param=param)
 
 
 def as_port(shield: RegisteredShield) -> Shield:

@@ -22,7 +22,7 @@ from stint.domain.openai.stored_responses import (
     StoredResponse,
 )
 from stint.domain.run_outcome import RunOutcome, RunStatus
-from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
+from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
 from stint.metering import read_meter
 from stint.services.partial_writer import PartialStorage, make_storage
@@ -112,9 +112,9 @@ class ResponseLog:
         )
         await self.write(record)
 
-    async def append_early(self, steps: Sequence[ToolExecutionStep], /) -> None:
+    async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
         """Store results before their turn in the model's order. Raises Interrupted as `append`."""
-        await self.write(ResponseRecord(early=[*steps]))
+        await self.write(ResponseRecord(early=[step for step in steps if isinstance(step, ToolExecutionStep)]))
 
     async def mark_sent(self, call_ids: Sequence[str], /) -> None:
         """Store that approved calls are sent, for the worker that resumes a background response."""

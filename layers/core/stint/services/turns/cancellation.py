@@ -10,6 +10,7 @@ from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.run_signals import HeartbeatReceived, TurnRef
 from stint.domain.schema import now
 from stint.services.polling_pauses import poll
+from stint.services.turns.resume import forget_calls
 from stint.services.turns.turns import Turns
 from stint.store.owners import hash_user
 
@@ -85,7 +86,7 @@ class TurnCancellation:
         lease.forget_last()
         try:
             await store.turns.seal(lease, run.turn_id, RunOutcome(status=RunStatus.cancelled, completed_at=now()))
-            await self.turns.forget_calls(lease, run.turn_id)
+            await forget_calls(self.turns.store, lease, run.turn_id)
         finally:
             await asyncio.shield(lease.release())
         return await self.get(run)

@@ -91,4 +91,5 @@ def was_refused(turn: StoredTurn) -> bool:
     """Return whether a turn failed because the model refused the results of its tools."""
     error = turn.ending.error if turn.ending else None
     refused = error is not None and error.type == InvalidRequest.type
-    return refused and isinstance(turn.steps[-1], ToolExecutionStep)
+    steps = [step for step in turn.steps if not (isinstance(step, ShieldCallStep) and step.metadata)]
+    return refused and bool(steps) and isinstance(steps[-1], ToolExecutionStep)

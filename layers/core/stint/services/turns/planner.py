@@ -1,7 +1,7 @@
 """The plan of a turn: the agent's configuration with the turn's overrides, checked before anything is stored."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,9 @@ from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.schema import Schema
 from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice, ToolConfig, is_tool_name
 from stint.loop.plan import Plan
+from stint.loop.screening import ToolShields
 from stint.loop.structured_output import check_schema
+from stint.loop.toolbox import Toolbox
 from stint.models.json_schemas import read_schema
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
@@ -59,12 +61,11 @@ class Planner:
         input_shields = await self.shields.find(config.input_shields, "input_shields")
         output_shields = await self.shields.find(config.output_shields, "output_shields")
         schema = answer_schema(config.response_format)
-        names = [tool.name for tool in config.client_tools]
-        refuse_unusable_names(names)
-        refuse_repeated_names(names)
+        refuse_bad_names([tool.name for tool in config.client_tools])
         model, model_id = self.router.resolve(await self.registry.route(config.model))
         toolbox = await self.tools.make_toolbox(config, overrides.toolgroups, provider_data)
-        toolbox = replace(toolbox, session=session)
+        named = await self.shields.find_of_tools(config.tool_shields)
+        toolbox = replace(toolbox, session=session, shields=name_shields(toolbox, named))
         retriever = make_retriever(toolbox)
         toolbox = without_hidden(toolbox, retriever)
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
@@ -87,6 +88,19 @@ class Planner:
         )
         model.check(plan.request(()))
         return plan
+
+
+def name_shields(toolbox: Toolbox, shields: Mapping[str, ToolShields]) -> dict[str, ToolShields]:
+    """Return the shields of tools by the tools' names in the toolbox. Raises InvalidRequest for an unknown tool."""
+    for name in shields:
+        if toolbox.name_of(name) not in {*toolbox.server, *toolbox.client}:
+            tools = [signature.name for signature in toolbox.signatures]
+            raise InvalidRequest(
+                f"tool_shields names the tool {name[:100]!r}, which this agent does not have. Its tools are: {tools}",
+                code="tool_not_found",
+                param="tool_shields",
+            )
+    return {toolbox.name_of(name): each for name, each in shields.items()}
 
 
 def write_instructions(config: AgentConfig, tools: Iterable[ToolSignature]) -> str:
@@ -122,6 +136,11 @@ def given(overrides: Schema, *, but: str = "") -> dict[str, Any]:
     """Return the fields that have a value."""
     fields = {name: getattr(overrides, name) for name in type(overrides).model_fields if name != but}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def refuse_bad_names(names: Sequence[str]) -> None:
+    refuse_unusable_names(names)
+    refuse_repeated_names(names)
 
 
 def refuse_unusable_names(names: Iterable[str]) -> None:

@@ -1,20 +1,25 @@
 """Resuming of a session's last turn, which waits for its client or is complete."""
 
+import logging
 from collections.abc import Sequence, Set
 
-from stint.domain.errors import Conflict
+from stint.domain.errors import Conflict, StintError
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, unanswered_calls
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
-from stint.domain.steps import InferenceStep, ToolExecutionStep
+from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolResponse
 from stint.loop.plan import Plan
 from stint.loop.run import Log, Run
 from stint.loop.transcript import Transcript
-from stint.services.turns.tool_responses import check_new_responses, match_responses
+from stint.services.turns.tool_responses import REPLACED, check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause
+from stint.store.session_leases import SessionLease
+from stint.store.store import Store
+
+logger = logging.getLogger(__name__)
 
 RESUMABLE = (RunStatus.awaiting_input, RunStatus.completed)
 
@@ -35,14 +40,26 @@ def is_resumable(turn: StoredTurn, responses: Sequence[ToolResponse]) -> bool:
 
 def stored_answer(turn: StoredTurn, responses: Sequence[ToolResponse]) -> ToolExecutionStep | None:
     """Return the step with which a turn was resumed; None if its last record is not that step with these responses."""
-    records = [record for record in turn.records if not record.fence]
+    records = [record for record in turn.records if not (record.fence or is_check(record.step))]
     ended, last = records[-2:] if len(records) > 1 else (None, None)
     if ended is None or ended.ending is None or ended.ending.status not in RESUMABLE:
         return None
     step = last.step if last is not None and last.ending is None else None
-    if isinstance(step, ToolExecutionStep) and by_call(step.tool_responses) == by_call(responses):
+    if isinstance(step, ToolExecutionStep) and is_answer(step.tool_responses, responses):
         return step
     return None
+
+
+def is_answer(stored: Sequence[ToolResponse], responses: Sequence[ToolResponse]) -> bool:
+    """Return whether stored responses are those that are given, except results that a shield has replaced."""
+    by_id = {response.call_id: response for response in stored if (response.metadata or {}).get(REPLACED)}
+    given = [by_id.get(response.call_id, response) for response in responses]
+    return by_call(stored) == by_call(given)
+
+
+def is_check(step: Step | None) -> bool:
+    """Return whether a step is the check of a tool's call or result."""
+    return isinstance(step, ShieldCallStep) and step.metadata is not None
 
 
 def by_call(responses: Sequence[ToolResponse]) -> list[ToolResponse]:
@@ -101,7 +118,30 @@ def answered_step(pending: PendingCalls, responses: list[ToolResponse]) -> ToolE
     )
 
 
-def resumed_run(turn: StoredTurn, plan: Plan, transcript: Transcript, log: Log, deadline: float) -> Run:
-    """Continue a paused turn with its usage so far."""
+def resumed_run(
+    turn: StoredTurn, plan: Plan, transcript: Transcript, log: Log, deadline: float, checks: list[ShieldCallStep]
+) -> Run:
+    """Continue a paused turn with its usage so far, after the checks of the client's results."""
     iterations = sum(isinstance(step, InferenceStep) for step in turn.steps)
-    return Run(turn.header.turn_id, plan, transcript, log, deadline, iterations=iterations, usage=turn.usage)
+    run = Run(turn.header.turn_id, plan, transcript, log, deadline, iterations=iterations, usage=turn.usage)
+    run.checks = checks
+    return run
+
+
+async def cancel_waiting(store: Store, lease: SessionLease, last: StoredTurn | None) -> None:
+    """Cancel a session's last turn if it waits for its client, because the client starts another one."""
+    if last is None or last.ending is None or last.status is not RunStatus.awaiting_input:
+        return
+    ending = last.ending.model_copy(update={"status": RunStatus.cancelled, "completed_at": now()})
+    turn_id = last.header.turn_id
+    lease.forget_last()
+    await store.turns.seal(lease, turn_id, ending)
+    await forget_calls(store, lease, turn_id)
+
+
+async def forget_calls(store: Store, lease: SessionLease, turn_id: str) -> None:
+    """Delete the record of the calls that a turn waited for. A failure is only logged, as no one reads it."""
+    try:
+        await store.turns.delete_pending(lease, turn_id)
+    except StintError as error:
+        logger.warning("A record of answered calls was not removed", extra={"error": error.message})

@@ -11,6 +11,7 @@ from stint.domain.ids import new_id
 from stint.domain.inference import AssistantAnswer, ModelMessage, UserInput
 from stint.domain.tools import ToolCall
 from stint.loop.retrieval import RetrievedContext
+from stint.loop.screening import ToolShields
 from stint.loop.toolbox import ServerTool, Toolbox
 from stint.tools.outcomes import head_of
 from stint.tools.port import MEMORY_BANKS, RAG_RUNTIME
@@ -26,6 +27,14 @@ class ToolRetriever:
     toolbox: Toolbox
     tool: ServerTool
     hidden: bool = False
+
+    @property
+    def tool_name(self) -> str:
+        return self.tool.signature.name
+
+    @property
+    def shields(self) -> ToolShields:
+        return self.toolbox.shields.get(self.tool_name, ToolShields())
 
     async def retrieve(self, messages: Sequence[ModelMessage], key: str, /) -> RetrievedContext:
         """Search for the user's last messages. There is no context without a text."""

@@ -1,10 +1,26 @@
-"""Checks of a client's tool responses."""
+"""Checks of a client's tool responses: of their ids, and of their contents by the shields of the tools."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from stint.domain.content import Content
 from stint.domain.errors import Conflict, InvalidRequest
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.messages import InputMessage
+from stint.domain.steps import ShieldCallStep, ToolExecutionStep
+from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
+from stint.loop.model_call import with_deadline
+from stint.loop.toolbox import Toolbox
+from stint.loop.transcript import Transcript
+from stint.store.parallel import map_concurrently
+from stint.tools.port import ToolOutcome
+
+if TYPE_CHECKING:
+    from stint.loop.tool_shields import ResultCheck
+
+REPLACED = "replaced"
+"""Key of the metadata of a client's result that a shield has replaced."""
 
 MOST_RESPONSES = 128
 """Maximum calls that a client parses from one answer, as many as OpenAI's maximum of tools."""
@@ -72,3 +88,87 @@ def shorten(call_ids: list[str]) -> str:
     """Return a short text of ids for a message. Clients' ids may be many and long."""
     shown = [call_id[:100] for call_id in call_ids[:20]]
     return ", ".join(shown) + (f" and {len(call_ids) - len(shown)} more" if len(call_ids) > len(shown) else "")
+
+
+@dataclass(slots=True)
+class ResultChecks:
+    """The checks of the results that a client sends to a turn. `steps` has those of the results so far."""
+
+    toolbox: Toolbox
+    turn_id: str
+    deadline: float
+    steps: list[ShieldCallStep] = field(default_factory=list)
+
+    async def check_messages(self, messages: list[InputMessage], transcript: Transcript) -> list[InputMessage]:
+        """Return the messages of a turn, with an answer for the model in place of each blocked result."""
+        if not self.toolbox.shields:
+            return messages
+        results = match_calls(messages, transcript.open)
+        checked = await self.check(list(results.values()))
+        answers = dict(zip(results, checked, strict=True))
+        return [
+            message.model_copy(update={"content": answers[place].content})
+            if isinstance(message, ToolResponseMessage)
+            else message
+            for place, message in enumerate(messages)
+        ]
+
+    async def check_step(self, step: ToolExecutionStep) -> ToolExecutionStep:
+        """Return the step of a client's results, with an answer for the model in place of each blocked one."""
+        if not self.toolbox.shields:
+            return step
+        calls = {call.call_id: call for call in step.tool_calls}
+        results = [
+            (
+                calls.get(each.call_id) or named_call(each.call_id, each.tool_name),
+                ToolOutcome(each.content, each.metadata or {}),
+            )
+            for each in step.tool_responses
+        ]
+        checked = await self.check(results)
+        responses = [
+            response if outcome is given else replaced(response, outcome.content)
+            for response, (_, given), outcome in zip(step.tool_responses, results, checked, strict=True)
+        ]
+        return step.model_copy(update={"tool_responses": responses})
+
+    async def check(self, results: Sequence[tuple[ToolCall, ToolOutcome]]) -> list[ToolOutcome]:
+        """Return the outcomes of calls, or others in place of those that a shield blocks."""
+        from stint.loop.tool_shields import ResultCheck  # noqa: PLC0415 - few agents have shields of tools
+
+        checks = [ResultCheck(self.toolbox.shields_of_result(call.tool_name), call) for call, _ in results]
+        pairs = [(check, outcome) for check, (_, outcome) in zip(checks, results, strict=True)]
+        checking = map_concurrently(inspect, pairs)
+        outcomes = await with_deadline(self.deadline, checking)
+        self.steps += [step for check in checks if (step := check.to_step(self.turn_id)) is not None]
+        return outcomes
+
+
+async def inspect(pair: "tuple[ResultCheck, ToolOutcome]") -> ToolOutcome:
+    check, outcome = pair
+    return await check.inspect(outcome)
+
+
+def match_calls(
+    messages: Sequence[InputMessage], waiting: Mapping[str, ToolCall]
+) -> dict[int, tuple[ToolCall, ToolOutcome]]:
+    """Return the results among some messages by their places, each with the call that it answers.
+
+    A result with an empty call id is that of the first call that waits. One of no such call is known by its name.
+    """
+    left, found = {**waiting}, {}
+    for place, message in enumerate(messages):
+        if isinstance(message, ToolResponseMessage):
+            call = left.pop(message.call_id or next(iter(left), ""), None)
+            call = call or named_call(message.call_id, message.tool_name or "")
+            found[place] = call, ToolOutcome(message.content)
+    return found
+
+
+def named_call(call_id: str, tool_name: str) -> ToolCall:
+    """Return the call of a result that answers none of the model's calls."""
+    return ToolCall(call_id=call_id, tool_name=tool_name, arguments={})
+
+
+def replaced(response: ToolResponse, content: Content) -> ToolResponse:
+    return response.model_copy(update={"content": content, "metadata": {"error": True, REPLACED: True}})

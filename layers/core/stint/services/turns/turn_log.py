@@ -12,7 +12,7 @@ from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
 from stint.domain.run_outcome import RunOutcome, RunStatus
-from stint.domain.steps import Step, ToolExecutionStep
+from stint.domain.steps import ShieldCallStep, Step, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.running_step import RunningStep
 from stint.metering import read_meter
@@ -76,7 +76,7 @@ class TurnLog:
         if ending is not None:
             await self.end()
 
-    async def append_early(self, steps: Sequence[ToolExecutionStep], /) -> None:
+    async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
         """Store results before their turn in the model's order. Raises Interrupted as `append`."""
         self.keeper.check()
         await self.write(TurnRecord(early=[*steps]))

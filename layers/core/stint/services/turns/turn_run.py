@@ -8,7 +8,8 @@ from stint.domain.errors import StintError
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.events import TerminalEvent, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.llama_stack.stored_turns import TurnHeader
-from stint.domain.llama_stack.turns import TurnCreateRequest, TurnOverrides
+from stint.domain.llama_stack.turns import TurnOverrides
+from stint.domain.messages import InputMessage
 from stint.domain.run_events import RunEnded, StepComplete
 from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import now
@@ -62,14 +63,14 @@ def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
 
 
 def make_header(
-    session: OpenSession, request: TurnCreateRequest, documents: list[DocumentText], overrides: TurnOverrides
+    session: OpenSession, messages: list[InputMessage], documents: list[DocumentText], overrides: TurnOverrides
 ) -> TurnHeader:
     """Return the first record of a turn."""
     lease, attempt, last = session.keeper.lease, find_attempt(), session.last
     return TurnHeader(
         turn_id=lease.turn_id,
         session_id=lease.session_id,
-        input_messages=request.messages,
+        input_messages=messages,
         documents=documents,
         started_at=now(),
         overrides=overrides,

@@ -15,7 +15,6 @@ from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded, StepComplete
 from stint.domain.run_outcome import RunStatus
-from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.domain.tools import ToolResponse
 from stint.loop.agent_loop import run_loop
@@ -31,13 +30,21 @@ from stint.services.partial_writer import PartialWriter
 from stint.services.spending.meters import Meters, metered
 from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
-from stint.services.turns.resume import answer_turn, is_resumable, not_waiting, resumed_run, stored_answer
+from stint.services.turns.resume import (
+    answer_turn,
+    cancel_waiting,
+    forget_calls,
+    is_resumable,
+    not_waiting,
+    resumed_run,
+    stored_answer,
+)
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
+from stint.services.turns.tool_responses import ResultChecks
 from stint.services.turns.turn_failures import fail_turn
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
 from stint.services.turns.turn_run import TurnRun, make_header, terminal_event
-from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
@@ -102,38 +109,22 @@ class Turns:
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, provider_data, session.caller)
             plan, documents = await self.documents.index(session, plan, documents, deadline)
-            header = make_header(session, request, documents, overrides)
+            checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
+            messages = await checks.check_messages(request.messages, session.transcript)
+            header = make_header(session, messages, documents, overrides)
             if note is not None:
                 await note(header.turn_id)
             log = self.make_log(session, StoredTurn(header))
             add_input(session.transcript, header)
-            run = Run(header.turn_id, plan, session.transcript, log, deadline)
+            run = Run(header.turn_id, plan, session.transcript, log, deadline, checks=checks.steps)
             async with run.opened():
-                await self.cancel_waiting(session)
+                await cancel_waiting(self.store, session.keeper.lease, session.last)
                 await log.put_header()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id))
 
     def make_log(self, session: OpenSession, turn: StoredTurn) -> TurnLog:
         """Return the log of a turn, whose end the process remembers."""
         return TurnLog(self.store.turns, session.keeper, turn, self.opener.make_recorder(session))
-
-    async def cancel_waiting(self, session: OpenSession) -> None:
-        """Cancel a turn that waits for its client, because the client starts another one."""
-        last = session.last
-        if last is None or last.ending is None or last.status is not RunStatus.awaiting_input:
-            return
-        ending = last.ending.model_copy(update={"status": RunStatus.cancelled, "completed_at": now()})
-        turn_id = last.header.turn_id
-        session.keeper.lease.forget_last()
-        await self.store.turns.seal(session.keeper.lease, turn_id, ending)
-        await self.forget_calls(session.keeper.lease, turn_id)
-
-    async def forget_calls(self, lease: SessionLease, turn_id: str) -> None:
-        """Delete the record of the calls that a turn waited for. A failure is only logged, as no one reads it."""
-        try:
-            await self.store.turns.delete_pending(lease, turn_id)
-        except StintError as error:
-            logger.warning("A record of answered calls was not removed", extra={"error": error.message})
 
     @metered
     async def resume(
@@ -169,14 +160,16 @@ class Turns:
             step = stored or answer_turn(turn, calls, noted, responses)
             log = self.make_log(session, turn)
             plan = await self.planner.plan(session.config, turn.header.overrides, provider_data, session.caller)
+            checks = ResultChecks(plan.toolbox, turn_id, deadline)
             if stored is None:
+                step = await checks.check_step(step)
                 session.transcript.add_step(step)
-            run = resumed_run(turn, plan, session.transcript, log, deadline)
+            run = resumed_run(turn, plan, session.transcript, log, deadline, checks.steps)
             async with run.opened():
                 if stored is None:
                     await log.append(step)
         if not completed:
-            await self.forget_calls(log.keeper.lease, turn_id)
+            await forget_calls(self.store, log.keeper.lease, turn_id)
         announcement = StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)
         return TurnRun(run, log, announcement, used=run.usage)
 

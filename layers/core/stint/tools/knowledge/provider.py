@@ -6,9 +6,7 @@ from typing import Any
 from stint.domain.errors import DeadlineExceeded, StintError, StoreUnavailable
 from stint.domain.inference import ToolSignature
 from stint.tools.outcomes import failure, unknown_tool
-from stint.tools.port import MEMORY_BANKS, CallerSession, Invocation, Toolgroup, ToolOutcome
-
-KNOWLEDGE_SEARCH = "knowledge_search"
+from stint.tools.port import KNOWLEDGE_SEARCH, MEMORY_BANKS, CallerSession, Invocation, Toolgroup, ToolOutcome
 
 SIGNATURE = ToolSignature(
     KNOWLEDGE_SEARCH,

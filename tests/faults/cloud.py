@@ -40,6 +40,8 @@ class FaultyCloud:
         self.processes = ForkServerClient()
         self.undelivered: list[Message] = []
         """Messages whose worker died or failed. They are delivered again when a test asks for it."""
+        self.delayed: list[Message] = []
+        """Messages that start a response if nothing else has. They wait until the clock is moved."""
         self._stack = ExitStack()
         self._apis: dict[float, Api] = {}
         self._dynamodb, self._s3, self._sqs = (engine.running.client(name) for name in ("dynamodb", "s3", "sqs"))
@@ -83,6 +85,8 @@ class FaultyCloud:
     def work_off(self, ahead: float = 0.0, *, redeliver: bool = False, observed: bool = False) -> None:
         """Process the messages of the queue until it is empty, each in a worker of its own.
 
+        Those that start a response if nothing else has are processed once the clock is moved: a worker would wait for
+        the lease of one that died.
         With `redeliver`, also those whose worker died or failed, whose visibility timeout is then over. The proxy
         injects faults into the calls of an `observed` worker.
         """
@@ -90,10 +94,15 @@ class FaultyCloud:
             if redeliver:
                 self._make_visible()
             messages = self._receive()
+            if ahead:
+                messages, self.delayed = messages + self.delayed, []
             if not messages:
                 return
             for message in messages:
-                self._work(message, ahead, observed)
+                if starts_late(message) and not ahead:
+                    self.delayed.append(message)
+                else:
+                    self._work(message, ahead, observed)
 
     def records(self) -> list[Message]:
         """Read everything in the table."""
@@ -117,8 +126,8 @@ class FaultyCloud:
             self._dynamodb.delete_item(TableName=self._table, Key={"pk": {"S": pk}, "sk": {"S": sk}})
         for key in self.blobs():
             self._s3.delete_object(Bucket=self._bucket, Key=key)
-        while messages := [*self._receive(), *self.undelivered]:
-            self.undelivered = []
+        while messages := [*self._receive(), *self.undelivered, *self.delayed]:
+            self.undelivered, self.delayed = [], []
             for message in messages:
                 self._sqs.delete_message(QueueUrl=self._queue, ReceiptHandle=message["ReceiptHandle"])
         self.tools.effects.clear()
@@ -167,3 +176,8 @@ class FaultyCloud:
             QueueUrl=self._queue, MaxNumberOfMessages=10, MessageSystemAttributeNames=["All"]
         ).get("Messages", [])
         return received
+
+
+def starts_late(message: Message) -> bool:
+    """Return whether a message is delayed, and starts a response only if nothing else has."""
+    return bool(json.loads(message["Body"]).get("unstarted_only"))

@@ -7,13 +7,17 @@ import httpx
 import pytest
 from infra.local.engine import Engine
 from starlette.types import ASGIApp, Receive, Scope, Send
+from tests.api.app_fixture import LEASE
+from tests.clock import CLOCK
 
 from stint.bootstrap.operator import OperatorComposition
+from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.principals import Principal, scopes_of
 from stint.http.app import create_app
 from stint.http.routes import admin
 from stint.settings import read_settings
+from stint.store.idempotent_requests import RequestRecords
 
 KEYS = "/v1/admin/keys"
 
@@ -79,6 +83,23 @@ def test_an_idempotency_key_creates_one_api_key_and_stores_no_secret(api: AdminA
     assert again.headers["x-should-retry"] == "false"
     assert len(api.send("GET", KEYS).json()["data"]) == 1
     assert another.json()["id"] != first.json()["id"]
+
+
+def test_a_repetition_of_a_request_without_an_answer_gets_another_secret_of_its_key(
+    api: AdminApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise StoreUnavailable("The database does not respond. Try again.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RequestRecords, "put_answer", fail)
+        first = api.send("POST", KEYS, {"name": "ci"}, key="k").json()
+    CLOCK.move(LEASE + 1)
+    again = api.send("POST", KEYS, {"name": "ci"}, key="k").json()
+
+    assert again["id"] == first["id"]
+    assert again["key"] != first["key"]
+    assert len(api.send("GET", KEYS).json()["data"]) == 1
 
 
 def test_a_caller_without_the_scope_gets_no_stored_answer(api: AdminApi) -> None:

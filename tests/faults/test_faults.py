@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from tests.faults.cloud import FaultyCloud
-from tests.faults.creation_scenarios import ChatCreation, ItemCreation
 from tests.faults.fault_proxy import DEATHS, ERRORS, FaultKind
 from tests.faults.points import LEFT_OUT, PROPERTY, report, try_points
 from tests.faults.scenario import Scenario
@@ -13,13 +12,7 @@ from tests.faults.scenarios import SCENARIOS
 pytestmark = pytest.mark.timeout(900)
 Record = Callable[[str, object], None]
 
-DOUBLED = pytest.mark.xfail(raises=AssertionError, strict=False, reason="no id in the record of its idempotency key")
-"""Marks what a death may double, as docs/guarantees.md says. The summary counts it."""
-
-CASES = [
-    pytest.param(kind, id=kind.name, marks=DOUBLED if kind in (ChatCreation, ItemCreation) else ())
-    for kind in SCENARIOS
-]
+CASES = [pytest.param(kind, id=kind.name) for kind in SCENARIOS]
 
 
 @pytest.mark.parametrize("kind", CASES)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from stint.domain.errors import Forbidden, NotFound, Unauthenticated
-from stint.domain.ids import new_id
+from stint.domain.ids import derive_ids, new_id
 from stint.domain.principals import Principal, Scope, matches_model
 from stint.log_keys import add_log_keys
 
@@ -104,6 +104,12 @@ def find_attempt() -> RequestAttempt:
 def next_object_id() -> str:
     """Return the id of what the current request creates: that of its idempotency key, or a new one."""
     return find_attempt().object_id or new_id()
+
+
+def next_object_ids(count: int) -> list[str]:
+    """Return the ids of several objects that the current request creates, in their order, as `next_object_id`."""
+    object_id = find_attempt().object_id
+    return derive_ids(object_id, count) if object_id else [new_id() for _ in range(count)]
 
 
 async def renew_object_id(attempt: RequestAttempt) -> str:

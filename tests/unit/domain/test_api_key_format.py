@@ -7,17 +7,17 @@ from stint.domain.api_keys import (
     StoredApiKey,
     format_key,
     hash_of,
-    new_key_id,
     new_secret,
     parse_key,
 )
+from stint.domain.ids import hex_of, new_id
 from stint.domain.principals import NO_BUDGETS
 
 ID, SECRET = "0" * 32, "f" * 64
 
 
 def test_a_key_has_256_random_bits_and_is_parsed_to_its_parts() -> None:
-    key_id, secret = new_key_id(), new_secret()
+    key_id, secret = hex_of(new_id()), new_secret()
 
     assert len(bytes.fromhex(secret)) * 8 == 256
     assert parse_key(format_key(key_id, secret)) == (key_id, secret)

@@ -8,8 +8,6 @@ from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import per_tenant
 from stint.domain.errors import InvalidRequest
-from stint.domain.openai.chat import ChatCompletionRequest
-from stint.domain.openai.chat_output import ChatCompletion
 from stint.domain.tasks import ObjectKind
 from stint.services.agents_api import AgentsServices
 from stint.services.background.background import Background
@@ -19,7 +17,7 @@ from stint.services.background.resume import Resumer
 from stint.services.background.tail import StreamTail
 from stint.services.background.waiting import LOCKED_SECONDS
 from stint.services.background.worker import Worker
-from stint.services.chat.chat import Chat, SaveCompletion
+from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import DeleteObject, Deletions
@@ -133,7 +131,7 @@ def compose_responses(
         tail=StreamTail(tenant, store, recovery),
         stored_responses=stored,
         conversations=conversations,
-        chat=Chat(router, services.registry, reader, save_with(make_inference), services.meters),
+        chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters),
         compaction=Compaction(router, services.registry, inputs, services.meters),
         token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
@@ -145,15 +143,6 @@ def compose_responses(
         make_creations=services.make_creations,
         make_response_retries=lambda: make_response_retries(tenant, store, stored),
     )
-
-
-def save_with(make_inference: "Callable[[], InferenceServices]") -> SaveCompletion:
-    """Return a function that stores a chat completion, and loads what that needs."""
-
-    async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:
-        await make_inference().stored_chats.save(request, completion)
-
-    return save
 
 
 def make_response_retries(tenant: str, store: Store, reader: ResponseReader) -> "ResponseRetries":

@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from stint.domain.ids import hex_of, new_id
 from stint.domain.principals import NO_BUDGETS, Budgets, Principal, Scope
 from stint.domain.schema import Request, Schema
 
@@ -131,11 +130,6 @@ class StoredApiKey:
             models=tuple(resource.models),
             budgets=resource.budgets,
         )
-
-
-def new_key_id() -> str:
-    """Return a new id. Ids sort in the order of creation."""
-    return hex_of(new_id())
 
 
 def new_secret() -> str:

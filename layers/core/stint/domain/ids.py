@@ -24,6 +24,9 @@ PATTERN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 HEX = re.compile(r"[0-9a-f]{32}")
 
+TAIL = (1 << 62) - 1
+"""Mask of the random bits at the end of an id."""
+
 _lock = threading.Lock()
 _last = 0
 
@@ -48,6 +51,12 @@ def new_ids_before(identifier: str, count: int) -> list[str]:
     """Make ids that sort directly before another one, in the order in which they are returned."""
     ticks = _ticks_of(identifier)
     return [_id_at(ticks - left) for left in range(count, 0, -1)]
+
+
+def derive_ids(identifier: str, count: int) -> list[str]:
+    """Derive ids from another one: always the same ones, that id first. They sort in the order of the list."""
+    ticks, tail = _ticks_of(identifier), uuid.UUID(identifier).int & TAIL
+    return [_id_at(ticks + place, tail) for place in range(count)]
 
 
 def id_from_time(moment: datetime, name: str) -> str:

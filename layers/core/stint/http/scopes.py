@@ -211,7 +211,16 @@ RETRIED_PATHS = frozenset(
 )
 """Paths whose POST creates something that a client's retry finds."""
 
-KEYED_PATHS = RETRIED_PATHS | {"/v1/files", "/v1/uploads", "/v1/vector_stores"}
+KEYED_PATHS = RETRIED_PATHS | {
+    "/v1/admin/keys",
+    "/v1/chat/completions",
+    "/v1/conversations/{conversation_id}/items",
+    "/v1/files",
+    "/v1/uploads",
+    "/v1/uploads/{upload_id}/parts",
+    "/v1/vector_stores",
+    "/v1/vector_stores/{vector_store_id}/file_batches",
+}
 """Paths whose POST creates something with the id in the record of its idempotency key."""
 
 OPEN_PATHS = frozenset(route.partition(" ")[2] for route, scope in ROUTE_SCOPES.items() if scope is None)

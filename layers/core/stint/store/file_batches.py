@@ -7,6 +7,7 @@ from stint.domain.errors import NotFound
 from stint.store import knowledge_keys as keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.keys import Key
 from stint.store.table import Table
 from stint.store.tombstones import is_live
 from stint.store.vector_stores import LIVE
@@ -30,6 +31,10 @@ class FileBatchStore:
     def make(self, tenant: str, store_id: str, batch_id: str) -> Item:
         """Return the record of a new batch, to be written with its documents."""
         return keys.file_batch(tenant, store_id, batch_id)._asdict() | {"created_at": int(time.time())}
+
+    async def exists(self, batch: Item) -> bool:
+        """Return whether the record of a batch is stored."""
+        return await self._table.get(Key(batch["pk"], batch["sk"])) is not None
 
     async def get(self, tenant: str, store_id: str, batch_id: str) -> StoredFileBatch:
         item = await self._table.get(keys.file_batch(tenant, store_id, batch_id))

@@ -10,11 +10,11 @@ from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.inference import InferenceRequest, ModelChunk, TextChunk
 from stint.domain.llama_stack.registry import ProviderList
 from stint.domain.openai.chat import ChatCompletionRequest
-from stint.domain.openai.chat_output import ChatCompletion
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS
 from stint.models.routing import Router
 from stint.services.chat.chat import Chat
+from stint.services.chat.stored import StoredChats
 from stint.services.document_reader import DocumentReader
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry
@@ -66,11 +66,12 @@ def make(model: Endless) -> Chat:
     router = Router({"endless": lambda: model}, "endless/m")
     store: Any = NoRegistrations()
     registry = Registry("t", store, Catalogue({}, {}, {}), ProviderList(data=[]), router, 60)
-    return Chat(router, registry, DocumentReader(fetch, check_url), save, Meters("t", store, Prices(), NO_BUDGETS, 0))
+    reader, meters = DocumentReader(fetch, check_url), Meters("t", store, Prices(), NO_BUDGETS, 0)
+    return Chat(router, registry, reader, make_stored, meters)
 
 
-async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:
-    raise AssertionError(completion)
+def make_stored() -> StoredChats:
+    raise AssertionError
 
 
 def in_time(seconds: float) -> float:

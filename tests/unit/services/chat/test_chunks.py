@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from stint.domain.inference import (
     Finished,
     FinishReason,
@@ -7,6 +9,7 @@ from stint.domain.inference import (
     ReasoningChunk,
     RefusalChunk,
     TextChunk,
+    TokenLogprob,
     ToolCallChunk,
     Usage,
 )
@@ -14,6 +17,7 @@ from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_input import CalledFunction, ChatToolCall
 from stint.domain.openai.chat_output import ChatCompletionChunk
 from stint.services.chat.chunks import Completion
+from stint.services.chat.stored_answer import chunks_of
 
 USAGE = Usage(input_tokens=5, output_tokens=3, total_tokens=8, cached_tokens=2, reasoning_tokens=1)
 STOP = Finished(FinishReason.stop, USAGE)
@@ -27,7 +31,7 @@ CALLS = (
 
 def completion(**fields: Any) -> Completion:
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]} | fields
-    return Completion(ChatCompletionRequest.model_validate(body))
+    return Completion(ChatCompletionRequest.model_validate(body), "chatcmpl_1")
 
 
 def tell(answer: Completion, *chunks: ModelChunk) -> list[ChatCompletionChunk]:
@@ -156,3 +160,26 @@ def test_a_silent_model_said_nothing() -> None:
     tell(answer, STOP)
 
     assert answer.whole().choices[0].message.content == ""
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        (*CALLS, Finished(FinishReason.stop)),
+        (RefusalChunk("No."), Finished(FinishReason.content_filter, Usage(input_tokens=1, total_tokens=1))),
+        (
+            ReasoningChunk("Well."),
+            TextChunk("a", (TokenLogprob("a", -0.5, (97,), (TokenLogprob("b", -1.0),)),)),
+            TextChunk("b", (TokenLogprob("b", -0.25),)),
+            Finished(FinishReason.length, Usage(input_tokens=1, output_tokens=2, total_tokens=3, cached_tokens=1)),
+        ),
+    ],
+)
+def test_a_stored_answer_is_the_same_completion_again(chunks: tuple[ModelChunk, ...]) -> None:
+    first, again = completion(), completion()
+    tell(first, *chunks)
+    whole = first.whole()
+
+    tell(again, *chunks_of(whole.choices[0], whole.usage))
+
+    assert again.whole() == whole

@@ -9,13 +9,13 @@ from stint.domain.api_keys import (
     CreateApiKeyRequest,
     StoredApiKey,
     hash_of,
-    new_key_id,
     new_secret,
     parse_key,
     sort_keys,
     with_secret,
 )
 from stint.domain.errors import Conflict, InvalidRequest
+from stint.domain.ids import hex_of, new_id
 from stint.domain.paging import Page
 from stint.domain.principals import Principal
 from stint.store.api_keys import ApiKeyStore
@@ -31,12 +31,12 @@ class ApiKeys:
         self._store = store
         self._clock = clock
 
-    async def create(self, request: CreateApiKeyRequest) -> ApiKeyWithSecret:
-        """Create a key. The result is the only place that has its secret."""
+    async def create(self, request: CreateApiKeyRequest, key_id: str = "") -> ApiKeyWithSecret:
+        """Create a key, under an id that may be given. The result is the only place that has its secret."""
         now = int(self._clock())
         if request.expires_at is not None and request.expires_at <= now:
             raise InvalidRequest("expires_at is in the past. Send a later time.", param="expires_at")
-        key_id, secret = new_key_id(), new_secret()
+        key_id, secret = key_id or hex_of(new_id()), new_secret()
         fields = dict(request) | {"subject": request.subject or key_id}
         resource = ApiKeyObject(id=key_id, created_at=now, **fields)
         await self._store.create(StoredApiKey(resource, hash_of(secret)))

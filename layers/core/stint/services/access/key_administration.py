@@ -1,7 +1,11 @@
 """API keys as admins manage them: a tenant's admin its own ones, an admin of the operator's tenant all."""
 
+from contextlib import suppress
+
+from stint.caller import find_attempt, next_object_id
 from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, NewApiKey
-from stint.domain.errors import Forbidden, Unauthenticated
+from stint.domain.errors import Forbidden, NotFound, Unauthenticated
+from stint.domain.ids import hex_of
 from stint.domain.paging import Page
 from stint.domain.principals import ANONYMOUS, Principal
 from stint.services.access.api_keys import ApiKeys
@@ -26,13 +30,20 @@ class KeyAdministration:
         self._operator_tenant = operator_tenant
 
     async def create(self, caller: Principal, request: NewApiKey) -> ApiKeyWithSecret:
-        """Create a key. Raises Forbidden if it is another tenant's, or has rights that the caller lacks."""
+        """Create a key. Raises Forbidden if it is another tenant's, or has rights that the caller lacks.
+
+        If a request with the same idempotency key has created it, and its secret was not returned, it gets another one.
+        """
         own = await self.authenticate(caller)
         wanted = request.of_tenant(caller.tenant)
         self.check_tenant(caller, wanted.tenant)
         if not self._is_operator(caller):
             refuse_excess(caller, own.expires_at if own else None, wanted)
-        return await self._keys.create(wanted)
+        key_id = hex_of(next_object_id())
+        if find_attempt().repeated:
+            with suppress(NotFound):
+                return await self._keys.rotate(wanted.tenant, key_id)
+        return await self._keys.create(wanted, key_id)
 
     async def get(self, caller: Principal, key_id: str) -> ApiKeyObject:
         await self.authenticate(caller)

@@ -1,21 +1,28 @@
 """Chat completions. One is stored if its request says so."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from stint.caller import find_attempt, next_object_id
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
+from stint.domain.ids import name_of
 from stint.domain.inference import Finished
 from stint.domain.openai.chat import ChatCompletionRequest
-from stint.domain.openai.chat_output import ChatCompletion, ChatCompletionChunk
+from stint.domain.openai.chat_output import ChatCompletionChunk
 from stint.loop.model_call import Inference
 from stint.metering import admit_run
+from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.chat.chunks import Completion
 from stint.services.chat.request import read_request
 from stint.services.document_reader import DocumentReader
 from stint.services.registry.registry import Registry
 from stint.services.spending.meters import Meters, metered
+
+if TYPE_CHECKING:
+    from stint.services.chat.stored import StoredChats
 
 TIME_IS_OVER = (
     "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
@@ -24,17 +31,21 @@ TIME_IS_OVER = (
 FIELDS = {"reasoning.effort": "reasoning_effort"}
 """Maps the loop's names of fields to those of chat completions."""
 
-SaveCompletion = Callable[[ChatCompletionRequest, ChatCompletion], Awaitable[None]]
-"""A function that stores a completion with its request. Raises StoreUnavailable."""
+MakeStoredChats = Callable[[], "StoredChats"]
+"""A function that makes the use case of stored completions, whose modules few requests need."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRun:
-    """A completion whose model call has started. `deadline` is a time of the event loop's clock."""
+    """A completion whose model call has started. `deadline` is a time of the event loop's clock.
+
+    `stored`: an earlier request with the same idempotency key stored it, and nothing calls a model.
+    """
 
     completion: Completion
     inference: Inference
     deadline: float
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +55,7 @@ class Chat:
     router: Router
     registry: Registry
     reader: DocumentReader
-    save: SaveCompletion
+    make_stored: MakeStoredChats
     meters: Meters
 
     @metered
@@ -61,7 +72,9 @@ class Chat:
         asked = await read_request(request, model_id, self.reader)
         with words_of_chat():
             model.check(asked)
-        return ChatRun(Completion(request), Inference(model, asked), deadline)
+        completion = Completion(request, name_of("chatcmpl", next_object_id()))
+        stored = await self.find_answer(completion.completion_id) if request.store else None
+        return ChatRun(completion, Inference(stored or model, asked), deadline, stored is not None)
 
     async def run(self, run: ChatRun) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield a completion in chunks, with the model's first chunk first. At the end, `run.completion` is complete.
@@ -83,13 +96,21 @@ class Chat:
                             yield run.completion.first_chunk()
                             begun = True
                         told = list(run.completion.add_chunk(chunk))
-                        if isinstance(chunk, Finished) and run.completion.request.store:
-                            await self.save(run.completion.request, run.completion.whole())
+                        if isinstance(chunk, Finished) and run.completion.request.store and not run.stored:
+                            await self.make_stored().save(run.completion.request, run.completion.whole())
                         for each in told:
                             yield each
         finally:
             await run.inference.close()
             await self.meters.end()
+
+    async def find_answer(self, completion_id: str) -> ChatModel | None:
+        """Return the answer that an earlier request with the same idempotency key has stored."""
+        if not find_attempt().repeated:
+            return None
+        from stint.services.chat.stored_answer import find_answer  # noqa: PLC0415 - few requests are repeated
+
+        return await find_answer(self.make_stored(), completion_id)
 
 
 @contextmanager

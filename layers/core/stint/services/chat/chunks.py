@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stint.domain.ids import new_name
 from stint.domain.inference import (
     Finished,
     FinishReason,
@@ -39,7 +38,7 @@ class Completion:
     """An answer that is built from the model's chunks and emitted as completion chunks."""
 
     request: ChatCompletionRequest
-    completion_id: str = field(default_factory=lambda: new_name("chatcmpl"))
+    completion_id: str
     created: int = field(default_factory=lambda: int(time.time()))
     text: list[str] = field(default_factory=list)
     thought: list[str] = field(default_factory=list)

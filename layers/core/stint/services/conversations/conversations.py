@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from stint.caller import end_users_of
+from stint.caller import end_users_of, next_object_ids
 from stint.domain.errors import NotFound
 from stint.domain.expiry import find_end
-from stint.domain.ids import new_name
+from stint.domain.ids import name_of, new_name
 from stint.domain.openai.conversations import (
     Conversation,
     ConversationList,
@@ -18,7 +18,7 @@ from stint.domain.openai.conversations import (
     UpdateConversation,
 )
 from stint.domain.openai.input_items import InputItem
-from stint.domain.openai.items import Item, ItemReference, name_item
+from stint.domain.openai.items import PREFIXES, Item, ItemReference
 from stint.domain.openai.mcp_items import McpApprovalResponse, McpCall
 from stint.domain.openai.response_resource import ItemList
 from stint.domain.tasks import DeletionTask
@@ -103,6 +103,8 @@ class Conversations:
     ) -> ItemList:
         """Append items, possibly concurrently with other requests, and return them as they are stored.
 
+        A repeated request with the same idempotency key writes the same items.
+
         Raises:
             InvalidRequest: a file or an image among them cannot be read. The message names its location.
         """
@@ -148,10 +150,16 @@ class Conversations:
 
 
 def rename(items: Sequence[InputItem]) -> Sequence[Item]:
-    """Assign new ids to items, also in references between them: from approvals and calls to approval requests."""
-    named = [(item.id, name_item(item, renew=True)) for item in items if not isinstance(item, ItemReference)]
-    new_ids = {old: item.id for old, item in named if old}
-    return [replace_ids(item, new_ids) for _, item in named]
+    """Assign new ids to items, also in references between them: from approvals and calls to approval requests.
+
+    A repeated request with the same idempotency key assigns the same ones.
+    """
+    given = [item for item in items if not isinstance(item, ItemReference)]
+    names = [name_of(PREFIXES[item.type], new) for item, new in zip(given, next_object_ids(len(given)), strict=True)]
+    new_names = {item.id: name for item, name in zip(given, names, strict=True) if item.id}
+    return [
+        replace_ids(item, new_names).model_copy(update={"id": name}) for item, name in zip(given, names, strict=True)
+    ]
 
 
 def replace_ids(item: Item, new_ids: Mapping[str, str]) -> Item:

@@ -1,10 +1,11 @@
 """File batches of vector stores: add many files at once, follow and cancel them."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from stint.caller import end_users_of
-from stint.domain.errors import InvalidRequest
-from stint.domain.ids import new_name
+from stint.caller import end_users_of, find_attempt, next_object_id
+from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.ids import name_of
 from stint.domain.openai.vector_stores import CreateFileBatch, FileBatch, VectorStoreFileList
 from stint.domain.vector_stores import DocumentSettings, DocumentStatus
 from stint.services.knowledge.expired_stores import refuse_expired
@@ -29,16 +30,27 @@ class FileBatches:
     async def create(self, store_id: str, request: CreateFileBatch) -> FileBatch:
         """Add files to a store. Those that it has already are counted in this batch.
 
+        A repeated request with the same idempotency key returns the first one's batch, with all of its files.
+
         Raises:
             InvalidRequest: there are no files, or both `file_ids` and `files`.
             NotFound: one of the files does not exist. None is added.
         """
         store = await self.documents.open(store_id)
         refuse_expired(store)
-        files, batch_id = await self.prepare(store, request), new_name("vsfb")
-        record = self.store.file_batches.make(self.tenant, store_id, batch_id)
-        await self.documents.insertions.insert(store_id, files, record, end_users_of())
+        files, batch_id = await self.prepare(store, request), name_of("vsfb", next_object_id())
+        stored = await self.find_repeated(store_id, batch_id)
+        if stored is None or not stored.cancelled:
+            record = self.store.file_batches.make(self.tenant, store_id, batch_id)
+            await self.documents.insertions.insert(store_id, files, record, end_users_of())
         return await self.get(store_id, batch_id)
+
+    async def find_repeated(self, store_id: str, batch_id: str) -> StoredFileBatch | None:
+        """Return the batch that an earlier request with the same idempotency key has stored."""
+        if find_attempt().repeated:
+            with suppress(NotFound):
+                return await self.store.file_batches.get(self.tenant, store_id, batch_id)
+        return None
 
     async def prepare(self, store: StoredVectorStore, request: CreateFileBatch) -> dict[str, DocumentSettings]:
         """Return the settings of a batch's files, each with its own or those of the batch."""

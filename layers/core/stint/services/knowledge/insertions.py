@@ -193,6 +193,7 @@ class Insertions:
                             await self.store.document_owners.merge(self.tenant, store_id, found[key], owners)
                         found[key] = await self.put_again(store_id, found[key], settings, batch_id)
             except ConditionFailed:
+                missing = None if missing and await self.store.file_batches.exists(missing) else missing
                 continue
             return {key: found[key] for key in documents}
         raise refused(store_id)

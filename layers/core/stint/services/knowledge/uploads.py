@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import md5
 
-from stint.caller import create_once, end_users_of
+from stint.caller import create_once, end_users_of, find_attempt, next_object_id
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, TooLarge
 from stint.domain.ids import name_of, new_name
 from stint.domain.openai.files import MAX_FILE_BYTES, FileObject
@@ -51,16 +51,18 @@ class Uploads:
         return stored
 
     async def add_part(self, upload_id: str, content: bytes) -> UploadPart:
-        """Store a part.
+        """Store a part. A repeated request with the same idempotency key returns the first one's.
 
         Raises:
             InvalidRequest: it is empty.
             TooLarge: it has more than MAX_FILE_BYTES.
         """
         check_part(len(content))
+        part = UploadPart(id=name_of("part", next_object_id()), created_at=int(time.time()), upload_id=upload_id)
+        if find_attempt().repeated and part.id in (await self.store.get_with_parts(self.tenant, upload_id)).parts:
+            return part
         upload = await self.store.get(self.tenant, upload_id)
         require_pending(upload)
-        part = UploadPart(id=new_name("part"), created_at=int(time.time()), upload_id=upload_id)
         if not await self.store.add_part(self.tenant, upload, part, content):
             require_pending(await self.store.get(self.tenant, upload_id))
         return part

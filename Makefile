@@ -88,8 +88,8 @@ test-api: setup ## run the tests of the HTTP API, of the table and of the bucket
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(INTERFACES) $(ARGS)
 
 # MEMORY=128: with the settings that a streaming function of 128 MB needs (docs/memory.md)
-test-adversarial: setup ## measure CPU time and memory of hostile requests and files (six minutes)
-	@$(if $(filter 128,$(MEMORY)),STINT_MAX_REQUEST_BYTES=1000000 STINT_MAX_FETCHED_BYTES=1000000) $(BIN)/pytest -q -n 0 $(HOSTILE) $(ARGS)
+test-adversarial: setup ## measure CPU time and memory of hostile requests and files (five minutes)
+	@$(if $(filter 128,$(MEMORY)),STINT_MAX_REQUEST_BYTES=1000000 STINT_MAX_FETCHED_BYTES=1000000) $(BIN)/pytest -q -n auto --dist worksteal $(HOSTILE) $(ARGS)
 
 test-security: setup .venv-fuzz/.installed ## attack every route: callers without rights, marked secrets, URLs that lead inside (two minutes)
 	@$(BIN)/pytest -q -n auto --dist loadfile $(ATTACKS) $(ARGS)

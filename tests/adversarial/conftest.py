@@ -4,9 +4,15 @@ from collections.abc import Iterator
 import pytest
 from infra.local.engine import Engine
 from tests.adversarial.api import MeasuredApi
+from tests.adversarial.pace import measure_pace
 
 SIZES = ("STINT_MAX_REQUEST_BYTES", "STINT_MAX_FETCHED_BYTES")
 """Settings of a small function, which `make test-adversarial MEMORY=128` sets."""
+
+
+@pytest.fixture(scope="session")
+def pace() -> float:
+    return measure_pace()
 
 
 @pytest.fixture(scope="session")

@@ -32,14 +32,19 @@ def main() -> int:
     documents = [translate(choose_template(options), REGION) for options in VARIANTS]  # written to the same file
     codes = []
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        for done in threads.map(lint, [None, *documents]):
+        for done in threads.map(lint_document, [None, *documents]):
             print(done.stdout, end="")
             print(done.stderr, end="", file=sys.stderr)
             codes.append(done.returncode)
     return max(codes)
 
 
-def lint(document: dict[str, Any] | None) -> "subprocess.CompletedProcess[str]":
+def lint(template: Path) -> "subprocess.CompletedProcess[str]":
+    """Run cfn-lint on a SAM template's translation. Every finding is an error."""
+    return lint_document(translate(template, REGION))
+
+
+def lint_document(document: dict[str, Any] | None) -> "subprocess.CompletedProcess[str]":
     """Run cfn-lint on a translated template; None is `infra/aws/*.yaml` and the edge. Every finding is an error."""
     with tempfile.TemporaryDirectory() as folder:
         files = [*sorted(ROOT.glob("infra/aws/*.yaml")), EDGE]

@@ -115,19 +115,25 @@ class Resolver:
 
     def _if(self, argument: Any, where: str) -> Any:
         condition, then, otherwise = argument
-        if condition not in self._conditions:
-            raise LocalCloudError(f"{where}: there is no condition {condition}")
-        holds = self.resolve(self._conditions[condition], f"Conditions.{condition}")
-        return self.resolve(then if holds else otherwise, where)
+        return self.resolve(then if self._holds({"Condition": condition}, where) else otherwise, where)
+
+    def _holds(self, condition: Any, where: str) -> bool:
+        """Return whether a condition holds: a function, or the name of another one."""
+        if not isinstance(condition, dict) or list(condition) != ["Condition"]:
+            return bool(self.resolve(condition, where))
+        name = condition["Condition"]
+        if name not in self._conditions:
+            raise LocalCloudError(f"{where}: there is no condition {name}")
+        return self._holds(self._conditions[name], f"Conditions.{name}")
 
     def _equals(self, argument: Any, where: str) -> bool:
         return self.text(argument[0], where) == self.text(argument[1], where)
 
     def _not(self, argument: Any, where: str) -> bool:
-        return not self.resolve(argument[0], where)
+        return not self._holds(argument[0], where)
 
     def _and(self, argument: Any, where: str) -> bool:
-        return all(self.resolve(each, where) for each in argument)
+        return all(self._holds(each, where) for each in argument)
 
     def _or(self, argument: Any, where: str) -> bool:
-        return any(self.resolve(each, where) for each in argument)
+        return any(self._holds(each, where) for each in argument)

@@ -9,7 +9,9 @@ import pytest
 from tests.api.app_fixture import AppFixture
 from tests.api.ingesting import ingesting
 from tests.october.client import OctoberClient, Refused
+from tests.services.knowledge.list_index import ListIndex
 
+from stint.retrieval.routed import RoutedIndex
 from stint.services.knowledge import tasks
 
 MODEL = "hashed/words-384"
@@ -201,3 +203,25 @@ def test_an_impossible_number_of_chunks_is_400(october: OctoberClient, most: Any
         october.call("memory.query", bank_id="bank1", query="x", params={"max_chunks": most})
 
     assert refused.value.status == 400
+
+
+def test_a_bank_names_the_index_that_it_is_in(
+    october: OctoberClient, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = ListIndex()
+    more = app_fixture.settings.model_copy(update={"second_vector_index": "s3-vectors"})
+    monkeypatch.setattr(app_fixture, "settings", more)
+    routed = RoutedIndex({"packed": app_fixture.index, "s3-vectors": second}, "packed")
+    monkeypatch.setattr(app_fixture, "get_index", lambda: routed)
+
+    there = bank(october, identifier="there", provider_id="s3-vectors")
+    here = bank(october, identifier="here", provider_id="packed")
+    found = [october.call("memory.query", bank_id=name, query="capital of France") for name in (there, here)]
+    with pytest.raises(Refused) as conflict:
+        october.call("memory_banks.register", memory_bank={**VECTOR, "identifier": here, "provider_id": "s3-vectors"})
+
+    assert len(second.keys) == 2
+    assert [each["chunks"][0]["document_id"] for each in found] == ["doc-1", "doc-1"]
+    assert conflict.value.status == 409
+    assert {each["provider_id"] for each in october.call("memory_banks.list")} == {"s3-vectors", "packed"}
+    assert {each["provider_id"] for each in october.call("providers.list")["memory"]} == {"s3-vectors", "packed"}

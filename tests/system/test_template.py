@@ -75,26 +75,29 @@ def test_only_functions_that_search_or_write_packed_stores_get_numpy(translated:
 
 
 @pytest.mark.parametrize(
-    ("index", "memory", "expected"),
+    ("index", "second", "memory", "expected"),
     [
-        ("s3-vectors", "256", 256),
-        ("packed", "128", 512),
-        ("packed", "256", 512),
-        ("packed", "512", 512),
-        ("packed", "1769", 1769),
+        ("s3-vectors", "", "256", 256),
+        ("s3-vectors", "packed", "256", 512),
+        ("packed", "", "128", 512),
+        ("packed", "", "256", 512),
+        ("packed", "s3-vectors", "512", 512),
+        ("packed", "", "1769", 1769),
     ],
 )
 def test_a_function_that_searches_packed_stores_has_512_mb_or_more(
-    translated: dict[str, Any], index: str, memory: str, expected: int
+    translated: dict[str, Any], index: str, second: str, memory: str, expected: int
 ) -> None:
-    parameters = {"VectorIndex": index, "StreamMemorySize": memory}
+    parameters = {"VectorIndex": index, "SecondVectorIndex": second, "StreamMemorySize": memory}
     system = System(TEMPLATE, translated, outputs=OUTPUTS, parameters=parameters)
     functions = {function.name.removeprefix("stint-"): function for function in system.functions}
 
     assert {functions[name].memory for name in ("turns", "responses", "knowledge", "october")} == {expected}
     assert functions["worker"].memory == 512
     assert functions["turns"].environment["STINT_VECTOR_INDEX"] == index
-    assert functions["turns"].environment["STINT_VECTOR_BUCKET"] == ("vectors" if index == "s3-vectors" else "")
+    assert functions["turns"].environment["STINT_SECOND_VECTOR_INDEX"] == second
+    bucket = "vectors" if "s3-vectors" in (index, second) else ""
+    assert functions["turns"].environment["STINT_VECTOR_BUCKET"] == bucket
 
 
 def test_the_vector_bucket_is_created_for_one_of_the_two_indexes(translated: dict[str, Any]) -> None:
@@ -107,7 +110,8 @@ def test_the_vector_bucket_is_created_for_one_of_the_two_indexes(translated: dic
         "VectorBucketArn",
         "VectorBucketName",
     }
-    assert translated["Resources"]["Data"]["Properties"]["Parameters"]["VectorIndex"] == {"Ref": "VectorIndex"}
+    passed = translated["Resources"]["Data"]["Properties"]["Parameters"]["VectorIndex"]
+    assert passed == {"Fn::If": ["UsesS3Vectors", "s3-vectors", "packed"]}
     assert translated["Parameters"]["VectorIndex"]["Default"] == "s3-vectors"
 
 

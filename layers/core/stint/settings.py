@@ -205,6 +205,9 @@ class Settings(BaseModel):
     vector_index: Literal["packed", "s3-vectors"] = Field(
         default="packed", description="Index of vector stores: `packed` (the bucket) or `s3-vectors`."
     )
+    second_vector_index: Literal["", "packed", "s3-vectors"] = Field(
+        default="", description="Another index, which vector dbs and memory banks can name as their provider."
+    )
     vector_bucket: str = Field(default="", description="Vector bucket of the index `s3-vectors`.")
     packed_bytes: int = Field(
         default=64_000_000, gt=0, description="Memory of a process for `packed` vector stores, in bytes."
@@ -232,6 +235,11 @@ class Settings(BaseModel):
     def has_local_embeddings(self) -> bool:
         """Return whether the default embedding model is the local one, an optional installation."""
         return self.embedding_model.startswith("local/")
+
+    @property
+    def vector_indexes(self) -> list[str]:
+        """Return the indexes of vector stores, the default one first."""
+        return list(dict.fromkeys(filter(None, (self.vector_index, self.second_vector_index))))
 
     @property
     def model_ids(self) -> list[str]:

@@ -14,6 +14,8 @@ from stint.bootstrap.rag import compose_rag
 from stint.domain.llama_stack.rag import RAGInsertRequest, RAGQueryConfig
 from stint.domain.llama_stack.vector_dbs import VectorDB, VectorDBRegisterRequest
 from stint.domain.tasks import DeletionTask
+from stint.retrieval.port import VectorIndex
+from stint.retrieval.routed import RoutedIndex
 from stint.services.knowledge.chunk_writer import ChunkWriter
 from stint.services.knowledge.contents import ContentReader
 from stint.services.knowledge.embedding_models import EmbeddingModels
@@ -23,17 +25,24 @@ from stint.services.knowledge.tasks import IngestionTasks
 
 
 class RAGFixture:
-    """Vector dbs, and a session of an agent. The index is in memory, the embedder knows words only."""
+    """Vector dbs, and a session of an agent. The index is in memory, the embedder knows words only.
 
-    def __init__(self, cloud: Cloud, tenant: str, model: Script) -> None:
+    With `second`, there is another index, whose provider is s3-vectors.
+    """
+
+    def __init__(self, cloud: Cloud, tenant: str, model: Script, second: ListIndex | None = None) -> None:
         self.cloud, self.tenant, self.model, self.index = cloud, tenant, model, ListIndex()
-        self.fixture = TurnFixture(cloud.store, tenant, model, embedding_model="hashed/words-384")
+        more = {"second_vector_index": "s3-vectors"} if second else {}
+        self.fixture = TurnFixture(cloud.store, tenant, model, embedding_model="hashed/words-384", **more)
+        self.any_index: VectorIndex = self.index
+        if second is not None:
+            self.any_index = RoutedIndex({"packed": self.index, "s3-vectors": second}, "packed")
         adapters, self.inbox = self.fixture.adapters, self.fixture.inbox
-        vars(adapters)["vector_index"] = self.index
+        vars(adapters)["vector_index"] = self.any_index
         self.services = compose_rag(tenant, adapters, cloud.store, self.inbox.leave)
         self.dbs = self.services.vector_dbs
         contents = ContentReader(tenant, cloud.store, nothing)
-        writer = ChunkWriter(tenant, self.index, EmbeddingModels(adapters.embedders))
+        writer = ChunkWriter(tenant, self.any_index, EmbeddingModels(adapters.embedders))
         tasks = IngestionTasks(tenant, self.inbox.leave)
         self.ingestion = Ingestion(
             tenant, cloud.store, writer, contents, tasks, self.fixture.services.meters, lease_seconds=30
@@ -80,11 +89,11 @@ class RAGFixture:
     async def remove_store(self, store_id: str) -> None:
         """Delete what is left of a store that is marked as deleted."""
         task = DeletionTask(kind="delete_vector_store", tenant=self.tenant, vector_store_id=store_id)
-        assert await Removal(self.cloud.store, lambda: self.index).delete_store(task, deadline(30))
+        assert await Removal(self.cloud.store, lambda: self.any_index).delete_store(task, deadline(30))
 
     async def finish_deletions(self) -> None:
         """Delete the vector stores whose deletion was sent to the queue."""
-        removal = Removal(self.cloud.store, lambda: self.index)
+        removal = Removal(self.cloud.store, lambda: self.any_index)
         early = [task for task in self.inbox.delayed if task.object_kind == "vector_store"]
         tasks = [*self.inbox.tasks, *early]
         self.inbox.tasks.clear()

@@ -110,7 +110,7 @@ def named_servers(settings: Settings) -> Iterator[tuple[str, str, str, dict[str,
 def providers(settings: Settings) -> ProviderList:
     """Return the providers of models, tools and shields. Those inside the process are always healthy."""
     url = {"url": mask_url(settings.openai_base_url)}
-    place = "remote" if settings.vector_index == "s3-vectors" else "inline"
+    place = {"s3-vectors": "remote", "packed": "inline"}
     rows = [
         *([("inference", "scripted", "inline::scripted", {}, INSIDE)] if settings.scripted_models else []),
         ("inference", "openai", "remote::openai-compatible", url, OUTSIDE),
@@ -121,7 +121,7 @@ def providers(settings: Settings) -> ProviderList:
         ("safety", "deny-list", "inline::deny-list", {}, INSIDE),
         ("safety", "llama-guard", "remote::llama-guard", {}, OUTSIDE),
         ("safety", "bedrock-guardrails", "remote::bedrock-guardrails", {}, OUTSIDE),
-        ("vector_io", settings.vector_index, f"{place}::{settings.vector_index}", {}, INSIDE),
+        *(("vector_io", name, f"{place[name]}::{name}", {}, INSIDE) for name in settings.vector_indexes),
         ("tool_runtime", "model-context-protocol", "remote::model-context-protocol", {}, OUTSIDE),
         ("tool_runtime", "tavily-search", "remote::tavily-search", {}, OUTSIDE),
         ("tool_runtime", "brave-search", "remote::brave-search", {}, OUTSIDE),

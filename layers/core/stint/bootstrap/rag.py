@@ -54,7 +54,7 @@ def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -
     delete_store = delete_later(tenant, store, send)
     search = Search(tenant, store, adapters.vector_index, models, ExpiredStores(tenant, store, send))
     insertions = Insertions(tenant, store, IngestionTasks(tenant, send))
-    vector_dbs = VectorDBs(tenant, store, models, adapters.settings.vector_index, delete_store)
+    vector_dbs = VectorDBs(tenant, store, models, adapters.settings.vector_indexes, delete_store)
     graph = GraphSearch(tenant, store)
     retrieval = MemoryRetrieval(search, queries, vector_dbs, graph)
     return RAGServices(

@@ -11,8 +11,17 @@ from stint.store.objects import BucketObjects
 
 def make_vector_index(settings: Settings, credentials: CredentialsSource | None = None) -> VectorIndex:
     """Return the vector index that the settings name. A process needs one, since it has the memory for its blocks."""
+    indexes = {name: make_index(name, settings, credentials) for name in settings.vector_indexes}
+    if len(indexes) == 1:
+        return indexes[settings.vector_index]
+    from stint.retrieval.routed import RoutedIndex  # noqa: PLC0415 - few stacks have two
+
+    return RoutedIndex(indexes, settings.vector_index)
+
+
+def make_index(name: str, settings: Settings, credentials: CredentialsSource | None) -> VectorIndex:
     objects = BucketObjects(partial(make_s3, credentials), settings.bucket)
-    if settings.vector_index == "s3-vectors":
+    if name == "s3-vectors":
         from stint.retrieval.s3_vectors.client import VectorBucket, connect  # noqa: PLC0415 - one of the two is used
         from stint.retrieval.s3_vectors.index import S3VectorsIndex  # noqa: PLC0415 - see above
 

@@ -45,8 +45,8 @@ def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreSe
         return AttributeUpdates(tenant, store, index, parts.adapters.settings.lease_seconds)
 
     documents = StoreDocuments(tenant, store, insertions, make_updates, usage, expired, deletions)
-    index_id = parts.adapters.settings.vector_index
-    stores = VectorStoresOfTenant(tenant, store, models, documents, usage, search, deletions, index_id)
+    indexes = parts.adapters.settings.vector_indexes
+    stores = VectorStoresOfTenant(tenant, store, models, documents, usage, search, deletions, indexes)
     batches = FileBatches(tenant, store, documents, usage)
     return VectorStoreServices(stores, documents, batches, insertions, search)
 

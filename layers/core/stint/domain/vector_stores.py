@@ -75,7 +75,7 @@ class VectorStoreSettings(Schema):
     """The settings of a vector store.
 
     `owner` is the session whose own store it is. `identifier` is the name of a vector db, and `provider_id` its
-    provider.
+    provider. `index` is that of its chunks, unless it is the default one.
     """
 
     name: str = ""
@@ -87,6 +87,7 @@ class VectorStoreSettings(Schema):
     owner: Omitted[str] = None
     identifier: Omitted[str] = None
     provider_id: Omitted[str] = None
+    index: Omitted[str] = None
 
 
 class FileCounts(Schema):

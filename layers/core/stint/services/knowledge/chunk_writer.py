@@ -13,6 +13,7 @@ from stint.run_stop import expiring_on_stop, raise_if_stopped
 from stint.services.knowledge.contents import Chunk
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.entries import chunk_keys, make_entries
+from stint.services.knowledge.index_provider import index_of
 from stint.services.spending.waiting import retry_next_minute
 from stint.store.document_leases import DocumentLease
 from stint.store.knowledge_keys import vector_index
@@ -87,7 +88,7 @@ class ChunkWriter:
 
     async def upsert(self, store: StoredVectorStore, entries: Sequence[Entry], keeper: DocumentKeeper) -> None:
         """Write chunks, and create the index for the first ones of a store."""
-        index = vector_index(self.tenant, store.id)
+        index = index_of(self.tenant, store)
         try:
             await self.index.upsert(index, entries)
         except NotFound:

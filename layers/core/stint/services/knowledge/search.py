@@ -11,7 +11,7 @@ from stint.domain.vector_stores import EmbeddingChoice
 from stint.retrieval.port import Hit, IndexQuery, Vector, VectorIndex
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.expired_stores import ExpiredStores, refuse_expired
-from stint.store.knowledge_keys import vector_index
+from stint.services.knowledge.index_provider import index_of
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument
@@ -135,7 +135,7 @@ class Search:
             ranker=request.ranker,
         )
         try:
-            hits = await self.index.query(vector_index(self.tenant, query.store.id), asked)
+            hits = await self.index.query(index_of(self.tenant, query.store), asked)
         except NotFound:
             hits = []
         return Found(query, hits, len(hits) >= k)

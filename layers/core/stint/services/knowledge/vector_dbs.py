@@ -11,7 +11,7 @@ from stint.domain.llama_stack.registrations import Owner
 from stint.domain.llama_stack.vector_dbs import VectorDB, VectorDBRegisterRequest
 from stint.domain.vector_stores import EmbeddingChoice, VectorStoreSettings, WindowChunking
 from stint.services.knowledge.embedding_models import EmbeddingModels
-from stint.services.knowledge.index_provider import check_index_provider
+from stint.services.knowledge.index_provider import choose_index
 from stint.store.failures import ConditionFailed
 from stint.store.store import Store
 from stint.store.vector_db_names import NamedVectorDB
@@ -22,12 +22,12 @@ CHUNK_TOKENS = 512
 
 @dataclass(frozen=True, slots=True)
 class VectorDBs:
-    """The vector dbs of a tenant. `provider_id` is that of the index."""
+    """The vector dbs of a tenant. `indexes` are the providers that a new one can name, the default one first."""
 
     tenant: str
     store: Store
     models: EmbeddingModels
-    provider_id: str
+    indexes: Sequence[str]
     delete_store: Callable[[str], Awaitable[None]]
 
     async def register(self, request: VectorDBRegisterRequest, metadata: Mapping[str, str] | None = None) -> VectorDB:
@@ -35,15 +35,15 @@ class VectorDBs:
 
         Raises:
             InvalidRequest: the provider or the embedding model does not exist.
-            Conflict: the name is that of a vector db with another embedding model.
+            Conflict: the name is that of a vector db with another embedding model, or in another index.
         """
-        self.check_names(request)
+        index = self.check_names(request)
         with at_fault("embedding_model"):
             choice = await self.models.choose_for_store(request.embedding_model)
         resource = VectorDB(
             identifier=request.vector_db_id,
             provider_resource_id=request.provider_vector_db_id or request.vector_db_id,
-            provider_id=self.provider_id,
+            provider_id=index or self.indexes[0],
             owner=Owner(),
             embedding_model=request.embedding_model,
             embedding_dimension=choice.dimension,
@@ -55,8 +55,26 @@ class VectorDBs:
                 f"{named.resource.embedding_model!r}. Unregister it first, or choose another name.",
                 code="vector_db_exists",
             )
-        await self.create_store(named, choice, metadata or {})
+        if index is not None and named.resource.provider_id != index:
+            raise Conflict(
+                f"Vector DB {request.vector_db_id!r} exists in the index {named.resource.provider_id!r}. Unregister it "
+                "first, or choose another name.",
+                code="vector_db_exists",
+            )
+        await self.create_store(named, choice, index, metadata or {})
         return named.resource
+
+    def check_names(self, request: VectorDBRegisterRequest) -> str | None:
+        """Return the index of a new vector db, None for the default one.
+
+        Raises InvalidRequest for an identifier or a provider that cannot be used.
+        """
+        if is_name("vs", request.vector_db_id):
+            raise InvalidRequest(
+                "vector_db_id has the form of a vector store's id (vs_...). Choose another name.",
+                param="vector_db_id",
+            )
+        return choose_index(request.provider_id, self.indexes)
 
     async def add_name(self, new: NamedVectorDB) -> NamedVectorDB:
         """Store a name, unless there is one. The name of a deleted store is replaced. Return the one that is stored."""
@@ -67,17 +85,9 @@ class VectorDBs:
             named = await names.create(self.tenant, new)
         return named
 
-    def check_names(self, request: VectorDBRegisterRequest) -> None:
-        """Refuse an identifier or a provider that cannot be used. Raises InvalidRequest."""
-        identifier = request.vector_db_id
-        if is_name("vs", identifier):
-            raise InvalidRequest(
-                "vector_db_id has the form of a vector store's id (vs_...). Choose another name.",
-                param="vector_db_id",
-            )
-        check_index_provider(request.provider_id, self.provider_id)
-
-    async def create_store(self, named: NamedVectorDB, choice: EmbeddingChoice, metadata: Mapping[str, str]) -> None:
+    async def create_store(
+        self, named: NamedVectorDB, choice: EmbeddingChoice, index: str | None, metadata: Mapping[str, str]
+    ) -> None:
         """Create the store of a vector db, unless an earlier request has."""
         settings = VectorStoreSettings(
             name=named.resource.identifier[:256],
@@ -85,7 +95,8 @@ class VectorDBs:
             embedding=choice,
             chunking=WindowChunking(size=CHUNK_TOKENS),
             identifier=named.resource.identifier,
-            provider_id=self.provider_id,
+            provider_id=named.resource.provider_id,
+            index=index,
         )
         with suppress(ConditionFailed):
             await self.store.vector_stores.create(self.tenant, named.store_id, settings, end_users_of())
@@ -149,7 +160,7 @@ class VectorDBs:
         return VectorDB(
             identifier=stored.id,
             provider_resource_id=stored.id,
-            provider_id=self.provider_id,
+            provider_id=stored.settings.index or self.indexes[0],
             owner=Owner(),
             embedding_model=embedding.name,
             embedding_dimension=embedding.dimension,

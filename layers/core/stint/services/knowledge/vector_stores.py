@@ -1,5 +1,6 @@
 """Vector stores: create, read, list, update, search, delete."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +24,7 @@ from stint.domain.vector_stores import AutoChunking, StoreUsage, VectorStoreSett
 from stint.services.deletions import Deletions
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.expired_stores import refuse_expired
-from stint.services.knowledge.index_provider import check_index_provider
+from stint.services.knowledge.index_provider import choose_index
 from stint.services.knowledge.search import Search
 from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.usage import UsageCounter
@@ -36,7 +37,7 @@ from stint.store.vector_stores import Order, StoredVectorStore
 class VectorStoresOfTenant:
     """The vector stores of a tenant. Those of sessions do not exist here. Unknown ids raise NotFound.
 
-    `provider_id` is that of the index.
+    `indexes` are the providers that a new one can name, the default one first.
     """
 
     tenant: str
@@ -46,7 +47,7 @@ class VectorStoresOfTenant:
     usage: UsageCounter
     search_in: Search
     deletions: Deletions
-    provider_id: str
+    indexes: Sequence[str]
 
     async def create(self, request: CreateVectorStore) -> VectorStore:
         """Create a store, with its first files. A repeated request with the same idempotency key creates it once.
@@ -55,7 +56,7 @@ class VectorStoresOfTenant:
             NotFound: one of the files does not exist. No store is created.
             InvalidRequest: the provider or the embedding model does not exist.
         """
-        check_index_provider(request.provider_id, self.provider_id)
+        index = choose_index(request.provider_id, self.indexes)
         chunking = request.chunking_strategy or AutoChunking()
         settings = VectorStoreSettings(
             name=request.name or "",
@@ -64,6 +65,7 @@ class VectorStoresOfTenant:
             expires_after=request.expires_after,
             embedding=await self.models.choose_for_store(request.embedding_model),
             chunking=chunking,
+            index=index,
         )
         files = await self.documents.prepare(request.file_ids, chunking)
         # The first files are added again, because an earlier request may have created the store without them.

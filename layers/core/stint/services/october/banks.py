@@ -70,7 +70,8 @@ class MemoryBanks:
             with at_fault("model"):
                 await self.extraction.models.check(bank.model)
         model = bank.embedding_model or self.embedding_model
-        request = VectorDBRegisterRequest(vector_db_id=identifier, embedding_model=model)
+        provider = bank.provider_id if bank.provider_id in self.vector_dbs.indexes else None
+        request = VectorDBRegisterRequest(vector_db_id=identifier, embedding_model=model, provider_id=provider)
         await self.vector_dbs.register(request, {BANK: bank.model_dump_json(exclude_none=True)})
         found = read_stored(await self.vector_dbs.open(identifier))
         if found.type != bank.type:

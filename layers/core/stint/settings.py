@@ -206,7 +206,7 @@ class Settings(BaseModel):
         default="packed", description="Index of vector stores: `packed` (the bucket) or `s3-vectors`."
     )
     second_vector_index: Literal["", "packed", "s3-vectors"] = Field(
-        default="", description="Another index, which vector dbs and memory banks can name as their provider."
+        default="", description="Another index, which stores can name as their provider."
     )
     vector_bucket: str = Field(default="", description="Vector bucket of the index `s3-vectors`.")
     packed_bytes: int = Field(

@@ -32,7 +32,7 @@ class RAGFixture:
 
     def __init__(self, cloud: Cloud, tenant: str, model: Script, second: ListIndex | None = None) -> None:
         self.cloud, self.tenant, self.model, self.index = cloud, tenant, model, ListIndex()
-        more = {"second_vector_index": "s3-vectors"} if second else {}
+        more: dict[str, Any] = {"second_vector_index": "s3-vectors"} if second is not None else {}
         self.fixture = TurnFixture(cloud.store, tenant, model, embedding_model="hashed/words-384", **more)
         self.any_index: VectorIndex = self.index
         if second is not None:

@@ -21,6 +21,7 @@ PROGRESS = {
     "mcp_call": (("in_progress",), ("completed", "failed")),
     "web_search_call": (("in_progress", "searching"), ("completed", "failed")),
     "file_search_call": (("in_progress", "searching"), ("completed",)),
+    "image_generation_call": (("in_progress", "generating"), ("completed",)),
 }
 EMPTY: Json = {"message": {"content": []}, "function_call": {"arguments": ""}, "reasoning": {"summary": []}}
 
@@ -66,6 +67,13 @@ class StreamedItem:
             self._take_annotation(event)
         else:
             require(stem == f"response.{self.item['type']}", f"{event['type']} of a {self.item['type']}")
+            self._take_progress(event, moment)
+
+    def _take_progress(self, event: Json, moment: str) -> None:
+        if moment == "partial_image":
+            require(self.progress[-1:] == ["generating"], "A partial image of an image that is not being generated")
+            require(event["partial_image_index"] == 0 and event["partial_image_b64"] != "", f"No image in {event}")
+        else:
             self.progress.append(moment)
 
     def _take_part(self, event: Json, place: str, moment: str) -> None:
@@ -132,7 +140,8 @@ class StreamedItem:
             require(item["arguments"] == self.written, f"The arguments of {item} are not {self.written!r}")
         if item["type"] in PROGRESS:
             first, last = PROGRESS[item["type"]]
-            if item["type"] == "file_search_call" and item["status"] == "failed":  # there is no event for failures
+            silent = item["type"] in ("file_search_call", "image_generation_call")  # there is no event for failures
+            if silent and item["status"] == "failed":
                 first, last = first[:-1], first[-1:]
             good = tuple(self.progress[:-1]) == first and self.progress[-1] in last
             require(good, f"The states of a {item['type']} were {self.progress}")

@@ -19,12 +19,14 @@ HOSTED_ITEMS = {
     "mcp": ("mcp_list_tools", "mcp_call", "mcp_approval_request"),
     **dict.fromkeys(WEB_SEARCH, ("web_search_call",)),
     "file_search": ("file_search_call",),
+    "image_generation": ("image_generation_call",),
 }
 # Prefixes of the events of these items.
 HOSTED_EVENTS = {
     "mcp": ("response.mcp_list_tools.", "response.mcp_call.", "response.mcp_call_arguments."),
     **dict.fromkeys(WEB_SEARCH, ("response.web_search_call.",)),
     "file_search": ("response.file_search_call.",),
+    "image_generation": ("response.image_generation_call.",),
 }
 # OpenAI's names for raw reasoning: openai-node throws on Open Responses' `response.reasoning.*`.
 REASONING_EVENTS = ("response.reasoning_text.delta", "response.reasoning_text.done")
@@ -55,7 +57,8 @@ def admit_hosted_tools(schemas: Json) -> None:
     hidden: Json = {"not": {"anyOf": [{"required": [key]} for key in ("authorization", "headers")]}}
     schemas["Tool"]["oneOf"].append(_typed(["mcp"], "server_label") | hidden)
     schemas["Tool"]["oneOf"] += [_typed(list(WEB_SEARCH)), _typed(["file_search"], "vector_store_ids")]
-    choices = [_typed(["mcp"], "server_label"), _typed([*WEB_SEARCH, "file_search"])]
+    schemas["Tool"]["oneOf"].append(_typed(["image_generation"]))
+    choices = [_typed(["mcp"], "server_label"), _typed([*WEB_SEARCH, "file_search", "image_generation"])]
     schemas["ResponseResource"]["properties"]["tool_choice"]["oneOf"] += choices
     schemas["AllowedToolChoice"]["properties"]["tools"]["items"]["oneOf"] += choices
 

@@ -81,6 +81,8 @@ INPUT_ITEMS: list[Json] = [
         ],
     },
     {"type": "file_search_call", "queries": [], "results": None},
+    {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBORw==", "size": "64x64"},
+    {"type": "image_generation_call", "id": "ig_1", "status": "failed", "result": None},
 ]
 REFERENCES: list[Json] = [
     {"type": "item_reference", "id": "msg_1"},

@@ -5,6 +5,7 @@ from pydantic import BaseModel, TypeAdapter
 from tests.openresponses.bodies import check_event
 
 from stint.domain.openai.file_search import FileSearchCall
+from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.items import FunctionCall, Message, WebSearchAction, WebSearchCall
 from stint.domain.openai.mcp_items import McpCall, McpListTools
 from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
@@ -24,6 +25,7 @@ HEADER = ResponseHeader.model_validate(
                 {"type": "mcp", "server_label": "w", "server_url": "https://a"},
                 {"type": "web_search"},
                 {"type": "file_search", "vector_store_ids": ["vs_1"]},
+                {"type": "image_generation"},
             ],
             "reasoning": {"effort": "low"},
         },
@@ -44,6 +46,8 @@ VALUES: dict[str, Any] = PLACE | {
     "text": "Hello.",
     "refusal": "No.",
     "arguments": "{}",
+    "partial_image_index": 0,
+    "partial_image_b64": "iVBORw==",
     "annotation": {"type": "file_citation", "index": 4, "file_id": "file-1", "filename": "a.txt"},
     "code": ERROR.code,
     "message": ERROR.message,
@@ -56,6 +60,7 @@ ITEMS = [
     McpCall(id="mcp_1", server_label="w", name="ask", arguments="", status="in_progress"),
     WebSearchCall(id="ws_1", status="in_progress", action=WebSearchAction(query="cats")),
     FileSearchCall(id="fs_1", status="in_progress", queries=["cats"]),
+    ImageGenerationCall(id="ig_1", status="in_progress"),
 ]
 PARTS = [OutputText(text=""), RefusalPart(refusal=""), ReasoningText(text="")]
 

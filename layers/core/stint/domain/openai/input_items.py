@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.limits import MessageLimit, PartLimit
 from stint.domain.openai.file_search import FileSearchCall
+from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.items import (
     PREFIXES,
     CompactionItem,
@@ -61,7 +62,6 @@ REFUSED_ITEMS = {
     "computer_call": "the computer tool is not offered",
     "computer_call_output": "the computer tool is not offered",
     "code_interpreter_call": "the code interpreter is not offered",
-    "image_generation_call": "image generation is not offered",
     "shell_call": NO_SHELL,
     "shell_call_output": NO_SHELL,
     "local_shell_call": NO_SHELL,
@@ -112,7 +112,8 @@ InputItem = Annotated[
         | McpApprovalRequest
         | McpApprovalResponse
         | WebSearchCall
-        | FileSearchCall,
+        | FileSearchCall
+        | ImageGenerationCall,
         Field(discriminator="type"),
     ],
     BeforeValidator(read_item),

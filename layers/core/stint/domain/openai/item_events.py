@@ -177,3 +177,21 @@ class FileSearchCallSearching(ItemEvent):
 
 class FileSearchCallCompleted(ItemEvent):
     type: Literal["response.file_search_call.completed"] = "response.file_search_call.completed"
+
+
+class ImageGenerationCallInProgress(ItemEvent):
+    type: Literal["response.image_generation_call.in_progress"] = "response.image_generation_call.in_progress"
+
+
+class ImageGenerationCallGenerating(ItemEvent):
+    type: Literal["response.image_generation_call.generating"] = "response.image_generation_call.generating"
+
+
+class ImageGenerationCallPartialImage(ItemEvent):
+    type: Literal["response.image_generation_call.partial_image"] = "response.image_generation_call.partial_image"
+    partial_image_index: int
+    partial_image_b64: str
+
+
+class ImageGenerationCallCompleted(ItemEvent):
+    type: Literal["response.image_generation_call.completed"] = "response.image_generation_call.completed"

@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from stint.domain.fields import LONG_TEXT, Omitted, invalid
 from stint.domain.ids import new_name
 from stint.domain.openai.file_search import FileSearchCall
+from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
 from stint.domain.openai.parts import InputPart, MessagePart, ReasoningText, SummaryText, Text
 from stint.domain.schema import Request
@@ -140,7 +141,7 @@ class WebSearchCall(Request):
     action: WebSearchAction = Field(default_factory=WebSearchAction)
 
 
-HostedCall = McpCall | WebSearchCall | FileSearchCall
+HostedCall = McpCall | WebSearchCall | FileSearchCall | ImageGenerationCall
 """A call of a tool that the server runs."""
 
 OutputItem = Annotated[
@@ -152,7 +153,8 @@ OutputItem = Annotated[
     | McpCall
     | McpApprovalRequest
     | WebSearchCall
-    | FileSearchCall,
+    | FileSearchCall
+    | ImageGenerationCall,
     Field(discriminator="type"),
 ]
 """An output item of a response."""
@@ -168,7 +170,8 @@ Item = Annotated[
     | McpApprovalRequest
     | McpApprovalResponse
     | WebSearchCall
-    | FileSearchCall,
+    | FileSearchCall
+    | ImageGenerationCall,
     Field(discriminator="type"),
 ]
 """A stored item of a response's input or of a conversation."""
@@ -185,6 +188,7 @@ PREFIXES: dict[str, str] = {
     "mcp_approval_response": "mcpa",
     "web_search_call": "ws",
     "file_search_call": "fs",
+    "image_generation_call": "ig",
 }
 DIGITS = re.compile(r"[0-9a-f]{32}([0-9]{2,4})?")
 

@@ -13,6 +13,10 @@ from stint.domain.openai.item_events import (
     FileSearchCallSearching,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
+    ImageGenerationCallCompleted,
+    ImageGenerationCallGenerating,
+    ImageGenerationCallInProgress,
+    ImageGenerationCallPartialImage,
     McpCallArgumentsDelta,
     McpCallArgumentsDone,
     McpCallCompleted,
@@ -139,6 +143,10 @@ ResponseEvent = Annotated[
     | FileSearchCallInProgress
     | FileSearchCallSearching
     | FileSearchCallCompleted
+    | ImageGenerationCallInProgress
+    | ImageGenerationCallGenerating
+    | ImageGenerationCallPartialImage
+    | ImageGenerationCallCompleted
     | ErrorEvent,
     Field(discriminator="type"),
 ]

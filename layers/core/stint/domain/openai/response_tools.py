@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, fie
 from stint.domain.fields import AtMost, KnownTypes, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.limits import ServerToolNames
 from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
+from stint.domain.openai.image_generation import ImageGenerationChoice, ImageGenerationTool
 from stint.domain.schema import Request
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
@@ -150,10 +151,9 @@ class WebSearchTool(Request):
 
 
 WEB_SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
-TOOL_TYPES = ("function", "mcp", "file_search", *WEB_SEARCH_TYPES)
+TOOL_TYPES = ("function", "mcp", "file_search", "image_generation", *WEB_SEARCH_TYPES)
 REFUSED_TOOLS = {
     "code_interpreter": "there is no container to run code in",
-    "image_generation": "no provider creates images",
     "computer": "there is no computer to use",
     "computer_use": "there is no computer to use",
     "computer_use_preview": "there is no computer to use",
@@ -166,7 +166,9 @@ REFUSED_TOOLS = {
     "programmatic_tool_calling": "the model calls its tools directly",
 }
 ResponseTool = Annotated[
-    Annotated[FunctionTool | McpTool | WebSearchTool | FileSearchTool, Field(discriminator="type")],
+    Annotated[
+        FunctionTool | McpTool | WebSearchTool | FileSearchTool | ImageGenerationTool, Field(discriminator="type")
+    ],
     BeforeValidator(KnownTypes("tool", TOOL_TYPES, REFUSED_TOOLS)),
 ]
 
@@ -199,7 +201,10 @@ class WebSearchChoice(Request):
 
 
 NamedChoice = Annotated[
-    Annotated[FunctionChoice | McpChoice | WebSearchChoice | FileSearchChoice, Field(discriminator="type")],
+    Annotated[
+        FunctionChoice | McpChoice | WebSearchChoice | FileSearchChoice | ImageGenerationChoice,
+        Field(discriminator="type"),
+    ],
     BeforeValidator(KnownTypes("tool choice", TOOL_TYPES, REFUSED_TOOLS)),
 ]
 
@@ -255,4 +260,6 @@ def stands_for(choice: NamedChoice, tool: ResponseTool) -> bool:
         return isinstance(tool, FunctionTool) and tool.name == choice.name
     if isinstance(choice, McpChoice):
         return isinstance(tool, McpTool) and tool.server_label == choice.server_label
+    if isinstance(choice, ImageGenerationChoice):
+        return isinstance(tool, ImageGenerationTool)
     return isinstance(tool, FileSearchTool if isinstance(choice, FileSearchChoice) else WebSearchTool)

@@ -3,10 +3,15 @@
 from collections.abc import Iterator
 
 from stint.domain.openai.file_search import FileSearchCall
+from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.item_events import (
     FileSearchCallCompleted,
     FileSearchCallInProgress,
     FileSearchCallSearching,
+    ImageGenerationCallCompleted,
+    ImageGenerationCallGenerating,
+    ImageGenerationCallInProgress,
+    ImageGenerationCallPartialImage,
     McpCallArgumentsDelta,
     McpCallArgumentsDone,
     McpCallCompleted,
@@ -32,6 +37,9 @@ def as_begun(item: HostedCall) -> HostedCall:
             return item.model_copy(update={"status": "in_progress", "action": action})
         case FileSearchCall():
             return item.model_copy(update={"status": "in_progress", "results": None})
+        case ImageGenerationCall():
+            made = {"result": None, "revised_prompt": None, "output_format": None}
+            return item.model_copy(update={"status": "in_progress", **made})
 
 
 def as_added(item: HostedCall) -> HostedCall:
@@ -54,6 +62,9 @@ def begin_events(item: HostedCall, opened: OpenItem) -> Iterator[ResponseEvent]:
         case FileSearchCall():
             yield FileSearchCallInProgress(**place)
             yield FileSearchCallSearching(**place)
+        case ImageGenerationCall():
+            yield ImageGenerationCallInProgress(**place)
+            yield ImageGenerationCallGenerating(**place)
 
 
 def result_events(item: HostedCall, place: Place) -> Iterator[ResponseEvent]:
@@ -67,5 +78,9 @@ def result_events(item: HostedCall, place: Place) -> Iterator[ResponseEvent]:
             yield WebSearchCallCompleted(**place)
         case FileSearchCall(status="completed"):
             yield FileSearchCallCompleted(**place)
+        case ImageGenerationCall(status="completed", result=str(image)):
+            if item.shows_partial:
+                yield ImageGenerationCallPartialImage(**place, partial_image_index=0, partial_image_b64=image)
+            yield ImageGenerationCallCompleted(**place)
         case _:
             pass

@@ -6,6 +6,7 @@ from typing import Self
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
+from stint.domain.openai.image_generation import ImageGenerationChoice, ImageGenerationTool
 from stint.domain.openai.mcp_items import McpListTools
 from stint.domain.openai.response_options import PlainText
 from stint.domain.openai.response_tools import (
@@ -19,7 +20,7 @@ from stint.domain.openai.response_tools import (
     WebSearchTool,
 )
 from stint.domain.openai.stored_responses import ResponseSettings
-from stint.tools.port import FILE_SEARCH
+from stint.tools.port import FILE_SEARCH, IMAGE_GENERATION
 
 WEB_SEARCH = "web_search"
 """The models' name of the web search."""
@@ -33,7 +34,8 @@ class HostedTools:
     """The hosted tools. `servers` has the label of each tool's MCP server.
 
     Calls of the tools in `approvals` wait for the client's approval. `searches`: there is a web search.
-    `searches_files`: there is a file search. `cites`: the text may cite files. JSON never does.
+    `searches_files`: there is a file search. `image_tool` generates images. `cites`: the text may cite files. JSON
+    never does.
     """
 
     functions: frozenset[str] = frozenset()
@@ -41,6 +43,7 @@ class HostedTools:
     approvals: frozenset[str] = frozenset()
     searches: bool = False
     searches_files: bool = False
+    image_tool: ImageGenerationTool | None = None
     cites: bool = False
 
     @classmethod
@@ -58,8 +61,14 @@ class HostedTools:
             frozenset(approvals),
             any(isinstance(tool, WebSearchTool) for tool in settings.tools) and may_call(WEB_SEARCH, names),
             searches_files and may_call(FILE_SEARCH, names),
+            find_image_tool(settings) if may_call(IMAGE_GENERATION, names) else None,
             searches_files and is_plain(settings),
         )
+
+
+def find_image_tool(settings: ResponseSettings) -> ImageGenerationTool | None:
+    """Return the tool that generates images, if there is one."""
+    return next((tool for tool in settings.tools if isinstance(tool, ImageGenerationTool)), None)
 
 
 def is_plain(settings: ResponseSettings) -> bool:
@@ -108,5 +117,7 @@ def names_of(choice: NamedChoice, listed: Iterable[McpListTools]) -> list[str]:
             return offered if name is None else [name]
         case FileSearchChoice():
             return [FILE_SEARCH]
+        case ImageGenerationChoice():
+            return [IMAGE_GENERATION]
         case _:
             return [WEB_SEARCH]

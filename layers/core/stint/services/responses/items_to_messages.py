@@ -11,6 +11,7 @@ from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, Sys
 from stint.domain.json_text import parse_json
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.file_search import FileSearchCall
+from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.items import (
     CompactionItem,
     FunctionCall,
@@ -28,7 +29,7 @@ from stint.loop.transcript import Transcript
 from stint.services.conversations.item_files import share_out
 from stint.services.responses.hosted_tools import WEB_SEARCH
 from stint.services.responses.search_items import chunks_of, urls_of
-from stint.tools.port import FILE_SEARCH
+from stint.tools.port import FILE_SEARCH, IMAGE_GENERATION
 
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"
@@ -66,6 +67,13 @@ class Draft:
         """Add a call that an MCP server ran."""
         self.calls.append(call)
         self.results.append(ToolResult(call.call_id, call.tool_name, result))
+
+    def add_image(self, item: ImageGenerationCall) -> None:
+        """Add a call that generated an image, without the image."""
+        from stint.services.responses.image_items import note_on  # noqa: PLC0415 - few responses have images
+
+        prompt = json.dumps({"prompt": item.revised_prompt or ""}, ensure_ascii=False)
+        self.add_ran(call_of(item.id, IMAGE_GENERATION, prompt), note_on(item))
 
 
 class MessageBuilder:
@@ -137,6 +145,8 @@ class MessageBuilder:
             case FileSearchCall():
                 query = json.dumps({"query": " ".join(item.queries)}, ensure_ascii=False)
                 draft.add_ran(call_of(item.id, FILE_SEARCH, query), chunks_of(item))
+            case ImageGenerationCall():
+                draft.add_image(item)
             case _:
                 draft.close(self.transcript)
                 self.add_other(item, texts)

@@ -6,6 +6,7 @@ from stint.domain.content import text_of
 from stint.domain.ids import hex_of, item_name, place_of
 from stint.domain.inference import AnswerDetails, Reasoning
 from stint.domain.openai.file_search import FileSearchCall
+from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.items import (
     FunctionCall,
     HostedCall,
@@ -29,6 +30,7 @@ from stint.services.responses.search_items import (
     open_search,
     sources_of,
 )
+from stint.tools.port import IMAGE_GENERATION
 
 Encode = Callable[[Schema], str]
 """A function that encodes a document as signed text: `OpaqueTexts.encode`."""
@@ -167,6 +169,10 @@ class OutputItems:
         elif isinstance(opened, FileSearchCall):
             self.sources |= sources_of(response)
             self.items.append(finish_file_search(opened, response, self.settings.include))
+        elif isinstance(opened, ImageGenerationCall):
+            from stint.services.responses.image_items import finish_image  # noqa: PLC0415 - few responses have images
+
+            self.items.append(finish_image(opened, call, response))
         self.add_client_calls()
 
     def add_without_result(self, call: ToolCall) -> None:
@@ -204,6 +210,10 @@ class OutputItems:
                 status="in_progress",
                 approval_request_id=call.call_id if call.call_id.startswith("mcpr_") else None,
             )
+        if name == IMAGE_GENERATION and self.hosted.image_tool is not None and isinstance(call.arguments, dict):
+            from stint.services.responses.image_items import open_image  # noqa: PLC0415 - few responses have images
+
+            return open_image(self.hosted.image_tool, self.next_id)
         return open_search(call, self.hosted, self.next_id)
 
     def reasoning(self, reasoning: Reasoning) -> ReasoningItem:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stint.domain.errors import InvalidRequest, at_fault, rename_param
 from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
 from stint.domain.openai.file_search import FileSearchTool
+from stint.domain.openai.image_generation import ImageGenerationTool
 from stint.domain.openai.mcp_items import McpListTools, McpToolInfo
 from stint.domain.openai.response_options import JsonObject, JsonSchema, PlainText, to_options
 from stint.domain.openai.response_tools import (
@@ -125,6 +126,10 @@ class ResponsePlanner:
 
                 with at_fault(f"tools[{place}].vector_store_ids"):
                     hosted.append(await file_search(tool, self.make_knowledge(), self.tools.result_bytes, settings))
+            if isinstance(tool, ImageGenerationTool):
+                from stint.services.responses.image_items import image_generation  # noqa: PLC0415 - as few have one
+
+                hosted.append(await image_generation(tool, place, self.tools.providers))
         refuse_repeated([*client, *(each.signature.name for each in hosted)])
         listed = [list_item(server, found) for server, found in zip(servers.values(), offered, strict=True)]
         approvals = HostedTools.of(settings, listed).approvals

@@ -6,9 +6,22 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import Usage
+from stint.domain.inference import ToolSignature, Usage
 from stint.tools.outcomes import IMAGE_SIGNATURES
+from stint.tools.port import IMAGE_GENERATION
 
+DESCRIPTION = "Generate an image from a description. The user sees the image; the result for you is a note."
+PROMPT = {"type": "string", "description": "A description of the image"}
+PHOTOGEN = ToolSignature(
+    name="photogen",
+    description=DESCRIPTION,
+    parameters={"type": "object", "properties": {"query": PROMPT}, "required": ["query"]},
+)
+IMAGE_TOOL = ToolSignature(
+    name=IMAGE_GENERATION,
+    description=DESCRIPTION,
+    parameters={"type": "object", "properties": {"prompt": PROMPT}, "required": ["prompt"]},
+)
 MAX_IMAGE_BYTES = 3_000_000
 """Maximum bytes of an image. In base64 they are 4 MB, half of the results of a run."""
 

@@ -9,10 +9,10 @@ from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.inference import ToolSignature
 from stint.domain.tools import GENERATED_IMAGE
-from stint.tools.image_generation.port import LONGEST_PROMPT, GeneratedImage, ImageOptions
+from stint.tools.image_generation.port import IMAGE_TOOL, LONGEST_PROMPT, PHOTOGEN, GeneratedImage, ImageOptions
 from stint.tools.image_generation.router import ImageRouter, ResolvedImageModel
 from stint.tools.outcomes import failure, timed_out, unknown_tool
-from stint.tools.port import IMAGE_GENERATION, Invocation, Toolgroup, ToolOutcome
+from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 TIMEOUT = 180.0
 """Seconds of a call. A large image in high quality takes up to two minutes."""
@@ -20,18 +20,6 @@ TIMEOUT = 180.0
 COUNTED_BYTES = 1_000_000
 """Bytes of results that an image counts at least, so that a run generates eight at most."""
 
-DESCRIPTION = "Generate an image from a description. The user sees the image; the result for you is a note."
-PROMPT = {"type": "string", "description": "A description of the image"}
-PHOTOGEN = ToolSignature(
-    name="photogen",
-    description=DESCRIPTION,
-    parameters={"type": "object", "properties": {"query": PROMPT}, "required": ["query"]},
-)
-IMAGE_TOOL = ToolSignature(
-    name=IMAGE_GENERATION,
-    description=DESCRIPTION,
-    parameters={"type": "object", "properties": {"prompt": PROMPT}, "required": ["prompt"]},
-)
 PARAMETERS = {PHOTOGEN.name: "query", IMAGE_TOOL.name: "prompt"}
 
 

@@ -39,9 +39,9 @@ MODULES = {
     "knowledge": 726,
     "october": 734,
     "registry": 704,
-    "responses": 774,
+    "responses": 775,
     "turns": 684,
-    "worker": 663,
+    "worker": 664,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

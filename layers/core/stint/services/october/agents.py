@@ -19,6 +19,7 @@ from stint.domain.llama_stack.october_2024_agents import (
     MemoryToolDefinition,
     OctoberAgentConfig,
     OctoberSamplingParams,
+    PhotogenToolDefinition,
     RemoteTool,
     SearchToolDefinition,
     ToolDefinition,
@@ -34,7 +35,7 @@ from stint.tools.port import KNOWLEDGE_SEARCH, REMOTE_EXECUTION
 from stint.tools.secret_references import refuse_references
 
 WEB_SEARCH, WOLFRAM_ALPHA = "builtin::websearch", "builtin::wolfram_alpha"
-CODE_INTERPRETER = "builtin::code_interpreter"
+CODE_INTERPRETER, PHOTOGEN = "builtin::code_interpreter", "builtin::photogen"
 
 
 def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
@@ -74,18 +75,18 @@ def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
 
 
 async def check_endpoints(config: AgentConfig, tools: Tools) -> None:
-    """Check the endpoints that an agent's tools call, and that code can be run if one runs it.
+    """Check the endpoints that an agent's tools call, and that code can be run and images made if tools do.
 
     Raises:
         InvalidRequest: an endpoint is malformed or not allowed.
-        NotSupported: this stack runs no code.
+        NotSupported: this stack runs no code, or makes no images.
     """
     for group in config.toolgroups:
         if isinstance(group, AgentToolGroupWithArgs) and group.name == REMOTE_EXECUTION:
             refuse_references(json.dumps(group.args), "agent_config.tools")
             defined = define_toolgroup(group.args)
             await tools.provider_of(defined).check(as_port(defined))
-        elif group == CODE_INTERPRETER:
+        elif group in (CODE_INTERPRETER, PHOTOGEN):
             await tools.select(group)
 
 
@@ -135,6 +136,8 @@ def to_toolgroup(definition: ToolDefinition, param: str) -> AgentToolGroup:
             return to_memory(definition, param)
         case CodeInterpreterToolDefinition():
             return CODE_INTERPRETER
+        case PhotogenToolDefinition():
+            return PHOTOGEN
         case WolframAlphaToolDefinition(api_key=key):
             return AgentToolGroupWithArgs(name=WOLFRAM_ALPHA, args={"api_key": key} if key else {})
         case _:

@@ -25,6 +25,9 @@ from stint.domain.tools import ToolCall, ToolResponseMessage
 ADDRESSES = ("http://", "https://", "data:", "file://")
 """Beginnings of a text that is the URL of a document."""
 
+IMAGE_TYPES = {"/9j/": "jpeg", "R0lG": "gif", "UklG": "webp"}
+"""Types of images by the beginning of their base64. Others are PNGs."""
+
 
 def to_content(content: OctoberContent) -> Content:
     """Convert a content of October 2024."""
@@ -50,7 +53,13 @@ def from_content(content: Content) -> OctoberContent:
 def from_item(item: TextContentItem | ImageContentItem) -> OctoberPart:
     if isinstance(item, TextContentItem):
         return item.text
-    return OctoberImage(image=item.image.url or URL(uri=f"data:image/png;base64,{item.image.data}"))
+    return OctoberImage(image=item.image.url or URL(uri=data_url_of(item.image.data or "")))
+
+
+def data_url_of(encoded: str) -> str:
+    """Return the base64 of an image as a data URL, of the type that its first bytes show."""
+    kind = next((kind for start, kind in IMAGE_TYPES.items() if encoded.startswith(start)), "png")
+    return f"data:image/{kind};base64,{encoded}"
 
 
 def read_source(content: OctoberContent | URL) -> Content | URL:

@@ -76,7 +76,7 @@ def test_openais_client_parses_the_stream_and_the_item(server: Served, http: htt
 
     names = ("InProgress", "Generating", "PartialImage", "Completed")
     assert parsed == [f"ResponseImageGenCall{name}Event" for name in names]
-    call = final.output[0]
+    call: Any = final.output[0]
     assert type(call).__name__ == "ImageGenerationCall"
     assert read_png(base64.b64decode(call.result)).width == 96
 

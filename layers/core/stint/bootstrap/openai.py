@@ -133,7 +133,7 @@ def compose_responses(
         conversations=conversations,
         chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters),
         compaction=Compaction(router, services.registry, inputs, services.meters),
-        token_counts=TokenCounts(planner, inputs, settings.default_model),
+        token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,
         make_response_admission=partial(make_response_admission, tenant, store, recovery),
         make_response_cancellation=partial(make_response_cancellation, tenant, store, recovery),

@@ -76,7 +76,8 @@ async def complete_october_content(
 @router.post("/embeddings", response_model=InferenceEmbeddings)
 async def embed_october_contents(body: OctoberEmbeddingsRequest, services: OctoberServicesDep) -> Response:
     """Embed contents."""
-    return document(await services.make_embeddings().embed_contents(to_embeddings_request(body)))
+    async with services.meters.request():
+        return document(await services.make_embeddings().embed_contents(to_embeddings_request(body)))
 
 
 async def observe_run(

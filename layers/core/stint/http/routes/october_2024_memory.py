@@ -60,14 +60,16 @@ async def get_memory_bank(
 @router.post("/memory_banks/register", response_model=None)
 async def register_memory_bank(body: BankRegisterRequest, services: OctoberServicesDep) -> Response:
     """Register a memory bank. The same request may be repeated."""
-    await services.make_banks().register(body.memory_bank)
+    async with services.meters.request(acts=True):
+        await services.make_banks().register(body.memory_bank)
     return null()
 
 
 @router.post("/memory/create", response_model=CreatedBank)
 async def create_memory_bank(body: BankCreateRequest, services: OctoberServicesDep) -> Response:
     """Create a memory bank, as client 0.0.40 does."""
-    return document(await services.make_banks().create(body))
+    async with services.meters.request(acts=True):
+        return document(await services.make_banks().create(body))
 
 
 @router.get("/memory/list", response_model=CreatedBankList)

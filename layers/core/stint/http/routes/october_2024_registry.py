@@ -89,7 +89,8 @@ async def register_october_shield(body: OctoberShieldRegisterRequest, services: 
 @router.post("/safety/run_shield", response_model=RunShieldResponse)
 async def run_october_shield(body: OctoberRunShieldRequest, services: OctoberServicesDep) -> Response:
     """Check the last of some messages with a shield."""
-    violation = await services.shields.run(body.shield_type, to_safety_messages(body.messages))
+    async with services.meters.request(acts=True):
+        violation = await services.shields.run(body.shield_type, to_safety_messages(body.messages))
     return document(RunShieldResponse(violation=violation))
 
 

@@ -55,13 +55,15 @@ async def list_tools(
 ) -> Response:
     """List the tools of a toolgroup (`group` or `group/tool`), or of all reachable toolgroups."""
     named = toolgroup_id or request.query_params.get("toolgroup_id[name]")
-    return document(ToolList(data=[*await services.toolgroups.tools_of(named, keys)]))
+    async with services.meters.watch():
+        return document(ToolList(data=[*await services.toolgroups.tools_of(named, keys)]))
 
 
 @router.get("/tools/{tool_name:path}", response_model=Tool)
 async def get_tool(tool_name: str, services: AgentsServicesDep, keys: ProviderDataDep) -> Response:
     """Read a tool."""
-    return document(await services.toolgroups.tool(tool_name, keys))
+    async with services.meters.watch():
+        return document(await services.toolgroups.tool(tool_name, keys))
 
 
 @router.get("/tool-runtime/list-tools", response_model=RuntimeToolList)
@@ -74,7 +76,8 @@ async def list_runtime_tools(
 ) -> Response:
     """List the tools of a toolgroup, of an MCP server that need not be registered, or of all reachable toolgroups."""
     endpoint = mcp_endpoint or request.query_params.get("mcp_endpoint[uri]")
-    tools = await services.toolgroups.tools_of(tool_group_id, keys, endpoint)
+    async with services.meters.watch():
+        tools = await services.toolgroups.tools_of(tool_group_id, keys, endpoint)
     return document(RuntimeToolList(data=[RuntimeTool(name=tool.identifier, **dict(tool)) for tool in tools]))
 
 

@@ -103,6 +103,7 @@ class TokenCounts:
     planner: ResponsePlanner
     inputs: InputReader
     default_model: str
+    meters: Meters
 
     async def count(self, request: InputTokensRequest, provider_data: ProviderData = NO_PROVIDER_DATA) -> InputTokens:
         """Return the provider's count.
@@ -110,8 +111,13 @@ class TokenCounts:
         Raises:
             InvalidRequest: the request refers to something unknown.
             NotSupported: the provider cannot count.
+            Stopped: the caller's key or the tenant was stopped.
         """
         require_input(request)
+        async with self.meters.watch():
+            return await self._count(request, provider_data)
+
+    async def _count(self, request: InputTokensRequest, provider_data: ProviderData) -> InputTokens:
         transcript = await self.inputs.read(
             request.input,
             request.previous_response_id,

@@ -60,6 +60,17 @@ class Meters:
             await self.usage.add(meter.agent_id, meter.session_id, meter.read_own())
 
     @asynccontextmanager
+    async def watch(self) -> AsyncGenerator[None, None]:
+        """End the body when an admin stops the caller's key or the tenant. It is no run, and counts for no budget.
+
+        Raises Stopped.
+        """
+        with self.stops.watched():
+            await refuse_stopped()
+            async with ending_on_stop():
+                yield
+
+    @asynccontextmanager
     async def request(self, *, acts: bool = False) -> AsyncGenerator[None, None]:
         """Meter the body as a run of its own, which ends when an admin stops it.
 

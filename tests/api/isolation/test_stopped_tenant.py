@@ -1,0 +1,64 @@
+"""Every POST, called by a stopped tenant: only those run that store or end something. No tools are listed."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.api.isolation.operations import RequestTemplate
+from tests.api.isolation.tenants import Tenant, list_templates, make_tenant
+from tests.api.isolation.warm_process import WarmProcess
+
+GOES_ON = frozenset(
+    {
+        "POST /v1/agents",
+        "POST /v1/agents/{agent_id}/session",
+        "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/cancel",
+        "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/heartbeat",
+        "POST /v1/responses/{response_id}/cancel",
+        "POST /v1/responses/{response_id}/heartbeat",
+        "POST /v1/conversations",
+        "POST /v1/conversations/{conversation_id}",
+        "POST /v1/conversations/{conversation_id}/items",
+        "POST /v1/chat/completions/{completion_id}",
+        "POST /v1/files",
+        "POST /v1/uploads",
+        "POST /v1/uploads/{upload_id}/parts",
+        "POST /v1/uploads/{upload_id}/complete",
+        "POST /v1/uploads/{upload_id}/cancel",
+        "POST /v1/vector_stores/{vector_store_id}",
+        "POST /v1/vector_stores/{vector_store_id}/files/{file_id}",
+        "POST /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel",
+        "POST /v1/toolgroups",
+        "POST /v1/shields",
+        "POST /v1/models",
+        "POST /v1/admin/keys",
+        "POST /v1/admin/keys/{key_id}/rotate",
+        "POST /v1/admin/stop",
+        "POST /v1/telemetry/spans",
+    }
+)
+"""Operations that call no model, tool, shield or embedding model, and are not refused."""
+
+LISTS_TOOLS = frozenset({"GET /v1/tools", "GET /v1/tools/{tool_name}", "GET /v1/tool-runtime/list-tools"})
+"""Reads that may ask MCP servers."""
+
+
+@pytest.fixture(scope="module")
+def dora(warm_process: WarmProcess, mcp_server: str) -> Iterator[Tenant]:
+    yield from make_tenant(warm_process, "dora", mcp_server)
+
+
+def is_refused(dora: Tenant, template: RequestTemplate) -> bool:
+    answer = template.send(dora.http, dora.ids)
+    return answer.status_code == 403 and answer.json()["error"]["code"] == "stopped"
+
+
+def test_a_stopped_tenant_runs_nothing(dora: Tenant) -> None:
+    listed = [each for each in list_templates("GET") if each.operation.name in LISTS_TOOLS]
+    templates = [*listed, *(each for each in list_templates("POST") if each.operation.name not in GOES_ON)]
+    dora.http.post("/v1/admin/stop", json={"kind": "tenant"}).raise_for_status()
+
+    assert [each.label for each in templates if not is_refused(dora, each)] == []
+
+
+def test_the_operations_that_go_on_exist() -> None:
+    assert {each.operation.name for each in list_templates("POST", "GET")} >= GOES_ON | LISTS_TOOLS

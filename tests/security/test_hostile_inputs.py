@@ -25,6 +25,9 @@ MOST_BYTES = 20_000
 MOST_PATH = 10_240
 """Characters of a path with its query. API Gateway refuses longer ones before the authorizer."""
 
+NO_HTTP = b"Invalid HTTP request received."
+"""The answer of the server to a request that is not HTTP. API Gateway has an answer of its own."""
+
 MOST_REQUESTS = 8
 """Requests of one case, of which some have thousands."""
 
@@ -56,7 +59,7 @@ def attack_with(case: corpus.Case, stranger: httpx.Client, caller: httpx.Client,
         where = route_of(request)
         with attacks.attack(where):
             refused = send(stranger, request)
-        if refused.status != 401:
+        if refused.status != 401 and refused.body != NO_HTTP:
             attacks.got_in.append(f"{request} without a credential: {refused.status} {refused.body[:200]!r}")
         if len(request.body) > MOST_BYTES or PEER in request.body:
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.script_model import STOP, Part, called, deadline, script
+from tests.script_model import STOP, Part, called, deadline, script, until
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Answered, Responder
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL
@@ -62,6 +62,23 @@ async def test_a_response_is_replayed_with_the_events_and_numbers_of_its_stream(
     answered = await responder.respond(**fields)
 
     assert await rejoin(responder, id_of(answered)) == sent(answered.events)
+
+
+async def test_a_result_after_an_unfinished_one_is_replayed_as_the_first_stream_showed_it(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    fixture = make_worker_fixture(script(called("buy", "sell")))
+    fixture.fake_mcp.gates["buy"] = asyncio.Event()
+    responder = Responder(fixture)
+    run = await responder.start(tools=[MCP_TOOL], seconds=300)
+    playing = asyncio.create_task(responder.play(run))
+    await until(lambda: any(record.early for record in run.log.response.records))
+    CLOCK.move(300)
+    answered = await playing
+
+    assert [item.type for item in answered.response.output] == ["mcp_list_tools", "mcp_call", "mcp_call"]
+    assert [item.status for item in answered.response.output[1:]] == ["incomplete", "completed"]  # type: ignore[union-attr]
+    assert await rejoin(responder, run.response_id) == sent(answered.events)
 
 
 async def test_calls_that_the_client_approved_are_replayed(make_worker_fixture: MakeWorkerFixture) -> None:

@@ -16,10 +16,12 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnavailable
 from stint.domain.inference import ToolResult, ToolSignature
+from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
 from stint.domain.steps import ToolExecutionStep
+from stint.http.routes.turns import encode_event
 from stint.loop.tool_round import CALLS_AT_ONCE
 from stint.loop.transcript import NO_RESULT, SENT
 from stint.models.tool_names import PlainToolNames
@@ -532,6 +534,43 @@ async def test_a_provider_that_there_is_not_is_named(cloud: Cloud, tenant: str) 
         await turn_fixture.start()
 
     assert "web_search" in [tool.identifier for tool in await turn_fixture.services.toolgroups.tools_of(None, {})]
+
+
+async def until_early_results_are_stored(turn_fixture: TurnFixture, turn_id: str, count: int) -> None:
+    async def are_stored() -> bool:
+        turn = await turn_fixture.store.turns.get(*turn_fixture.ids, turn_id)
+        return sum(len(record.early or ()) for record in turn.records) == count
+
+    await poll_until(are_stored)
+
+
+async def test_a_reader_sees_a_result_after_an_unfinished_one_as_the_first_stream_did(making: Making) -> None:
+    async def hang_on_adding(invocation: Invocation) -> ToolOutcome:
+        if invocation.tool_name == "add":
+            await asyncio.Event().wait()
+        return ToolOutcome(content="deleted")
+
+    making.workshop.act = hang_on_adding
+    turn_fixture = await making.turn_fixture(script(called("add", "sub", "mul")))
+    run = await turn_fixture.start(seconds=20)
+    ids = turn_fixture.agent_id, turn_fixture.session_id, run.turn_id
+    tail = turn_fixture.services.make_turn_tail()
+    live = await tail.follow(*ids, -1, deadline(600))
+
+    async def follow() -> list[NumberedEvent]:
+        return [event async for event in live]
+
+    following, playing = asyncio.create_task(follow()), asyncio.create_task(turn_fixture.play(run))
+    await until_early_results_are_stored(turn_fixture, run.turn_id, 2)
+    CLOCK.move(20)
+    first = await playing
+    again = [event async for event in await tail.follow(*ids, -1, deadline(600))]
+
+    assert shape(first)[-3:] == ["start tool_execution", "call in_progress", "failed deadline_exceeded"]
+    assert [step.step_type for step in ended(first).steps] == ["inference", "tool_execution", "tool_execution"]
+    expected = [(number, encode_event(event)) for number, event in enumerate(first)]
+    assert [(each.number, encode_event(each.event)) for each in again] == expected
+    assert [(each.number, encode_event(each.event)) for each in await following] == expected
 
 
 async def test_a_toolgroup_that_hangs_hides_no_other(making: Making, monkeypatch: pytest.MonkeyPatch) -> None:

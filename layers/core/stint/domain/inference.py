@@ -123,7 +123,8 @@ class AnswerDetails(Schema):
     """Details of an answer that are not in its inference step. `filtered`: the provider's content filter ended it.
 
     `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`. `unsent`
-    has the ids of the calls that the server does not run, or had not started when the run ended.
+    has the ids of the calls that the server does not run, or had not started when the run ended. `unannounced`: the
+    step is that of a call which had finished when the run ended, and no event of the stream showed it.
     """
 
     reasoning: Reasoning | None = None
@@ -132,6 +133,7 @@ class AnswerDetails(Schema):
     text_lengths: Omitted[str] = None
     reasoning_lengths: Omitted[str] = None
     unsent: Omitted[list[str]] = None
+    unannounced: Omitted[bool] = None
 
 
 # Messages have weak references, because adapters keep what they wrote of one as long as it exists.

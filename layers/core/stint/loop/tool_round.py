@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stint.domain.errors import Cancelled, DeadlineExceeded, Stopped
 from stint.domain.ids import new_id
+from stint.domain.inference import AnswerDetails
 from stint.domain.run_events import StepEvent, StepProgress, StepStart, ToolCallDelta, image_events
 from stint.domain.schema import now
 from stint.domain.steps import ShieldCallStep, ToolExecutionStep
@@ -61,7 +62,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
                 yield await run.store_step(check, ending)
     except (DeadlineExceeded, Stopped, Cancelled):
         for step in running.finished(left):
-            await run.store_step(step, None)
+            await run.store_step(step, None, AnswerDetails(unannounced=True))
         raise
     finally:
         await running.close()

@@ -51,7 +51,7 @@ class TurnRecord(Schema):
     calls whose results arrived before those of earlier calls, with their checks; they are appended later, in the
     model's order. `unsent` has the ids of an answer's calls that the server does not run, or had not started when the
     turn ended. The ending of a turn that failed or was cancelled also has its `unfinished` step, for readers who rejoin
-    the stream.
+    the stream; `unannounced` steps were stored right before it, and are not in the stream.
     """
 
     step: Step | None = None
@@ -60,6 +60,7 @@ class TurnRecord(Schema):
     early: list[ToolExecutionStep | ShieldCallStep] | None = None
     unsent: list[str] | None = None
     unfinished: PartialStep | None = None
+    unannounced: bool | None = None
 
     @property
     def fence(self) -> bool:

@@ -33,7 +33,7 @@ class ResponseReplay:
             self.stored.records.append(record)
             if record.cited is not None:
                 self._stream.output.add_sources(record.cited)
-            if record.step is not None:
+            if record.step is not None and not (record.details and record.details.unannounced):
                 for event in self._steps.emit_step(record.step, record.details):
                     yield from self._stream.emit_loop_event(event, record.details)
             if record.unfinished is not None:

@@ -66,6 +66,7 @@ class TurnLog:
         self.keeper.check()
         found = details or AnswerDetails()
         record = TurnRecord(step=step, ending=ending, text_lengths=found.text_lengths, unsent=found.unsent)
+        record.unannounced = found.unannounced
         if step is None:
             record.unfinished = self.running.whole()
         if ending is not None and ending.status is RunStatus.awaiting_input:

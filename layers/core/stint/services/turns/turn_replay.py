@@ -53,7 +53,7 @@ class TurnReplay:
         self.turn.records.append(record)
         if record.step is not None and resumes:  # the client's results, which are announced as a whole
             yield StepComplete(step_type=record.step.step_type, step_id=record.step.step_id, step_details=record.step)
-        elif record.step is not None:
+        elif record.step is not None and not record.unannounced:
             details = AnswerDetails(text_lengths=record.text_lengths)
             yield from shown(self._steps.emit_step(record.step, details))
         if record.unfinished is not None:

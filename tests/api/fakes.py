@@ -7,8 +7,17 @@ from dataclasses import dataclass, field, replace
 
 from tests.clock import CLOCK
 
-from stint.domain.errors import DeadlineExceeded, ModelError, NotFound
-from stint.domain.inference import Accepted, Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
+from stint.domain.errors import DeadlineExceeded, ModelError, ModelOverloaded, NotFound
+from stint.domain.inference import (
+    Accepted,
+    Finished,
+    FinishReason,
+    InferenceRequest,
+    ModelChunk,
+    TextChunk,
+    ToolCallChunk,
+    ToolResult,
+)
 from stint.domain.retrieval import FoundChunk, SearchRequest
 from stint.models.scripted.model import DEMO, Scripted
 
@@ -103,7 +112,14 @@ class Faulty:
             case "slow-failure":
                 await self.silence.pass_time()
                 raise ModelError("the model gave up")
-            case "gated":
+            case "broken-off":
+                yield TextChunk("I am")
+                raise ModelOverloaded("the model gave up")
+            case "asking" if not any(isinstance(message, ToolResult) for message in request.messages):
+                yield ToolCallChunk(0, "c0", "add", "{}")
+                yield Finished(FinishReason.tool_calls)
+                return
+            case "gated" | "asking":
                 await asyncio.to_thread(self.silence.wait)
                 yield TextChunk("awake")
             case "slow":

@@ -61,15 +61,15 @@ async def test_an_answer_is_read_by_every_repetition(
         again = await requests.acquire(tenant, DIGEST, "body", "other", 30)
         assert (again.is_own, again.answered) == (False, True)
         assert await requests.read_answer(again) == answer
-    assert not await requests.is_running(tenant, DIGEST)
+    assert await requests.find_running(tenant, DIGEST) is None
 
 
 async def test_a_lapsed_lease_is_taken_over_with_its_object(requests: RequestRecords, tenant: str) -> None:
     first = await requests.acquire(tenant, DIGEST, "body", "object", 30)
-    assert await requests.is_running(tenant, DIGEST)
+    assert await requests.find_running(tenant, DIGEST)
     CLOCK.move(30.1)
 
-    assert not await requests.is_running(tenant, DIGEST)
+    assert await requests.find_running(tenant, DIGEST) is None
     second = await requests.acquire(tenant, DIGEST, "body", "other", 30)
 
     assert (second.is_own, second.taken_over, second.object_id) == (True, True, "object")

@@ -25,7 +25,8 @@ class RequestAttempt:
     is the number of attempts before this one. `retry_of` is the id of the failed run that this attempt repeats.
 
     A request with an idempotency key has the `object_id` of what it creates, which `rename` replaces. `repeated`: an
-    earlier attempt may have created it. `owners` are the hashes of the end users to whom its answer belongs.
+    earlier attempt may have created it. `follows`: the earlier one runs, so that this one only follows its run.
+    `owners` are the hashes of the end users to whom its answer belongs.
     """
 
     fingerprint: str = ""
@@ -35,6 +36,11 @@ class RequestAttempt:
     repeated: bool = False
     rename: Callable[[str], Awaitable[None]] | None = None
     owners: set[str] = field(default_factory=set, compare=False)
+    follows: bool = False
+
+
+class NothingToFollow(Exception):
+    """The attempt that a request is to follow has stored nothing yet, or has failed."""
 
 
 NO_ATTEMPT = RequestAttempt()

@@ -39,6 +39,16 @@ async def read_body(receive: Receive) -> tuple[bytes, Receive]:
     return body, receive_again
 
 
+def receive_body(body: bytes, receive: Receive) -> Receive:
+    """Return a function that receives a body, and then what follows it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receive_again
+
+
 def fingerprint_of(scope: Scope, body: bytes) -> str:
     """Return a text that all attempts of a request have, and that requests of others do not have."""
     headers = Headers(scope=scope)

@@ -9,15 +9,24 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, end_users_of, find_attempt, require_principal, set_attempt
+from stint.caller import (
+    NO_ATTEMPT,
+    NothingToFollow,
+    RequestAttempt,
+    end_users_of,
+    find_attempt,
+    require_principal,
+    set_attempt,
+)
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.idempotency import StoredAnswer
-from stint.http.attempts import hash_body, place_of_request, read_body
+from stint.http.attempts import hash_body, place_of_request, read_body, receive_body
 from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
-from stint.http.scopes import KEYED_PATHS
+from stint.http.scopes import FOLLOWED_PATHS, KEYED_PATHS
 from stint.http.sse import COMMENT, COMMENT_LINE, DONE
-from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
+from stint.http.stream_endings import is_ending, is_failure, read_last_event
+from stint.services.idempotency.requests import Follow, IdempotentRequests, OpenRequest
 
 IDEMPOTENCY_KEY = "idempotency-key"
 REPLAYED = (b"idempotent-replayed", b"true")
@@ -47,6 +56,8 @@ RETURNED_ONCE = (
 async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive, send: Send) -> None:
     """Run a request unless it was run before; otherwise send the answer of the first one. `path` is its route's.
 
+    A turn or response that another request runs is followed.
+
     Raises:
         InvalidRequest: the key is not valid.
         IdempotencyKeyReused: the key was sent with another body.
@@ -57,10 +68,14 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
     requests: IdempotentRequests = (
         scope["app"].state.make_services(require_principal().tenant).make_idempotent_requests()
     )
-    deadline = deadline_of(Request(scope))
-    request = await requests.acquire(digest_of(scope, key), hash_body(Headers(scope=scope), body), deadline)
+    deadline, body_hash = deadline_of(Request(scope)), hash_body(Headers(scope=scope), body)
+    follow = make_follow(handle, scope, body, receive, send) if path in FOLLOWED_PATHS else None
+    request = await requests.acquire(digest_of(scope, key), body_hash, deadline, follow)
+    if request is None:
+        return
     if isinstance(request, StoredAnswer):
-        return await replay(request, send)
+        await replay(request, send)
+        return
     record = request.keeper.lease
     set_attempt(RequestAttempt(object_id=record.object_id, repeated=record.taken_over, rename=record.put_object_id))
     users = () if path.startswith(ADMIN) else end_users_of(*users_in(body))
@@ -73,6 +88,22 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
     finally:
         set_attempt(NO_ATTEMPT)
         request.leave()
+
+
+def make_follow(handle: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> Follow:
+    """Return the function that answers a request with the run of the first one, which another request runs."""
+
+    async def follow(object_id: str) -> bool:
+        set_attempt(RequestAttempt(object_id=object_id, repeated=True, follows=True))
+        try:
+            await handle(scope, receive_body(body, receive), mark_replayed(send))
+        except NothingToFollow:
+            return False
+        finally:
+            set_attempt(NO_ATTEMPT)
+        return True
+
+    return follow
 
 
 def key_of(headers: Headers) -> str:
@@ -99,6 +130,17 @@ def users_in(body: bytes) -> list[str]:
         return []
     named = [sent.get(name) for name in USER_FIELDS] if isinstance(sent, dict) else []
     return [each for each in named if isinstance(each, str)]
+
+
+def mark_replayed(send: Send) -> Send:
+    """Return a function that sends an answer as that of an earlier request."""
+
+    async def send_marked(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], REPLAYED]}
+        await send(message)
+
+    return send_marked
 
 
 async def replay(answer: StoredAnswer, send: Send) -> None:
@@ -160,9 +202,20 @@ class AnswerRecorder:
     def _is_json(self) -> bool:
         return self._headers.get("content-type", "").startswith("application/json")
 
+    def _has_failed(self, body: bytes) -> bool:
+        """Return whether the answer is not to be remembered. A failed run that is stored is found by its id."""
+        if self._status >= 400 or (self._is_json and body.startswith(b'{"error":')):
+            return True
+        if not self._headers.get("content-type", "").startswith("text/event-stream"):
+            return False
+        last = read_last_event(body)
+        if is_failure(last):
+            return self._path in KEYED_PATHS or "turn_id" not in (last.get("error") or ())
+        return self._path in FOLLOWED_PATHS and not (body.endswith(DONE) or is_ending(last))
+
     async def _finish(self) -> None:
         body = b"".join(self._parts)
-        if self._status >= 400 or (self._is_json and body.startswith(b'{"error":')):
+        if self._has_failed(body):
             begun = any(name in body for name in RUN_IDS)
             await self.note_failure(may_have_begun=begun or not 400 <= self._status < 500)
             return

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stint.caller import find_attempt, renew_object_id
+from stint.caller import NothingToFollow, find_attempt, renew_object_id
 from stint.domain.errors import StintError
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
@@ -26,13 +26,21 @@ class FollowedResponse:
         return self.services.stored_responses.to_resource(stored)
 
 
-async def find_earlier_response(services: OpenAIServices) -> FollowedResponse | None:
-    """Return the response of an earlier attempt of the current request, if there is one."""
+async def find_earlier_response(services: OpenAIServices, *, stored: bool) -> FollowedResponse | None:
+    """Return the response of an earlier attempt of the current request, if there is one.
+
+    Raises:
+        NothingToFollow: the current attempt only follows the response, which is not stored or has failed.
+    """
     attempt = find_attempt()
     if attempt.repeated:
-        found = await services.make_response_retries().find_keyed(attempt)
-        if found is None:
+        found = await services.make_response_retries().find_keyed(attempt) if stored else None
+        if found is None and attempt.follows:
+            raise NothingToFollow
+        if found is None and stored:
             await renew_object_id(attempt)
+    elif not stored:
+        return None
     elif attempt.fingerprint and attempt.retry_count:
         found = await services.make_response_retries().find(attempt)
     else:

@@ -223,6 +223,15 @@ KEYED_PATHS = RETRIED_PATHS | {
 }
 """Paths whose POST creates something with the id in the record of its idempotency key."""
 
+FOLLOWED_PATHS = frozenset(
+    {
+        "/v1/agents/{agent_id}/session/{session_id}/turn",
+        "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume",
+        "/v1/responses",
+    }
+)
+"""Paths whose POST begins a run that repetitions with its idempotency key follow while it runs."""
+
 OPEN_PATHS = frozenset(route.partition(" ")[2] for route, scope in ROUTE_SCOPES.items() if scope is None)
 
 

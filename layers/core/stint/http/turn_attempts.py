@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
-from stint.caller import find_attempt, renew_object_id, set_attempt
+from stint.caller import NothingToFollow, find_attempt, renew_object_id, set_attempt
 from stint.domain.errors import NotFound, StintError
 from stint.domain.llama_stack.events import NumberedEvent, TurnFailed
 from stint.domain.llama_stack.turns import TurnResumeRequest
@@ -31,6 +31,9 @@ async def find_earlier_turn(
     """Return the turn of an earlier attempt of the current request, if there is one.
 
     A turn that failed before its first step is repeated by the current attempt.
+
+    Raises:
+        NothingToFollow: the current attempt only follows the turn, which has not begun or has failed.
     """
     attempt = find_attempt()
     if not attempt.repeated and not (attempt.fingerprint and attempt.retry_count):
@@ -42,7 +45,9 @@ async def find_earlier_turn(
         if found is not None and not found.failed:
             return FollowedTurn(await retries.follow(agent_id, session_id, found.turn_id, deadline))
     except NotFound:  # starting a turn names the missing object
-        return None
+        found, attempt = None, replace(attempt, repeated=False)
+    if attempt.follows:
+        raise NothingToFollow
     if attempt.repeated:
         await renew_object_id(attempt)
     if found is not None:
@@ -55,6 +60,22 @@ async def note_turn(turn_id: str) -> None:
     attempt = find_attempt()
     if attempt.rename is not None and turn_id != attempt.object_id:
         await attempt.rename(turn_id)
+
+
+async def follow_resume(
+    services: AgentsServices, ids: tuple[str, str, str], body: TurnResumeRequest, deadline: float
+) -> FollowedTurn | None:
+    """Return the turn, from its resume on, if the current attempt only follows the first one; otherwise None.
+
+    Raises:
+        NothingToFollow: the first attempt has stored nothing.
+    """
+    if not find_attempt().follows:
+        return None
+    found = await find_earlier_resume(services, ids, body, deadline)
+    if found is None:
+        raise NothingToFollow
+    return found
 
 
 async def find_earlier_resume(

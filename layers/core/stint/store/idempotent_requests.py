@@ -94,10 +94,11 @@ class RequestRecords:
 
         return RequestRecord(await leases.acquire(key, "The request", seconds, Attempt(NEW, new), next_attempt))
 
-    async def is_running(self, tenant: str, digest: str) -> bool:
-        """Return whether a process has the lease of a request that has no answer yet."""
+    async def find_running(self, tenant: str, digest: str) -> str | None:
+        """Return the id of the object of a request that a process runs; None if none does, or it has an answer."""
         item = await self._table.get(request_keys.idempotency(tenant, digest))
-        return item is not None and "answered" not in item and self._leases.is_held(item)
+        runs = item is not None and "answered" not in item and self._leases.is_held(item)
+        return str(item["object_id"]) if item is not None and runs else None
 
     async def put_answer(
         self, tenant: str, digest: str, record: RequestRecord, answer: StoredAnswer, owners: str = ""

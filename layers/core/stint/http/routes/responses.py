@@ -65,7 +65,7 @@ async def create_response(
     """Create a response. With `stream` true, the answer is a stream of events."""
     if is_llama_stack_address(request):
         body = body.for_llama_stack()
-    earlier = await find_earlier_response(services) if body.store else None
+    earlier = await find_earlier_response(services, stored=body.store)
     if earlier is not None:
         return await answer_with_earlier(earlier, request, stream=body.stream)
     if body.background:

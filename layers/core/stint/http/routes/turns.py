@@ -34,7 +34,7 @@ from stint.http.streaming import (
     stream_frames,
 )
 from stint.http.turn_admission import NewTurn, WaitingTurn
-from stint.http.turn_attempts import FollowedTurn, find_earlier_resume, find_earlier_turn, note_turn
+from stint.http.turn_attempts import FollowedTurn, find_earlier_resume, find_earlier_turn, follow_resume, note_turn
 from stint.http.waiting_runs import TaskReader
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
@@ -182,11 +182,13 @@ async def resume_turn(
     parsed from the text of its output message, with new call ids. Responses that the turn has already return the rest
     of the turn.
     """
-    deadline = deadline_of(request)
+    ids, deadline = (agent_id, session_id, turn_id), deadline_of(request)
+    if (first := await follow_resume(services, ids, body, deadline)) is not None:
+        return await answer_with_earlier(services, first, stream=body.stream)
     try:
-        turn = await services.turns.resume(agent_id, session_id, turn_id, body, deadline, keys)
+        turn = await services.turns.resume(*ids, body, deadline, keys)
     except (Conflict, InvalidRequest):
-        earlier = await find_earlier_resume(services, (agent_id, session_id, turn_id), body, deadline)
+        earlier = await find_earlier_resume(services, ids, body, deadline)
         if earlier is None:
             raise
         return await answer_with_earlier(services, earlier, stream=body.stream)

@@ -2,7 +2,11 @@
 
 import asyncio
 import logging
+<<<<<<< HEAD
 from collections.abc import Iterable
+=======
+from collections.abc import Awaitable, Callable
+>>>>>>> 34436c9 (http: let repetitions with a key follow a running turn or response)
 from dataclasses import dataclass
 
 from stint.domain.errors import RequestRunning, StintError
@@ -16,6 +20,10 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
 """Pauses between two looks at a request that another process runs. Each is twice as long as the one before."""
+
+
+Follow = Callable[[str], Awaitable[bool]]
+"""A function that answers with the run that has an id, if it has begun, and returns whether it has answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +75,13 @@ class IdempotentRequests:
     records: RequestRecords
     lease_seconds: float
 
-    async def acquire(self, digest: str, body_hash: str, deadline: float) -> OpenRequest | StoredAnswer:
+    async def acquire(
+        self, digest: str, body_hash: str, deadline: float, follow: Follow | None = None
+    ) -> OpenRequest | StoredAnswer | None:
         """Return the answer of a request that was answered before; otherwise a request to run.
 
-        While another process runs it, wait for its end. `digest` is the SHA-256 of the key and its scope. `deadline` is
-        a time of the event loop's clock.
+        While another process runs it, wait for its end, or let `follow` answer, and return None. `digest` is the
+        SHA-256 of the key and its scope. `deadline` is a time of the event loop's clock.
 
         Raises:
             IdempotencyKeyReused: the key was sent with another body.
@@ -86,15 +96,25 @@ class IdempotentRequests:
                 return OpenRequest(self.tenant, digest, self.records, keeper)
             if record.answered:
                 return await self.records.read_answer(record)
-            await self.wait(digest, deadline)
+            if await self.wait(digest, record.object_id, deadline, follow):
+                return None
 
-    async def wait(self, digest: str, deadline: float) -> None:
-        """Wait until no process runs a request. Raises RequestRunning."""
+    async def wait(self, digest: str, object_id: str, deadline: float, follow: Follow | None) -> bool:
+        """Wait until no process runs a request, or until `follow` has answered. Return whether it has.
+
+        Raises:
+            RequestRunning: the request still runs at the deadline.
+        """
         clock, pause = asyncio.get_running_loop().time, FIRST_PAUSE_SECONDS
-        while await self.records.is_running(self.tenant, digest):
+        running: str | None = object_id
+        while running is not None:
+            if follow is not None and await follow(running):
+                return True
             if clock() + pause >= deadline:
                 raise RequestRunning(
                     "A request with this Idempotency-Key still runs. Send the same request again later."
                 )
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            running = await self.records.find_running(self.tenant, digest)
+        return False

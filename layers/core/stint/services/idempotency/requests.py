@@ -2,11 +2,7 @@
 
 import asyncio
 import logging
-<<<<<<< HEAD
-from collections.abc import Iterable
-=======
-from collections.abc import Awaitable, Callable
->>>>>>> 34436c9 (http: let repetitions with a key follow a running turn or response)
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from stint.domain.errors import RequestRunning, StintError

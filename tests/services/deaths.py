@@ -35,8 +35,8 @@ async def die_at(cloud: Cloud, operation: str, number: int, run: Runner) -> None
             cloud.proxy.down = True
             raise ConnectionAbortedError
 
-    others = asyncio.all_tasks()
-    with cloud.proxy.watching(refuse):
+    with dropping_leaks(), cloud.proxy.watching(refuse):
+        others = asyncio.all_tasks()
         running = asyncio.create_task(run())
 
         async def is_over() -> bool:
@@ -47,10 +47,23 @@ async def die_at(cloud: Cloud, operation: str, number: int, run: Runner) -> None
         with suppress(asyncio.CancelledError, Exception):
             await running
         await end_tasks(asyncio.all_tasks() - others)
-    cloud.proxy.restart()
-    with warnings.catch_warnings():  # asyncio leaks a connection that is cancelled while it is being opened
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+        cloud.proxy.restart()
+
+
+@contextmanager
+def dropping_leaks() -> Iterator[None]:
+    """Collect the garbage of a run without warnings: asyncio leaks a connection whose opening is cancelled.
+
+    All objects of the run stay in the young generations, so that the old one, which is large, need not be collected.
+    """
+    gc.disable()
+    try:
+        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect(1)
+    finally:
+        gc.enable()
 
 
 async def end_tasks(tasks: set[asyncio.Task[Any]]) -> None:

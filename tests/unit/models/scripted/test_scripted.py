@@ -484,3 +484,13 @@ async def test_images_are_counted() -> None:
     request = InferenceRequest("demo", (UserInput([image, image]),))
 
     assert "(with 2 images)" in text_in(await answer(request))
+
+
+async def test_a_question_has_an_effect_after_its_context_was_retrieved() -> None:
+    context = "Here are the retrieved documents for relevant context:\nid:a; content:Llamas\n"
+
+    asked = await answer(ask(context, UserInput("say: yes")))
+    alone = await answer(ask(context, UserInput("say: yes"), AssistantAnswer("yes")))
+
+    assert text_in(asked) == "yes"
+    assert text_in(alone).startswith("You said: Here are the retrieved documents")

@@ -8,6 +8,9 @@ MOST_CHARACTERS = 20_000
 
 PIECE = 65_536
 
+RETRIEVED = ("Here are the retrieved documents", "knowledge_search tool found")
+"""Beginnings of context that was retrieved before the model is called. It follows the user's message."""
+
 
 def message_text(message: ModelMessage) -> str:
     """Return the text of a message."""
@@ -15,9 +18,15 @@ def message_text(message: ModelMessage) -> str:
 
 
 def last_input(messages: tuple[ModelMessage, ...]) -> str:
-    """Return the beginning of the user's last message."""
-    inputs = (each for each in reversed(messages) if isinstance(each, UserInput))
-    return next((text_of(each.content)[:MOST_CHARACTERS] for each in inputs), "")
+    """Return the beginning of the user's last message, after the context that was retrieved for it."""
+    places = [place for place, each in enumerate(messages) if isinstance(each, UserInput)]
+    if not places:
+        return ""
+    text = message_text(messages[places[-1]])[:MOST_CHARACTERS]
+    if not text.startswith(RETRIEVED) or places[-1] - 1 not in places:
+        return text
+    asked = message_text(messages[places[-2]])[:MOST_CHARACTERS]
+    return f"{text[: MOST_CHARACTERS - len(asked)]}\n\n{asked}"
 
 
 def count_words(text: str) -> int:

@@ -101,14 +101,14 @@ MUTATIONS = [
         f"{CORE}/services/access/iam_roles.py",
         'if role is None and account == context.get("accountId"):',
         "if role is None:",
-        "test_iam_callers.py -k opens_nothing",
+        "tests/security/test_iam_callers.py -k opens_nothing",
     ),
     Mutation(
         "an issuer names no keys on this machine",
         f"{CORE}/oidc/key_set.py",
         "return is_secure(url) and (is_https(url) or not is_https(self._issuer))",
         "return is_secure(url)",
-        "test_url_tricks.py -k keys_of_an_issuer",
+        "tests/security/test_url_tricks.py -k keys_of_an_issuer",
     ),
 ]
 

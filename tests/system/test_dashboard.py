@@ -23,7 +23,18 @@ PARAMETERS = {
     "StreamMemorySize": "256",
     "AWS::Region": "eu-west-1",
 }
-FUNCTIONS = {"agents", "turns", "responses", "knowledge", "registry", "admin", "authorizer", "worker"}
+FUNCTIONS = {
+    "agents",
+    "turns",
+    "responses",
+    "knowledge",
+    "october",
+    "registry",
+    "admin",
+    "authorizer",
+    "sandbox",
+    "worker",
+}
 DIMENSIONS: dict[str, list[set[str]]] = {
     "AWS/Lambda": [set(), {"FunctionName"}],
     "AWS/ApiGateway": [{"ApiName", "Stage"}],
@@ -62,7 +73,7 @@ def named(widgets: list[dict[str, Any]], metric: str) -> set[str]:
 
 
 def test_every_function_has_its_duration_errors_and_throttles(widgets: list[dict[str, Any]]) -> None:
-    for metric in ("Duration", "Errors", "Throttles", "Invocations"):
+    for metric in ("Duration", "Errors", "Throttles"):
         assert named(widgets, metric) == {f"shop-{function}" for function in FUNCTIONS}
 
 

@@ -191,6 +191,17 @@ async def test_only_an_admin_overrides_or_removes_a_configured_toolgroup(place: 
         await place.toolgroups.unregister("builtin::websearch")
 
 
+async def test_only_an_admin_restores_a_configured_toolgroup(place: Place) -> None:
+    set_principal(ANONYMOUS)
+    await place.register("builtin::websearch", "search", provider_id=LOCAL)
+    set_principal(replace(ANONYMOUS, scopes=frozenset({"use", "registry:write", "users:act"})))
+
+    with pytest.raises(Forbidden, match="'admin'"):
+        await place.toolgroups.unregister("builtin::websearch")
+
+    assert (await place.toolgroups.get("builtin::websearch")).provider_id == LOCAL
+
+
 async def test_a_configured_model_is_not_replaced(place: Place) -> None:
     registry = place.turn_fixture.services.registry
     configured, *_ = (await registry.catalogue()).models

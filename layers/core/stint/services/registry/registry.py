@@ -221,7 +221,10 @@ class Registry:
         Raises:
             NotFound: there is no such registration.
             Conflict: it is part of the configuration and not overridden, or it is a short id.
+            Forbidden: it overrides a configured toolgroup, and the caller is no admin.
         """
+        if kind == "tool_group" and identifier in self.configured.of(kind):
+            require_scope("admin")
         try:
             await self.store.delete(self.tenant, kind, identifier)
         except NotFound:

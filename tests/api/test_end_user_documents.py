@@ -9,9 +9,11 @@ from tests.api.app_fixture import AppFixture
 from tests.api.ingesting import ingesting
 from tests.api.test_end_users import ANN, BOB, as_user, erase, listed, sent, stored_bytes, upload
 
+from stint.store.knowledge_keys import index_owner
+
 MODEL = "all-MiniLM-L6-v2"
 MARK = "plums"
-"""A word of the documents of one end user, which the index compresses too little to hide it."""
+"""A word of the documents of one end user."""
 
 
 @pytest.fixture
@@ -40,12 +42,10 @@ def insert(http: httpx.Client, db: str, place: str, text: str, user: str | None,
 
 
 def indexed_bytes(app_fixture: AppFixture) -> bytes:
-    """Return all objects of the vector indexes."""
-    s3, bucket = app_fixture.s3, app_fixture.settings.bucket
-    keys = [
-        each["Key"] for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="indexes/")
-        for each in page.get("Contents", [])
-    ]  # fmt: skip
+    """Return all objects of the tenant's vector indexes."""
+    s3, bucket, owner = app_fixture.s3, app_fixture.settings.bucket, index_owner(app_fixture.tenant)
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="packed/")
+    keys = [each["Key"] for page in pages for each in page.get("Contents", []) if owner in each["Key"]]
     return b"".join(s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys)
 
 
@@ -63,6 +63,7 @@ def test_an_inserted_document_belongs_to_its_end_user(
         insert(http, db, place, "pears of bob", BOB, "d2")
         insert(http, db, place, "quinces", None, "d3")
     assert MARK.encode() in stored_bytes(app_fixture)
+    assert MARK.encode() in indexed_bytes(app_fixture)
     [owned] = listed(http, ANN)
     lines = [json.loads(line) for line in http.get(f"/v1/admin/users/{ANN}/export").text.splitlines()]
 

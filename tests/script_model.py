@@ -19,6 +19,7 @@ from stint.domain.inference import (
     TextChunk,
     ToolCallChunk,
     ToolSignature,
+    UserInput,
 )
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.llama_stack.stored_turns import TurnRecord
@@ -124,6 +125,7 @@ class ListLog:
         self.records: list[TurnRecord] = []
         self.kept: list[Content] = []
         self.sent: list[str] = []
+        self.waiting: list[UserInput] = []
 
     async def append(
         self, step: Step | None, ending: RunOutcome | None = None, details: AnswerDetails | None = None, /
@@ -138,6 +140,12 @@ class ListLog:
 
     async def mark_sent(self, call_ids: Sequence[str], /) -> None:
         self.sent += call_ids
+
+    async def take_input(self, transcript: Transcript, /) -> bool:
+        added, self.waiting = self.waiting, []
+        for message in added:
+            transcript.append_message(message)
+        return bool(added)
 
     async def store_result(self, content: Content) -> str:
         self.kept.append(content)

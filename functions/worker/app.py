@@ -17,7 +17,7 @@ from stint.domain.errors import NotFound, NotMarkedDeleted, StillWritten, StintE
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
 from stint.domain.principals import Principal
-from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ResponseTask
+from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ResponseTask, WaitingTask
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
 from stint.settings import load_settings
@@ -121,6 +121,8 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
             observed("response", context, partial(run_response, record, task, seconds))
         elif isinstance(task, IngestionTask):
             observed("ingest", context, partial(ingest_documents, record, task, seconds))
+        elif isinstance(task, WaitingTask):
+            observed("waiting", context, partial(run_waiting, task, seconds))
         else:
             observed("delete", context, partial(continue_deletion, task, seconds))
     except StillWritten as error:
@@ -160,6 +162,18 @@ def ingest_documents(record: SQSRecord, task: IngestionTask, seconds: float, _: 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
         await composition.make_ingestion(task.tenant).handle_task(task, deadline, last=last)
+        return 200
+
+    return run_async(run())
+
+
+def run_waiting(task: WaitingTask, seconds: float, _: Observation) -> int:
+    """Run a message that waits, if its request died and it is its turn."""
+    add_log_keys(message_id=task.message_id)
+
+    async def run() -> int:
+        deadline = asyncio.get_running_loop().time() + seconds
+        await composition.make_waiting_runs(task.tenant).handle(task, deadline)
         return 200
 
     return run_async(run())

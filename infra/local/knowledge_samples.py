@@ -25,7 +25,7 @@ from stint.domain.llama_stack.vector_dbs import VectorDBRegisterRequest
 from stint.domain.llama_stack.vector_io import ChunkInsertRequest
 from stint.domain.openai.uploads import CreateUpload
 from stint.domain.openai.vector_stores import CreateFileBatch, CreateVectorStore
-from stint.domain.tasks import DeletionTask, IngestionTask
+from stint.domain.tasks import DeletionTask, IngestionTask, WaitingTask
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
 from stint.services.knowledge.embedding_models import FindModels
@@ -46,7 +46,7 @@ class KnowledgeSamples:
         self.services = compose_knowledge(TENANT, parts, compose_vector_stores(TENANT, parts))
         self.ingestion = compose_ingestion(TENANT, parts)
 
-    async def send(self, task: DeletionTask | IngestionTask) -> None:
+    async def send(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
         if isinstance(task, IngestionTask):
             await self.ingestion.handle_task(task, deadline())
 

@@ -35,7 +35,7 @@ from stint.bootstrap.october import compose_october
 from stint.bootstrap.openai import compose_responses, compose_worker, delete_response_objects
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain.inference import InferenceRequest
-from stint.domain.tasks import IngestionTask, ResponseTask
+from stint.domain.tasks import IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes import agents
 from stint.http.routes.inspection import list_parts
@@ -50,6 +50,7 @@ from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.services.agents_api import AgentsServices
+from stint.services.background.waiting_runs import WaitingRuns
 from stint.services.deletions import Deletions
 from stint.services.knowledge_api import KnowledgeServices
 from stint.services.openai_api import OpenAIServices
@@ -182,6 +183,19 @@ class AppFixture:
         wait_until(lambda: bool(self.desk.tasks))
         while self.desk.tasks:
             asyncio.run(run(self.desk.tasks.pop(0)))
+
+    def run_waiting(self) -> None:
+        """Handle the tasks of waiting messages once, like the worker after their delay."""
+        services = self.make_services("")
+        admit = services.make_turn_admission, services.make_response_admission
+        runs = WaitingRuns(services.turns, services.responses, *admit)
+
+        async def run(task: WaitingTask) -> None:
+            await runs.handle(task, asyncio.get_running_loop().time() + 900)
+
+        tasks, self.desk.waiting = self.desk.waiting, []
+        for task in tasks:
+            asyncio.run(run(task))
 
     @contextmanager
     def working(self) -> Iterator[None]:

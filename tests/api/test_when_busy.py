@@ -1,7 +1,10 @@
 """Requests to a session or conversation in use over HTTP: rejected, enqueued, or interrupting."""
 
+import asyncio
 import json
 import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,7 +13,14 @@ from llama_stack_client import LlamaStackClient
 from tests.api.api_client import create_agent, create_session, open_session, user
 from tests.api.app_fixture import AppFixture, Served, run_in_thread, wait_until
 from tests.api.responses_client import RESPONSES, assert_refused, openai_client
+from tests.services.turns.test_turn_tools import Workshop
 
+from stint.domain.inference import ToolSignature
+from stint.domain.stops import stop_name
+from stint.http import waiting_runs
+from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+
+KIND = "remote-execution"
 SLOW = "faulty/gated"
 """A model that is silent until the test ends the silence."""
 
@@ -202,6 +212,148 @@ def test_a_background_response_does_not_wait(http: httpx.Client) -> None:
     body = {"model": SLOW, "input": "Hi", "background": True, "when_busy": "enqueue"}
 
     assert_refused(http.post(RESPONSES, json=body), 400, "invalid_request")
-    assert_refused(
-        http.post(RESPONSES, json=body | {"when_busy": "merge", "background": False}), 400, "invalid_request"
+    unknown = http.post(RESPONSES, json=body | {"when_busy": "later", "background": False})
+    assert_refused(unknown, 400, "invalid_request")
+
+
+class Adder(Workshop):
+    """A provider whose toolgroups have the tool `add`."""
+
+    def known_tools(self, _: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature]:
+        return [ToolSignature("add", "", {"type": "object"})]
+
+
+@pytest.fixture
+def tools(app_fixture: AppFixture) -> Iterator[Workshop]:
+    """Return the provider of the toolgroups that a test registers."""
+    workshop = Adder()
+    app_fixture.tool_providers = {KIND: workshop}
+    app_fixture.made.clear()
+    yield workshop
+    app_fixture.tool_providers = None
+    app_fixture.made.clear()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests without a stream wait for a moment only."""
+    monkeypatch.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_turn_that_waits_too_long_is_accepted_and_run_later(http: httpx.Client, app_fixture: AppFixture) -> None:
+    session = open_session(http, model=SLOW)
+    first = running(http, session)
+
+    accepted = http.post(f"{session}/turn", json={"messages": [user("two")], "when_busy": "enqueue"})
+    turn_id = accepted.json()["turn_id"]
+    found = http.get(f"{session}/turn/{turn_id}").json()
+    app_fixture.run_waiting()  # the session is still in use
+    app_fixture.faulty.silence.set()
+    assert status_of(first.last) == "completed"
+    app_fixture.run_waiting()
+
+    assert (accepted.status_code, accepted.json()["status"], found) == (202, "in_progress", accepted.json())
+    assert inputs(http, session) == [("one", "completed"), ("two", "completed")]
+    assert http.get(f"{session}/turn/{turn_id}").json()["status"] == "completed"
+    assert app_fixture.desk.waiting == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_response_that_waits_too_long_is_queued_and_run_later(
+    http: httpx.Client, app_fixture: AppFixture, server: Served
+) -> None:
+    conversation = http.post("/v1/conversations", json={}).json()["id"]
+    body = {"model": SLOW, "conversation": conversation, "stream": True}
+    first = Sent(http, RESPONSES, body | {"input": "one"})
+    assert first.begun.wait(60)
+
+    with openai_client(server) as openai:
+        extra: dict[str, Any] = {"conversation": conversation, "extra_body": {"when_busy": "enqueue"}}
+        queued = openai.responses.create(model="scripted/demo", input="two", **extra)
+        assert (queued.status, openai.responses.retrieve(queued.id).status) == ("queued", "queued")
+        cancelled = openai.responses.create(model="scripted/demo", input="three", **extra)
+        assert openai.responses.cancel(cancelled.id).status == "cancelled"
+        app_fixture.faulty.silence.set()
+        assert first.last["response"]["status"] == "completed"
+        app_fixture.run_waiting()
+
+        assert openai.responses.retrieve(queued.id).output_text.endswith("two")
+        assert openai.responses.retrieve(cancelled.id).status == "cancelled"
+    items = http.get(f"/v1/conversations/{conversation}/items?order=asc").json()["data"]
+    assert [item["content"][0]["text"] for item in items if item["role"] == "user"] == ["one", "two"]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("headers", [{"Idempotency-Key": "k1"}, {"x-stainless-retry-count": "1"}])
+def test_a_retry_of_a_waiting_request_finds_its_message(
+    http: httpx.Client, app_fixture: AppFixture, headers: dict[str, str]
+) -> None:
+    session = open_session(http, model=SLOW)
+    conversation = http.post("/v1/conversations", json={}).json()["id"]
+    first = running(http, session)
+    response = {"model": SLOW, "conversation": conversation, "input": "two"}
+    other = Sent(http, RESPONSES, response | {"stream": True})
+    assert other.begun.wait(60)
+    turn = f"{session}/turn", {"messages": [user("two")], "when_busy": "enqueue"}
+    requests = [turn, (RESPONSES, response | {"when_busy": "enqueue"})]
+    key = {name: value for name, value in headers.items() if name == "Idempotency-Key"}
+
+    answers = [http.post(path, json=body, headers=key) for path, body in requests]
+    again = [http.post(path, json=body, headers=headers) for path, body in requests]
+
+    assert {each.status_code for each in answers + again} == {202}
+    assert [each.json() for each in again] == [each.json() for each in answers]
+    assert (waiting(app_fixture, session), waiting_in(app_fixture, conversation)) == (1, 1)
+    app_fixture.faulty.silence.set()
+    assert status_of(first.last) == "completed"
+    assert other.last["response"]["status"] == "completed"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_message_of_a_stopped_session_is_not_run(http: httpx.Client, app_fixture: AppFixture) -> None:
+    session = open_session(http, model=SLOW)
+    first = running(http, session)
+    accepted = http.post(f"{session}/turn", json={"messages": [user("two")], "when_busy": "enqueue"}).json()
+    app_fixture.faulty.silence.set()
+    assert status_of(first.last) == "completed"
+
+    _, _, _, _, _, session_id = session.split("/")
+    name = stop_name("session", session_id)
+    run_in_thread(app_fixture.store.stops.add(app_fixture.tenant, name, int(time.time())))
+    app_fixture.run_waiting()
+
+    found = http.get(f"{session}/turn/{accepted['turn_id']}").json()
+    assert (found["status"], found["error"]["code"]) == ("failed", "stopped")
+    assert inputs(http, session) == [("one", "completed")]
+
+
+def test_a_merged_message_gets_the_stream_of_the_running_turn(
+    client: LlamaStackClient, http: httpx.Client, app_fixture: AppFixture, tools: Workshop
+) -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    async def act(_: Invocation) -> ToolOutcome:
+        begun.set()
+        await asyncio.to_thread(gate.wait, 60)
+        return ToolOutcome("3")
+
+    tools.act = act
+    http.post(
+        "/v1/toolgroups", json={"toolgroup_id": "math", "provider_id": KIND, "args": {"tools": [{"name": "add"}]}}
     )
+    session = open_session(http, model="scripted/demo", toolgroups=["math"])
+    _, _, _, agent_id, _, session_id = session.split("/")
+    first = say(http, session, "call add")
+    assert begun.wait(60)
+
+    merged = Sent(http, f"{session}/turn", {"messages": [user("and two")], "stream": True, "when_busy": "merge"})
+    wait_until(lambda: waiting(app_fixture, session) == 1)
+    gate.set()
+
+    turn = first.last["event"]["payload"]["turn"]
+    assert merged.last["event"]["payload"]["turn"] == turn
+    assert merged.events == first.events
+    assert [each["content"] for each in turn["input_messages"]] == ["call add", "and two"]
+    read = client.agents.turn.retrieve(turn["turn_id"], agent_id=agent_id, session_id=session_id)
+    assert [each.content for each in read.input_messages] == ["call add", "and two"]

@@ -19,7 +19,7 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.domain.api_keys import ApiKeyWithSecret, CreateApiKeyRequest
 from stint.domain.principals import SCOPES
-from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask
+from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
 from stint.services.access.api_keys import ApiKeys
@@ -40,7 +40,7 @@ class InlineQueue:
         self._running: set[asyncio.Task[None]] = set()
 
     async def send(self, task: AnyTask) -> None:
-        if isinstance(task, DeletionTask | ResponseTask) and task.delay_seconds:
+        if isinstance(task, DeletionTask | ResponseTask | WaitingTask) and task.delay_seconds:
             return
         running = asyncio.get_running_loop().create_task(self.run(task))
         self._running.add(running)
@@ -52,6 +52,8 @@ class InlineQueue:
             await self.composition.make_worker(task.tenant).handle(task.response_id, deadline)
         elif isinstance(task, IngestionTask):
             await self.composition.make_ingestion(task.tenant).handle_task(task, deadline, last=True)
+        elif isinstance(task, WaitingTask):
+            await self.composition.make_waiting_runs(task.tenant).handle(task, deadline)
         else:
             await self.composition.deletions.continue_deletion(task, TASK_SECONDS)
 

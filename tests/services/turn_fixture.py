@@ -15,7 +15,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.messages import UserMessage
-from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask
+from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask, WaitingTask
 from stint.domain.tools import ToolDef, ToolParameter, ToolResponse
 from stint.models.port import ChatModel
 from stint.models.routing import Router
@@ -36,10 +36,13 @@ class IdleQueue:
         self.delayed: list[DeletionTask] = []
         self.tasks: list[DeletionTask] = []
         self.ingestions: list[IngestionTask] = []
+        self.waiting: list[WaitingTask] = []
         self.on_ingestion: Callable[[], None] | None = None
 
-    async def leave(self, task: DeletionTask | IngestionTask) -> None:
-        if isinstance(task, IngestionTask):
+    async def leave(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
+        if isinstance(task, WaitingTask):
+            self.waiting.append(task)
+        elif isinstance(task, IngestionTask):
             self.ingestions.append(task)
             if self.on_ingestion is not None:
                 self.on_ingestion()

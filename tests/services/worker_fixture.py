@@ -30,7 +30,7 @@ from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.domain.tasks import MARK_DELAY, AnyTask, DeletionTask, IngestionTask, ResponseTask
+from stint.domain.tasks import MARK_DELAY, AnyTask, DeletionTask, IngestionTask, ResponseTask, WaitingTask
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
@@ -57,6 +57,7 @@ class FakeQueue:
     deletions: list[DeletionTask] = field(default_factory=list)
     early_deletions: list[DeletionTask] = field(default_factory=list)
     ingestions: list[IngestionTask] = field(default_factory=list)
+    waiting: list[WaitingTask] = field(default_factory=list)
     ends: list[CompletionEvent] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
@@ -71,6 +72,8 @@ class FakeQueue:
             self.tasks.append(task)
         elif isinstance(task, IngestionTask):
             self.ingestions.append(task)
+        elif isinstance(task, WaitingTask):
+            self.waiting.append(task)
         else:
             self.deletions.append(task)
 
@@ -82,7 +85,7 @@ class FakeQueue:
     def clear(self) -> None:
         """Forget everything that was sent."""
         responses, deletions = (self.tasks, self.delayed), (self.deletions, self.early_deletions)
-        for sent in (*responses, *deletions, self.ingestions, self.ends, self.kinds):
+        for sent in (*responses, *deletions, self.ingestions, self.waiting, self.ends, self.kinds):
             sent.clear()
 
     def refuse(self) -> None:

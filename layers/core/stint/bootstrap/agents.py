@@ -6,9 +6,9 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.admission import make_turn_admission, make_turn_cancellation
 from stint.bootstrap.defaults import make_registry
 from stint.bootstrap.restore import Parts, per_tenant
-from stint.bootstrap.turn_admission import make_turn_admission, make_turn_cancellation
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
 from stint.domain.redaction import SHORTEST
@@ -136,7 +136,7 @@ def compose(
         meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,
         make_turn_cancellation=lambda: make_turn_cancellation(turns),
-        make_turn_admission=partial(make_turn_admission, turns),
+        make_turn_admission=partial(make_turn_admission, turns, deletions.send),
         make_turn_tail=lambda: make_turn_tail(tenant, store, agents),
         make_turn_retries=lambda: make_turn_retries(tenant, store, agents),
         check_providers=make_check(adapters),

@@ -5,6 +5,11 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.admission import (
+    make_response_admission,
+    make_response_cancellation,
+    make_waiting_responses,
+)
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import per_tenant
 from stint.domain.errors import InvalidRequest
@@ -37,8 +42,7 @@ from stint.store.messaging import EventBridgeBus
 from stint.store.store import Store
 
 if TYPE_CHECKING:
-    from stint.services.admission import Admission
-    from stint.services.background.cancellation import ResponseCancellation
+    from stint.services.background.waiting_runs import WaitingRuns
     from stint.services.end_users_api import EndUserServices
     from stint.services.inference_api import InferenceServices
     from stint.services.responses.response_retries import ResponseRetries
@@ -71,6 +75,13 @@ class OpenAIComposition(KnowledgeComposition):
     def compose_worker(self, tenant: str) -> Worker:
         services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
         return compose_worker(tenant, self.settings, self.store, services, bus)
+
+    def make_waiting_runs(self, tenant: str) -> "WaitingRuns":
+        """Make the use case that runs messages whose request died, whose modules are loaded now."""
+        from stint.services.background.waiting_runs import WaitingRuns  # noqa: PLC0415 - few messages wait
+
+        agents, openai = self.make_services(tenant), self.make_openai_services(tenant)
+        return WaitingRuns(agents.turns, openai.responses, agents.make_turn_admission, openai.make_response_admission)
 
     def compose_event_requests(self, tenant: str) -> EventRequests:
         services, responses = self.make_services(tenant), self.make_openai_services(tenant)
@@ -135,7 +146,8 @@ def compose_responses(
         compaction=Compaction(router, services.registry, inputs, services.meters),
         token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,
-        make_response_admission=partial(make_response_admission, tenant, store, recovery),
+        make_response_admission=partial(make_response_admission, responses, recovery),
+        make_waiting_responses=lambda: make_waiting_responses(responses, stored),
         make_response_cancellation=partial(make_response_cancellation, tenant, store, recovery),
         make_inference=make_inference,
         make_end_users=make_end_users,
@@ -150,20 +162,6 @@ def make_response_retries(tenant: str, store: Store, reader: ResponseReader) -> 
     from stint.services.responses.response_retries import ResponseRetries  # noqa: PLC0415 - few requests are retries
 
     return ResponseRetries(tenant, store, reader)
-
-
-def make_response_admission(tenant: str, store: Store, recovery: Recovery, conversation_id: str) -> "Admission":
-    """Make the admission of responses to a conversation, whose modules are loaded now."""
-    from stint.services.background.response_admission import admit_responses  # noqa: PLC0415 - few responses wait
-
-    return admit_responses(make_response_cancellation(tenant, store, recovery), conversation_id)
-
-
-def make_response_cancellation(tenant: str, store: Store, recovery: Recovery) -> "ResponseCancellation":
-    """Make the use case of cancelling responses, whose modules are loaded now."""
-    from stint.services.background.cancellation import ResponseCancellation  # noqa: PLC0415 - few are cancelled
-
-    return ResponseCancellation(tenant, store, recovery)
 
 
 def compose_inference(

@@ -44,6 +44,9 @@ UPLOAD_DELAY = 900
 MARK_DELAY = 60
 """Seconds after which the task of a deletion arrives. It is sent before the mark, which no request sets later."""
 
+WAITING_DELAY = 30
+"""Seconds after which it is checked whether a waiting message still has a request, and again after each check."""
+
 Delay = Annotated[int, Field(exclude=True, ge=0, le=900)]
 """Seconds until a task is delivered, at most those of SQS. They are not in the message."""
 
@@ -140,6 +143,24 @@ class IngestionTask(Schema):
         return None if self.creator is None else Principal.from_context(self.creator)
 
 
-AnyTask = Annotated[DeletionTask | ResponseTask | IngestionTask, Field(discriminator="kind")]
+class WaitingTask(Schema):
+    """Start the run of a message that waits for a session or a conversation, if its request died."""
+
+    kind: Literal["waiting"] = "waiting"
+    tenant: TenantName
+    agent_id: Omitted[str] = None
+    session_id: Omitted[str] = None
+    conversation_id: Omitted[str] = None
+    message_id: str
+    delay_seconds: Delay = WAITING_DELAY
+
+    @model_validator(mode="after")
+    def require_place(self) -> Self:
+        if (self.conversation_id is None) == (self.agent_id is None or self.session_id is None):
+            raise ValueError("A waiting message has either a session or a conversation.")
+        return self
+
+
+AnyTask = Annotated[DeletionTask | ResponseTask | IngestionTask | WaitingTask, Field(discriminator="kind")]
 TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask, config=ConfigDict(defer_build=True))
 """Reads a message. A message alone deletes nothing: in the table, the object must be marked as deleted, or expired."""

@@ -2,5 +2,5 @@
 
 from typing import Literal
 
-WhenBusy = Literal["reject", "enqueue", "interrupt"]
-"""Refuse the request, start it after those that came before, or cancel the run and start at once."""
+WhenBusy = Literal["reject", "enqueue", "interrupt", "merge"]
+"""Refuse the request, start it after those that came before, cancel the run and start at once, or add to the run."""

@@ -23,9 +23,9 @@ NULL: dict[int | str, dict[str, Any]] = {
 }
 
 
-def document(schema: Schema) -> Response:
+def document(schema: Schema, status: int = 200) -> Response:
     """Return a response with one object, including null fields."""
-    return Response(schema.to_json(), media_type="application/json")
+    return Response(schema.to_json(), status, media_type="application/json")
 
 
 def null() -> Response:

@@ -1,50 +1,117 @@
 """Responses of conversations in use: they start at once, later, or not at all."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from stint.caller import find_attempt
+from stint.domain.errors import DeadlineExceeded, NotFound
+from stint.domain.ids import name_of
 from stint.domain.openai.response_events import ResponseEvent
+from stint.domain.openai.response_options import Include
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
-from stint.domain.when_busy import WhenBusy
+from stint.http.response_attempts import FollowedResponse
 from stint.observability import Observation
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.response_run import ResponseRun
+from stint.tools.port import ProviderData
+
+WAITS: dict[int | str, dict[str, Any]] = {
+    202: {"model": Response, "description": "The response is queued, and started later."}
+}
+"""The answer of a response that waits too long, for the OpenAPI document."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewResponse:
+    """A response to be created."""
+
+    services: OpenAIServices
+    body: CreateResponse
+    deadline: float
+    keys: ProviderData
+
+    async def start(self) -> ResponseRun:
+        return await self.services.responses.start(self.body, self.deadline, self.keys)
+
+    async def find_waiting(self) -> "WaitingResponse | None":
+        """Return the message of an earlier attempt of the current request that waits for the conversation."""
+        attempt, conversation_id = find_attempt(), self.body.conversation_id
+        again = attempt.repeated or (attempt.fingerprint and attempt.retry_count)
+        if not again or conversation_id is None or self.body.when_busy in (None, "reject"):
+            return None
+        line = self.services.make_response_admission(conversation_id).line
+        message_id = await self.services.make_waiting_responses().find_accepted(attempt, line)
+        return WaitingResponse(self, conversation_id, message_id) if message_id is not None else None
+
+    async def start_now(self) -> "ResponseRun | WaitingResponse":
+        """Start the response, or return it as one that waits for its conversation. Raises StintError."""
+        when_busy, conversation_id = self.body.when_busy, self.body.conversation_id
+        if when_busy in (None, "reject") or conversation_id is None:
+            return await self.start()
+        admission = self.services.make_response_admission(conversation_id)
+        started = await admission.admission.start_now(self.start, when_busy)
+        if started is not None:
+            return started
+        message_id = None if when_busy == "interrupt" else await admission.accept(self.body)
+        return WaitingResponse(self, conversation_id, message_id)
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingResponse:
-    """A response that waits for its conversation."""
+    """A response that waits for its conversation as a message, or that interrupts the running response."""
 
-    services: OpenAIServices
+    new: NewResponse
     conversation_id: str
-    when_busy: WhenBusy
-    start: Callable[[], Awaitable[ResponseRun]]
+    message_id: str | None
 
-    async def events(self, observation: Observation, deadline: float) -> AsyncGenerator[ResponseEvent, None]:
-        """Yield the events of the response once it has started. Raises StintError if it cannot start."""
-        admission = self.services.make_response_admission(self.conversation_id)
-        response = await admission.start_later(self.start, self.when_busy, deadline)
+    @property
+    def services(self) -> OpenAIServices:
+        return self.new.services
+
+    async def start(self, wait_until: float) -> ResponseRun | FollowedResponse:
+        """Start the response when it is its turn, or follow the one that was started for its message.
+
+        Raises:
+            DeadlineExceeded: it still waits at `wait_until`, a time of the event loop's clock.
+            StintError: it cannot start, or was cancelled.
+        """
+        new, admission = self.new, self.services.make_response_admission(self.conversation_id)
+        if self.message_id is None:
+            return await admission.admission.start_after_interrupting(new.start, wait_until)
+        started = await admission.start(self.message_id, new.body, new.deadline, new.keys, wait_until=wait_until)
+        if isinstance(started, ResponseRun):
+            return started
+        return FollowedResponse(self.services, name_of("resp", started.run_id))
+
+    async def events(self, observation: Observation) -> AsyncGenerator[ResponseEvent | str, None]:
+        """Yield the events of the response once it has started, or their JSON. Raises StintError if it cannot start."""
+        try:
+            response = await self.start(self.new.deadline)
+        except DeadlineExceeded as error:
+            error.response_id = None if self.message_id is None else name_of("resp", self.message_id)
+            raise
         observation.name_response(response.response_id)
+        if isinstance(response, FollowedResponse):
+            async for text in await self.services.tail.read_events(response.response_id, -1, self.new.deadline):
+                yield text
+            return
         async for event in observation.follow_response(self.services.responses.run(response)):
             yield event
 
-    async def run_to_end(self, observation: Observation, deadline: float) -> Response:
-        """Run the response, and return it. Raises StintError if it cannot start."""
-        last: Response | None = None
-        async for event in self.events(observation, deadline):
-            last = getattr(event, "response", last)
-        assert last is not None  # noqa: S101 - a run ends with its terminal event
-        return last
+
+async def read_response(services: OpenAIServices, response_id: str, include: Sequence[Include]) -> Response:
+    """Return a response, which may be a message that waits for its conversation. Raises NotFound."""
+    try:
+        return await services.stored_responses.get(response_id, include)
+    except NotFound:
+        return await services.make_waiting_responses().get(response_id)
 
 
-async def start_response(
-    services: OpenAIServices, body: CreateResponse, start: Callable[[], Awaitable[ResponseRun]]
-) -> ResponseRun | WaitingResponse:
-    """Start a response, or return it as one that waits for its conversation. Raises StintError."""
-    when_busy, conversation_id = body.when_busy, body.conversation_id
-    if when_busy in (None, "reject") or conversation_id is None:
-        return await start()
-    admission = services.make_response_admission(conversation_id)
-    started = await admission.start_now(start, when_busy)
-    return started or WaitingResponse(services, conversation_id, when_busy, start)
+async def cancel_run(services: OpenAIServices, response_id: str) -> Response:
+    """Cancel a response, which may be a message that waits for its conversation, and return it. Raises NotFound."""
+    try:
+        return await services.make_response_cancellation().cancel(response_id)
+    except NotFound:
+        return await services.make_waiting_responses().cancel(response_id)

@@ -55,6 +55,17 @@ async def find_earlier_turn(
     return None
 
 
+async def find_waiting_message(services: AgentsServices, agent_id: str, session_id: str) -> str | None:
+    """Return the message of an earlier attempt of the current request that waited for the session, if there is one."""
+    attempt = find_attempt()
+    if attempt.repeated:
+        return await services.make_turn_admission(agent_id, session_id).find_accepted(attempt.object_id)
+    if attempt.fingerprint and attempt.retry_count:
+        admission = services.make_turn_admission(agent_id, session_id)
+        return await admission.find_retried(attempt.fingerprint, attempt.retry_count)
+    return None
+
+
 async def note_turn(turn_id: str) -> None:
     """Record the id of a turn that did not get that of its request's idempotency key, before the turn is stored."""
     attempt = find_attempt()

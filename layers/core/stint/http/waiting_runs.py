@@ -5,7 +5,19 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final, Generic, TypeVar
 
+from starlette.requests import Request
+
+from stint.http.deadline import deadline_of
+
 T = TypeVar("T")
+
+SILENT_SECONDS = 240.0
+"""Seconds for which a request without a stream waits. API Gateway closes a connection that is silent for 300 s."""
+
+
+def wait_until(request: Request) -> float:
+    """Return the time of the event loop's clock until which a request without a stream waits for its run to start."""
+    return min(deadline_of(request), asyncio.get_running_loop().time() + SILENT_SECONDS)
 
 
 class End:

@@ -64,6 +64,11 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
             if not isinstance(next_step, RunTools):
                 yield RunEnded(status_after(next_step))
                 return
+            if run.inference is None and run.iterations and await run.log.take_input(run.transcript):
+                async for event in check_input(run):
+                    yield event
+                    if isinstance(event, RunEnded):
+                        return
             answer = Answer(run.run_id, max_calls=run.plan.calls_at_once)
             guard = OutputGuard(run.output_check(), run.plan.shield_window)
             async with aclosing(infer(run, answer, guard)) as chunks:
@@ -84,14 +89,9 @@ async def begin_run(run: Run, *, retrieves: bool) -> AsyncGenerator[LoopEvent, N
     for check in run.checks:
         yield shield_start(check.step_id, check.metadata or {})
         yield await run.store_step(check, None)
-    if run.plan.input_shields:
-        step_id = new_id()
-        yield shield_start(step_id, {"touchpoint": "user-input"})
-        screening = await screen_input(run, step_id)
-        ending = run.make_outcome(RunStatus.completed) if screening.violation else None
-        yield await run.store_step(screening.to_step(run.run_id), ending)
-        if ending is not None:
-            yield RunEnded(ending.status)
+    async for event in check_input(run):
+        yield event
+        if isinstance(event, RunEnded):
             return
     if run.plan.retriever is not None and run.needs_context and retrieves:
         from stint.loop.context_retrieval import retrieve_context  # noqa: PLC0415 - few agents retrieve before
@@ -99,6 +99,19 @@ async def begin_run(run: Run, *, retrieves: bool) -> AsyncGenerator[LoopEvent, N
         async with aclosing(retrieve_context(run, run.plan.retriever)) as retrieving:
             async for retrieval in retrieving:
                 yield retrieval
+
+
+async def check_input(run: Run) -> AsyncGenerator[StepEvent | RunEnded, None]:
+    """Check the last messages with the input shields, if there are any. If they are blocked, end with `RunEnded`."""
+    if not run.plan.input_shields:
+        return
+    step_id = new_id()
+    yield shield_start(step_id, {"touchpoint": "user-input"})
+    screening = await screen_input(run, step_id)
+    ending = run.make_outcome(RunStatus.completed) if screening.violation else None
+    yield await run.store_step(screening.to_step(run.run_id), ending)
+    if ending is not None:
+        yield RunEnded(ending.status)
 
 
 def make_checks(run: Run, next_step: RunTools) -> "ArgumentChecks | None":

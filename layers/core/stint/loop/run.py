@@ -71,6 +71,14 @@ class Log(Protocol):
         """Store a result that is too long for a record, and return its key in the blob store."""
         ...
 
+    async def take_input(self, transcript: Transcript, /) -> bool:
+        """Store messages that were sent while the run runs, append them, and return whether there are any.
+
+        Raises:
+            Interrupted: another process ended the run.
+        """
+        ...
+
 
 @dataclass(slots=True)
 class Run:

@@ -23,6 +23,9 @@ BLOCKED = "[A shield blocked this.]"
 NOT_TAKEN = "[The tool ran. Its result is omitted, because the model could not accept it.]"
 
 
+REFUSED = "[A message is omitted, because the model could not accept it.]"
+
+
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 """The form of call ids that every provider accepts: OpenAI's have up to 40 characters, Anthropic's only these."""
 
@@ -144,11 +147,13 @@ class Transcript:
         return ToolCall(call_id=call_id, tool_name=response.tool_name, arguments={}, arguments_json="{}")
 
     def leave_out_results(self) -> None:
-        """Remove the results after the last answer from the messages, but keep the fact that their tools ran."""
+        """Remove what follows the last answer from the messages, but keep the fact that its tools ran."""
         for place in reversed(range(len(self.messages))):
             match self.messages[place]:
                 case ToolResult(call_id=call_id, tool_name=name):
                     self.messages[place] = ToolResult(call_id, name, NOT_TAKEN)
+                case UserInput():
+                    self.messages[place] = UserInput(REFUSED)
                 case _:
                     return
 

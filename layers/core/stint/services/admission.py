@@ -3,32 +3,61 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stint.domain.errors import Conflict, NotFound, StoreUnavailable
+from stint.domain.errors import (
+    Cancelled,
+    Conflict,
+    DeadlineExceeded,
+    Interrupted,
+    NotFound,
+    RateLimitExceeded,
+    StintError,
+    StoreUnavailable,
+)
+from stint.domain.ids import new_id
+from stint.domain.run_outcome import ErrorInfo
+from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.domain.when_busy import WhenBusy
 from stint.services.polling_pauses import PollingPauses
 from stint.store.waiting_line import ALIVE_SECONDS, WaitingLine
 
 T = TypeVar("T")
 
+Start = Callable[[str, Callable[[str], Awaitable[None]]], Awaitable[T]]
+"""Starts a run, if possible with this id. A function gets its id before anything of the run is stored."""
+
 logger = logging.getLogger(__name__)
 
 LOCKED = ("session_locked", "conversation_locked")
+TAKEN = "message_taken"
+TEMPORARY = (StoreUnavailable, DeadlineExceeded, Interrupted, RateLimitExceeded)
+"""Errors after which a message still waits, and the worker starts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    """The run that was started for a message by another process, or that has taken it."""
+
+    message_id: str
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
     """Admits the runs of one session or conversation.
 
-    `is_free` returns whether no run has it, and `interrupt` cancels the run that has it.
+    `is_free` returns whether no run has it, and `interrupt` cancels the run that has it. `is_lost` returns whether
+    the run that has claimed a message died before it stored it. `send` sends the worker a message's task.
     """
 
     line: WaitingLine
     is_free: Callable[[], Awaitable[bool]]
     interrupt: Callable[[], Awaitable[object]]
+    is_lost: Callable[[str, MessageState], Awaitable[bool]]
+    send: Callable[[str], Awaitable[None]]
 
     async def start_now(self, start: Callable[[], Awaitable[T]], when_busy: WhenBusy) -> T | None:
         """Start a run; return None if it must wait.
@@ -37,7 +66,7 @@ class Admission:
             Conflict: another run has the session or conversation, and the request is to be rejected.
             StintError: as `start`.
         """
-        if when_busy == "enqueue" and await self.line.read():
+        if when_busy in ("enqueue", "merge") and await self.line.read():
             return None
         try:
             return await start()
@@ -46,35 +75,88 @@ class Admission:
                 raise
         return None
 
-    async def start_later(self, start: Callable[[], Awaitable[T]], when_busy: WhenBusy, deadline: float) -> T:
-        """Start a run after those that came before it, or after interrupting the running one.
+    async def accept(self, place: WaitingPlace, message: WaitingMessage) -> None:
+        """Store a message at the end of the line. The worker starts it if its request does not.
 
         Raises:
-            DeadlineExceeded: it was not its turn before the deadline, a time of the event loop's clock.
-            Conflict: too many requests wait already.
+            Conflict: too many messages wait already.
+        """
+        await self.send(place.message_id)
+        await self.line.accept(place, message)
+
+    async def start_waiting(self, message_id: str, start: Start[T], deadline: float) -> T | StartedRun:
+        """Start the run of an accepted message after those that came before it.
+
+        Raises:
+            DeadlineExceeded: it was not its turn before the deadline, a time of the event loop's clock. It still waits.
+            Cancelled: the message was cancelled.
             StintError: as `start`.
         """
-        if when_busy == "interrupt":
-            return await self.start_after_interrupting(start, deadline)
-        async with self.waiting() as place:
+        async with self.kept(message_id):
             pauses = PollingPauses(deadline)
             while True:
-                started = await self.start_if_first(start, place)
+                started = await self.start_if_first(message_id, start)
                 if started is not None:
                     return started
                 await pauses.wait()
 
-    async def start_if_first(self, start: Callable[[], Awaitable[T]], place: str) -> T | None:
-        """Start a run if no other one waits before it and none runs."""
-        before = [each for each in await self.line.read() if each < place]
-        if before or not await self.is_free():
+    async def start_if_first(self, message_id: str, start: Start[T]) -> T | StartedRun | None:
+        """Start a run if no other message waits before its own, and no run runs."""
+        places = [place.message_id for place in await self.line.read()]
+        if message_id not in places:
+            return await self.find_started(message_id)
+        if places[0] != message_id or not await self.is_free():
             return None
+        state = await self.line.get(message_id)
+        if state is None or state.cancelled or state.error is not None:
+            return await self.find_started(message_id)
+        run_ids: list[str] = []
+
+        async def claim(run_id: str) -> None:
+            await self.claim(message_id, run_id)
+            run_ids.append(run_id)
+
         try:
-            return await start()
+            started = await start(message_id if state.run_id is None else new_id(), claim)
+        except TEMPORARY:
+            raise
         except Conflict as conflict:
-            if conflict.code not in LOCKED:
-                raise
-        return None
+            if conflict.code in LOCKED:
+                return None
+            if conflict.code == TAKEN:
+                await self.line.leave(message_id)
+                return await self.find_started(message_id)
+            raise
+        except StintError as error:
+            await self.line.fail(message_id, ErrorInfo.of(error))
+            raise
+        await self.line.finish(message_id, run_ids[0])
+        return started
+
+    async def claim(self, message_id: str, run_id: str) -> None:
+        """Claim a message for a new run, which has the session or conversation. Raises Conflict."""
+        if await self.line.claim_run(message_id, run_id):
+            return
+        state = await self.line.get(message_id)
+        lost = state is not None and await self.is_lost(message_id, state)
+        if not lost or not await self.line.claim_run(message_id, run_id, state):
+            raise Conflict(f"Message {message_id} was started or cancelled by another request.", code=TAKEN)
+
+    async def find_started(self, message_id: str) -> StartedRun:
+        """Return the run of a message that is not in line.
+
+        Raises:
+            Cancelled: the message was cancelled.
+            StintError: its run could not be started.
+        """
+        state = await self.line.get(message_id)
+        if state is None:
+            return StartedRun(message_id, message_id)
+        if state.error is not None:
+            raise state.error.to_error()
+        if state.claimed_by is None:
+            raise Cancelled("The message was cancelled before it was started.")
+        return StartedRun(message_id, state.claimed_by)
 
     async def start_after_interrupting(self, start: Callable[[], Awaitable[T]], deadline: float) -> T:
         """Cancel the running run, and start one."""
@@ -92,24 +174,24 @@ class Admission:
             await pauses.wait()
 
     @asynccontextmanager
-    async def waiting(self) -> AsyncIterator[str]:
-        """Wait in line while the body runs."""
-        place = await self.line.join()
-        renewing = asyncio.create_task(self.keep_place(place))
+    async def kept(self, message_id: str) -> AsyncIterator[None]:
+        """Keep a message for this request while the body runs. If it fails, the worker may start the message."""
+        await self.line.renew(message_id)
+        renewing = asyncio.create_task(self.keep_renewing(message_id))
         try:
-            yield place
+            yield
+        except BaseException:
+            with suppress(StoreUnavailable):
+                await self.line.renew(message_id, 0)
+            raise
         finally:
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
-            try:
-                await self.line.leave(place)
-            except StoreUnavailable as error:
-                logger.warning("A place in line was not given up; it lapses", extra={"error": error.message})
 
-    async def keep_place(self, place: str) -> None:
+    async def keep_renewing(self, message_id: str) -> None:
         while True:
             await asyncio.sleep(ALIVE_SECONDS / 3)
             try:
-                await self.line.renew(place)
+                await self.line.renew(message_id)
             except StoreUnavailable as error:
                 logger.warning("A place in line was not renewed; trying again", extra={"error": error.message})

@@ -14,10 +14,10 @@ from stint.services.spending.meters import Meters
 from stint.services.turns.turns import Turns
 
 if TYPE_CHECKING:  # loaded by the first request that needs them
-    from stint.services.admission import Admission
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.turns.cancellation import TurnCancellation
+    from stint.services.turns.turn_admission import TurnAdmission
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
@@ -41,7 +41,7 @@ class AgentsServices:
     meters: Meters
     heartbeat_seconds: float
     make_turn_cancellation: "Callable[[], TurnCancellation]"
-    make_turn_admission: "Callable[[str, str], Admission]"
+    make_turn_admission: "Callable[[str, str], TurnAdmission]"
     make_turn_tail: "Callable[[], TurnTail]"
     make_turn_retries: "Callable[[], TurnRetries]"
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]

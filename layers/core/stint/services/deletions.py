@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from stint.domain.errors import StintError
-from stint.domain.tasks import DeletionTask, IngestionTask, ObjectKind
+from stint.domain.tasks import DeletionTask, IngestionTask, ObjectKind, WaitingTask
 
 logger = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ DeleteObject = Callable[[DeletionTask, float], Awaitable[bool]]
 Mark = Callable[[], Awaitable[object]]
 """A function that hides an object from all reads. Raises NotFound if there is none."""
 
-SendTask = Callable[[DeletionTask | IngestionTask], Awaitable[None]]
+SendTask = Callable[[DeletionTask | IngestionTask | WaitingTask], Awaitable[None]]
 """A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""
 
 REQUEST_SECONDS = 20.0

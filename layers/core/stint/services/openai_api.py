@@ -13,8 +13,9 @@ from stint.services.responses.read import ResponseReader
 from stint.services.responses.responses import Responses
 
 if TYPE_CHECKING:  # most processes make none of them
-    from stint.services.admission import Admission
     from stint.services.background.cancellation import ResponseCancellation
+    from stint.services.background.response_admission import ResponseAdmission
+    from stint.services.background.waiting_responses import WaitingResponses
     from stint.services.end_users_api import EndUserServices
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
@@ -40,7 +41,8 @@ class OpenAIServices:
     compaction: Compaction
     token_counts: TokenCounts
     heartbeat_seconds: float
-    make_response_admission: "Callable[[str], Admission]"
+    make_response_admission: "Callable[[str], ResponseAdmission]"
+    make_waiting_responses: "Callable[[], WaitingResponses]"
     make_response_cancellation: "Callable[[], ResponseCancellation]"
     make_inference: "Callable[[], InferenceServices]"
     make_end_users: "Callable[[], EndUserServices]"

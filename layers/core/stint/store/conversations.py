@@ -223,16 +223,18 @@ class ConversationStore:
             raise NotFound("Conversation", conversation_id)
 
     async def delete(self, tenant: str, conversation_id: str, deadline: float = float("inf")) -> bool:
-        """Delete a marked conversation with its items, and return whether nothing is left to do.
+        """Delete a marked conversation with its items and waiting messages, and return whether nothing is left to do.
 
-        It may be stopped and repeated at any point. `deadline` is on the monotonic clock. Raises NotMarkedDeleted if
-        the conversation exists without a mark.
+        It may be repeated at any point. `deadline` is on the monotonic clock. Raises NotMarkedDeleted without a mark.
         """
+        from stint.store.waiting_line import delete_messages  # noqa: PLC0415 - not at the start of a function
+
         key = keys.conversation(tenant, conversation_id)
         item = await read_marked(self._table, key, "Conversation", conversation_id)
         if item is None:
             return True
         await self._table.delete(keys.conversation_entry(tenant, conversation_id))
+        await delete_messages(self._table, self._documents, tenant, conversation_id)
         async for _ in delete_partition(self._table, key.pk, spare=[key.sk]):
             if time.monotonic() >= deadline:
                 return False

@@ -112,9 +112,13 @@ class Deletion:
         self, tenant: str, agent_id: str, session_id: str, *, ephemeral: bool
     ) -> AsyncGenerator[None, None]:
         """Delete a session's records except seals, one batch per step."""
+        from stint.store.waiting_keys import session_line  # noqa: PLC0415 - not at the start of a function
+
         ids = tenant, agent_id, session_id
-        for pk in (keys.turns(*ids), keys.pending_calls(*ids), session_partials(*ids)):
+        line = session_line(*ids)
+        for pk in (line.places, line.messages, keys.turns(*ids), keys.pending_calls(*ids), session_partials(*ids)):
             async for _ in delete_partition(self._table, pk):
                 yield
-        async for _ in self._blobs.delete_prefix(keys.session_blobs(tenant, agent_id, session_id, ephemeral=ephemeral)):
-            yield
+        for prefix in (line.blobs, keys.session_blobs(tenant, agent_id, session_id, ephemeral=ephemeral)):
+            async for _ in self._blobs.delete_prefix(prefix):
+                yield

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from stint.domain.errors import StintError, StoreUnavailable
 from stint.domain.schema import Schema
-from stint.domain.tasks import DeletionTask, ResponseTask
+from stint.domain.tasks import DeletionTask, ResponseTask, WaitingTask
 from stint.store.failures import translated
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class SqsQueue:
 
     def _send(self, task: Schema) -> None:
         with translated("queue"):
-            delay = task.delay_seconds if isinstance(task, DeletionTask | ResponseTask) else 0
+            delay = task.delay_seconds if isinstance(task, DeletionTask | ResponseTask | WaitingTask) else 0
             self._client.send_message(QueueUrl=self._url, MessageBody=task.model_dump_json(), DelaySeconds=delay)
 
     async def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:

@@ -1,15 +1,33 @@
-"""The keys of requests that wait for a session or a conversation."""
+"""The keys of messages that wait for a session or a conversation."""
+
+from typing import NamedTuple
 
 from stint.store import keys
 
 
-def session_line(tenant: str, agent_id: str, session_id: str) -> str:
-    """The partition of the requests that wait for a session."""
+class LineKeys(NamedTuple):
+    """The partitions of the places in line, and of the messages, and the prefix of long messages in the bucket."""
+
+    places: str
+    messages: str
+    blobs: str
+
+
+def session_line(tenant: str, agent_id: str, session_id: str) -> LineKeys:
+    """The messages that wait for a session."""
     checked = keys.session(tenant, agent_id, session_id)
-    return f"{keys.checked_tenant(tenant)}#waiting_session:{agent_id}:{checked.sk}"
+    ids = f"{agent_id}:{checked.sk}"
+    blobs = f"{keys.session_blobs(tenant, agent_id, session_id, ephemeral=True)}waiting/"
+    owner = keys.checked_tenant(tenant)
+    return LineKeys(f"{owner}#waiting_session:{ids}", f"{owner}#waiting_turn:{ids}", blobs)
 
 
-def conversation_line(tenant: str, conversation_id: str) -> str:
-    """The partition of the requests that wait for a conversation."""
-    keys.conversation(tenant, conversation_id)  # refuses an invalid id
-    return f"{keys.checked_tenant(tenant)}#waiting_conversation:{conversation_id}"
+def conversation_line(tenant: str, conversation_id: str) -> LineKeys:
+    """The messages that wait for a conversation. Those of all conversations are in one partition."""
+    blobs = f"{keys.conversation_blobs(tenant, conversation_id, expires=True)}waiting/"
+    places = f"{keys.checked_tenant(tenant)}#waiting_conversation:{conversation_id}"
+    return LineKeys(places, waiting_responses(tenant), blobs)
+
+
+def waiting_responses(tenant: str) -> str:
+    return f"{keys.checked_tenant(tenant)}#waiting_response"

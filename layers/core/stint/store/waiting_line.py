@@ -1,52 +1,170 @@
-"""The requests that wait for a session or a conversation, in order of acceptance: one small record each."""
+"""The messages that wait for a session or a conversation, in order of acceptance.
 
+Each has a small record, its place in line, and one with the message. The latter is kept for a day if the message is in
+a run with another id.
+"""
+
+import re
+import secrets
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict
-from stint.domain.ids import new_id
+from stint.domain.run_outcome import ErrorInfo
+from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
+from stint.store.documents import Documents
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
 from stint.store.keys import Key
 from stint.store.table import Table, take
+from stint.store.tombstones import is_expired
+from stint.store.waiting_keys import LineKeys, conversation_line
 
 MAX_WAITING = 20
-"""Maximum requests that wait for one session or conversation."""
+"""Maximum messages that wait for one session or conversation."""
 
 ALIVE_SECONDS = 10.0
-"""Seconds after its last sign of life for which a waiting request keeps its place."""
+"""Seconds after the last sign of life of its request for which a message is left to that request."""
 
 RECORD_SECONDS = 86_400
-"""Lifetime of a record whose process died."""
+"""Lifetime of the records. A message that was not started by then is dropped."""
+
+ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+OPEN = "attribute_exists(pk) AND attribute_not_exists(cancelled_at) AND attribute_not_exists(failure)"
+UNCLAIMED = f"{OPEN} AND attribute_not_exists(run_id) AND attribute_not_exists(merged_into)"
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingLine:
-    """The waiting requests of one partition. Each write costs one unit."""
+    """The waiting messages of one session or conversation."""
 
     table: Table
-    pk: str
+    documents: Documents
+    keys: LineKeys
 
-    async def read(self) -> list[str]:
-        """Return the waiting requests in order. Those whose process died are omitted."""
-        now = time.time() * 1000
-        found = await take(self.table.query(self.pk, page=2 * MAX_WAITING), 2 * MAX_WAITING)
-        return [item["sk"] for item in found if item["alive_until"] > now]
+    async def read(self) -> list[WaitingPlace]:
+        """Return the places in order."""
+        items = await take(self.table.query(self.keys.places, page=2 * MAX_WAITING), 2 * MAX_WAITING)
+        return [place_of(item) for item in items if not is_expired(item)]
 
-    async def join(self) -> str:
-        """Add a request to the end, and return its place. Raises Conflict if too many wait."""
+    async def accept(self, place: WaitingPlace, message: WaitingMessage) -> None:
+        """Store a message, and add it to the end of the line. Raises Conflict if too many wait."""
         if len(await self.read()) >= MAX_WAITING:
             raise Conflict(
-                f"{MAX_WAITING} requests wait already, the maximum. Try again later.", code="too_many_waiting"
+                f"{MAX_WAITING} messages wait already, the maximum. Try again later.", code="too_many_waiting"
             )
-        place = new_id()
-        await self.renew(place)
-        return place
+        end = {"expires_at": int(time.time() + RECORD_SECONDS)}
+        key = self._message(place.message_id)
+        await self.table.put(await self.documents.pack(key._asdict() | end, message, self.keys.blobs))
+        named = {"sender": place.sender, "fingerprint": place.fingerprint, "retry_count": place.retry_count}
+        life = {"alive_until": end_of_life(ALIVE_SECONDS)}
+        await self.table.put(self._place(place.message_id)._asdict() | end | life | named)
 
-    async def renew(self, place: str) -> None:
-        """Keep a place for ALIVE_SECONDS more."""
-        now = time.time()
-        life = {"alive_until": round((now + ALIVE_SECONDS) * 1000), "expires_at": int(now + RECORD_SECONDS)}
-        await self.table.put(Key(self.pk, place)._asdict() | life)
+    async def renew(self, message_id: str, seconds: float = ALIVE_SECONDS) -> None:
+        """Keep a message for its request; with no `seconds`, leave it to the worker."""
+        with suppress(ConditionFailed):
+            await self.table.update(
+                self._place(message_id), {"alive_until": end_of_life(seconds)}, "attribute_exists(pk)"
+            )
 
-    async def leave(self, place: str) -> None:
-        """Remove a place from the line."""
-        await self.table.delete(Key(self.pk, place))
+    async def note_retry(self, message_id: str, retry_count: int) -> bool:
+        """Note a retry of a message's request, and return whether it is the first one with its count."""
+        condition, values = "retry_count < :count", {":count": retry_count}
+        try:
+            await self.table.update(self._place(message_id), {"retry_count": retry_count}, condition, values)
+        except ConditionFailed:
+            return False
+        return True
+
+    async def leave(self, message_id: str) -> None:
+        """Remove a message from the line."""
+        await self.table.delete(self._place(message_id))
+
+    async def get(self, message_id: str) -> MessageState | None:
+        """Read a message; None if there is none."""
+        item = await self.table.get(self._message(message_id)) if ID.fullmatch(message_id) else None
+        if item is None or is_expired(item):
+            return None
+        [raw] = await self.documents.read([item])
+        failure = item.get("failure")
+        return MessageState(
+            WaitingMessage.model_validate_json(raw),
+            item.get("run_id"),
+            item.get("merged_into"),
+            "cancelled_at" in item,
+            ErrorInfo.model_validate_json(failure) if failure else None,
+        )
+
+    async def claim_run(self, message_id: str, run_id: str, lost: MessageState | None = None) -> bool:
+        """Claim a message for a run of its own, and return whether this succeeded.
+
+        `lost` is its state with a claim of a run that has died without storing it.
+        """
+        condition, values = UNCLAIMED, Item()
+        if lost is not None and lost.claimed_by is not None:
+            name = "run_id" if lost.run_id is not None else "merged_into"
+            condition, values = f"{OPEN} AND {name} = :lost", {":lost": lost.claimed_by}
+        return await self._change(message_id, {"run_id": run_id, "merged_into": None}, condition, values)
+
+    async def claim_merge(self, message_id: str, run_id: str) -> bool:
+        """Claim a message for the running run, and return whether this succeeded."""
+        return await self._change(message_id, {"merged_into": run_id}, UNCLAIMED)
+
+    async def cancel(self, message_id: str, end_user: str | None) -> bool:
+        """Cancel a message that no run has claimed, and return whether this succeeded.
+
+        With an `end_user`, only a message of that user.
+        """
+        state = await self.get(message_id)
+        if state is None or (end_user is not None and state.message.end_user != end_user):
+            return False
+        cancelled = await self._change(message_id, {"cancelled_at": int(time.time())}, UNCLAIMED)
+        if cancelled:
+            await self.leave(message_id)
+        return cancelled
+
+    async def fail(self, message_id: str, error: ErrorInfo) -> None:
+        """Record that a message cannot be started, and remove it from the line."""
+        await self._change(message_id, {"failure": error.model_dump_json()}, OPEN)
+        await self.leave(message_id)
+
+    async def finish(self, message_id: str, run_id: str) -> None:
+        """Remove a message that its run has stored. Its record stays if the run has another id."""
+        await self.leave(message_id)
+        if message_id == run_id:
+            item = await self.table.pop(self._message(message_id))
+            if item is not None:
+                await self.documents.delete_blob(item)
+
+    async def _change(self, message_id: str, assign: Item, condition: str, values: Item | None = None) -> bool:
+        """Change a message, and return whether the condition held. A repetition after a lost answer finds its nonce."""
+        nonce = secrets.token_hex(6)
+        try:
+            await self.table.update(self._message(message_id), assign | {"nonce": nonce}, condition, values)
+        except ConditionFailed as refused:
+            return refused.item is not None and refused.item.get("nonce") == nonce
+        return True
+
+    def _place(self, message_id: str) -> Key:
+        return Key(self.keys.places, message_id)
+
+    def _message(self, message_id: str) -> Key:
+        return Key(self.keys.messages, message_id)
+
+
+def place_of(item: Item) -> WaitingPlace:
+    alive = item["alive_until"] > time.time() * 1000
+    return WaitingPlace(item["sk"], alive, item["sender"], item["fingerprint"], item["retry_count"])
+
+
+def end_of_life(seconds: float) -> int:
+    return round((time.time() + seconds) * 1000)
+
+
+async def delete_messages(table: Table, documents: Documents, tenant: str, conversation_id: str) -> None:
+    """Delete the messages that wait for a conversation."""
+    line = WaitingLine(table, documents, conversation_line(tenant, conversation_id))
+    for place in await line.read():
+        await line.finish(place.message_id, place.message_id)

@@ -43,6 +43,14 @@ class TurnHeader(Schema):
     retry_of: Annotated[str, Field(exclude_if=is_unset)] = ""
 
 
+class MergedMessage(Schema):
+    """A message that the running turn has taken. `fingerprint` is that of the attempt that sent it."""
+
+    message_id: str
+    input_messages: list[InputMessage]
+    fingerprint: Annotated[str, Field(exclude_if=is_unset)] = ""
+
+
 class TurnRecord(Schema):
     """One entry of a turn's log: a step, an ending, or the last step with the ending.
 
@@ -51,7 +59,8 @@ class TurnRecord(Schema):
     calls whose results arrived before those of earlier calls, with their checks; they are appended later, in the
     model's order. `unsent` has the ids of an answer's calls that the server does not run, or had not started when the
     turn ended. The ending of a turn that failed or was cancelled also has its `unfinished` step, for readers who rejoin
-    the stream; `unannounced` steps were stored right before it, and are not in the stream.
+    the stream; `unannounced` steps were stored right before it, and are not in the stream. `merged` has
+    messages that the turn took before its next model call.
     """
 
     step: Step | None = None
@@ -61,10 +70,11 @@ class TurnRecord(Schema):
     unsent: list[str] | None = None
     unfinished: PartialStep | None = None
     unannounced: bool | None = None
+    merged: list[MergedMessage] | None = None
 
     @property
     def fence(self) -> bool:
-        return self.step is None and self.ending is None and self.early is None
+        return self.step is None and self.ending is None and self.early is None and self.merged is None
 
     @property
     def completes(self) -> bool:
@@ -106,6 +116,19 @@ class StoredTurn:
         return steps_of(self.records)
 
     @property
+    def entries(self) -> list[Any]:
+        """Return the steps, and the merged messages before them, in the order in which the model sees them."""
+        entries: list[Any] = []
+        for record in self.records:
+            entries += [*(record.merged or ()), *([record.step] if record.step is not None else [])]
+        return [*entries, *self.steps[sum(record.step is not None for record in self.records) :]]
+
+    @property
+    def merged(self) -> list[MergedMessage]:
+        """Return the messages that the turn took while it ran."""
+        return [message for record in self.records for message in record.merged or ()]
+
+    @property
     def usage(self) -> Usage | None:
         """Return the usage of the last ending that has one. A resumed turn has none until it ends again."""
         endings = (record.ending for record in reversed(self.records) if record.ending is not None)
@@ -134,7 +157,7 @@ class StoredTurn:
         return Turn(
             turn_id=self.header.turn_id,
             session_id=self.header.session_id,
-            input_messages=self.header.input_messages,
+            input_messages=[*self.header.input_messages, *(each for one in self.merged for each in one.input_messages)],
             steps=self.steps,
             output_message=self.output_message,
             output_attachments=attachments_of(self.steps),

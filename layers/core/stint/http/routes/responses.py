@@ -3,12 +3,12 @@
 import json
 import logging
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from stint.domain.errors import InvalidRequest, StintError
+from stint.domain.errors import DeadlineExceeded, InvalidRequest, StintError
+from stint.domain.ids import name_of
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CompactRequest, CreateResponse, InputTokensRequest
 from stint.domain.openai.response_resource import (
@@ -27,7 +27,7 @@ from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order, page
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
-from stint.http.response_admission import WaitingResponse, start_response
+from stint.http.response_admission import WAITS, NewResponse, WaitingResponse, cancel_run, read_response
 from stint.http.response_attempts import FollowedResponse, find_earlier_response
 from stint.http.sse import DONE, encode_frame
 from stint.http.stream_position import LastEvent
@@ -39,9 +39,10 @@ from stint.http.streaming import (
     stream_events,
     stream_frames,
 )
-from stint.http.waiting_runs import TaskReader
+from stint.http.waiting_runs import TaskReader, wait_until
 from stint.observability import Observation
 from stint.services.openai_api import OpenAIServices
+from stint.services.responses.response_run import ResponseRun
 from stint.tools.port import ProviderData
 
 logger = logging.getLogger(__name__)
@@ -54,41 +55,60 @@ STREAMS: dict[int | str, dict[str, Any]] = {
         "description": "The response, or its events.",
     }
 }
-
 router = APIRouter(tags=["Responses"], route_class=StrictRoute)
 
 
-@router.post(RESPONSES, response_model=ResponseObject, responses=STREAMS)
+@router.post(RESPONSES, response_model=ResponseObject, responses=STREAMS | WAITS)
 async def create_response(
     body: CreateResponse, request: Request, services: OpenAIServicesDep, keys: ProviderDataDep
 ) -> Response:
     """Create a response. With `stream` true, the answer is a stream of events."""
     if is_llama_stack_address(request):
         body = body.for_llama_stack()
+    new = NewResponse(services, body, deadline_of(request), keys)
+    waiting = await new.find_waiting()
+    if waiting is not None:
+        return await answer_waiting(request, waiting, stream=body.stream)
     earlier = await find_earlier_response(services, stored=body.store)
     if earlier is not None:
         return await answer_with_earlier(earlier, request, stream=body.stream)
     if body.background:
         return await begin_in_background(body, request, services, keys)
-    start = partial(services.responses.start, body, deadline_of(request), keys)
-    response = await start_response(services, body, start)
+    response = await new.start_now()
     if isinstance(response, WaitingResponse):
         return await answer_waiting(request, response, stream=body.stream)
+    return await answer(request, services, response, stream=body.stream)
+
+
+async def answer(request: Request, services: OpenAIServices, response: ResponseRun, *, stream: bool) -> Response:
+    """Run a started response, and return the answer in the requested form."""
     observation = observation_of(request)
     observation.name_response(response.response_id)
     events = observation.follow_response(services.responses.run(response))
-    if body.stream:
+    if stream:
         return await stream_events(events, NEW_EVENTS, services.heartbeat_seconds, response)
     return await buffer_document(last_response(events), services.heartbeat_seconds, response, encode_error=encode_error)
 
 
 async def answer_waiting(request: Request, response: WaitingResponse, *, stream: bool) -> Response:
-    """Return the answer of a response that waits for its conversation. Heartbeats keep the connection open."""
-    observation, deadline, beat = observation_of(request), deadline_of(request), response.services.heartbeat_seconds
+    """Return the answer of a response that waits for its conversation. Heartbeats keep a stream open.
+
+    Without a stream, nothing is sent before the status is known: 202 with the queued response after SILENT_SECONDS.
+    """
+    services = response.services
     if stream:
-        events = TaskReader(response.events(observation, deadline)).read()
-        return await stream_events(events, WAITING_EVENTS, beat)
-    return await buffer_document(response.run_to_end(observation, deadline), beat, encode_error=encode_error)
+        events = TaskReader(response.events(observation_of(request))).read()
+        return await stream_events(events, WAITING_EVENTS, services.heartbeat_seconds)
+    try:
+        started = await response.start(wait_until(request))
+    except DeadlineExceeded:
+        if response.message_id is None:
+            raise
+        waiting = services.make_waiting_responses()
+        return document(await waiting.get(name_of("resp", response.message_id)), status=202)
+    if isinstance(started, FollowedResponse):
+        return await answer_with_earlier(started, request, stream=False)
+    return await answer(request, services, started, stream=False)
 
 
 async def answer_with_earlier(earlier: FollowedResponse, request: Request, *, stream: bool) -> Response:
@@ -143,13 +163,13 @@ async def get_response(
         return await answer_following(response_id, -1 if last is None else last, request, services)
     if "starting_after" in request.query_params:
         raise InvalidRequest("starting_after needs stream true. Send both, or neither.", param="starting_after")
-    return document(await services.stored_responses.get(response_id, include))
+    return document(await read_response(services, response_id, include))
 
 
 @router.post(RESPONSE + "/cancel", response_model=ResponseObject)
 async def cancel_response(response_id: str, services: OpenAIServicesDep) -> Response:
     """Cancel a response, and return it when it has ended. One that has ended is unchanged."""
-    return document(await services.make_response_cancellation().cancel(response_id))
+    return document(await cancel_run(services, response_id))
 
 
 @router.post(RESPONSE + "/heartbeat", response_model=HeartbeatReceived)
@@ -202,8 +222,8 @@ def observation_of(request: Request) -> Observation:
     return observation
 
 
-def encode_event(event: ResponseEvent) -> bytes:
-    return encode_frame(event.to_json(), event.type)
+def encode_event(event: ResponseEvent | str) -> bytes:
+    return encode_stored_event(event) if isinstance(event, str) else encode_frame(event.to_json(), event.type)
 
 
 def encode_stored_event(text: str) -> bytes:

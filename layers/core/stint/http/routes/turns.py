@@ -3,8 +3,6 @@
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -28,14 +26,19 @@ from stint.http.streaming import (
     StreamFormat,
     buffer_document,
     encode_events,
-    encode_failure,
     encode_last_frame,
     stream_events,
     stream_frames,
 )
-from stint.http.turn_admission import NewTurn, WaitingTurn
-from stint.http.turn_attempts import FollowedTurn, find_earlier_resume, find_earlier_turn, follow_resume, note_turn
-from stint.http.waiting_runs import TaskReader
+from stint.http.turn_admission import NewTurn, WaitingTurn, number_events
+from stint.http.turn_attempts import (
+    FollowedTurn,
+    find_earlier_resume,
+    find_earlier_turn,
+    find_waiting_message,
+    follow_resume,
+)
+from stint.http.waiting_runs import TaskReader, wait_until
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
@@ -47,6 +50,9 @@ STREAM_SCHEMA = {"anyOf": [{"$ref": "#/components/schemas/StreamChunk"}, {"$ref"
 
 STREAMS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": STREAM_SCHEMA}}, "description": "The turn, or its events."}
+}
+WAITS: dict[int | str, dict[str, Any]] = {
+    202: {"model": Turn, "description": "The message waits, and its turn is started later. It has no steps yet."}
 }
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": STREAM_SCHEMA}}, "description": "The events of the turn."}
@@ -82,14 +88,24 @@ async def answer(request: Request, services: AgentsServices, turn: TurnRun, *, s
 
 
 async def answer_waiting(request: Request, services: AgentsServices, turn: WaitingTurn, *, stream: bool) -> Response:
-    """Return the response of a turn that waits for its session. Heartbeats keep the connection open."""
-    observation, deadline = request.scope["stint.observation"], deadline_of(request)
+    """Return the response of a turn that waits for its session. Heartbeats keep a stream open.
+
+    Without a stream, nothing is sent before the status is known: 202 with the waiting turn after SILENT_SECONDS.
+    """
     if stream:
-        events = number_events(TaskReader(turn.events(observation, deadline)).read(), 0)
+        events = TaskReader(turn.events(request.scope["stint.observation"])).read()
         form = StreamFormat(encode_numbered_event, encode_error=encode_last_frame, comment=COMMENT_LINE)
         return await stream_events(events, form, services.heartbeat_seconds)
-    running = turn.run_to_end(observation, deadline)
-    return await buffer_document(running, services.heartbeat_seconds, encode_error=encode_failure)
+    try:
+        started = await turn.start(wait_until(request))
+    except DeadlineExceeded:
+        if turn.message_id is None:
+            raise
+        waiting = await services.turns.get(turn.new.agent_id, turn.new.session_id, turn.message_id)
+        return document(waiting, status=202)
+    if isinstance(started, FollowedTurn):
+        return await answer_with_earlier(services, started, stream=False)
+    return await answer(request, services, started, stream=False)
 
 
 async def answer_with_earlier(services: AgentsServices, turn: FollowedTurn, *, stream: bool) -> Response:
@@ -104,14 +120,6 @@ def stream_earlier(events: AsyncGenerator[NumberedEvent, None], services: Agents
     """Return the events of a turn that another request runs."""
     frames = encode_events(events, FOLLOWED_EVENTS)
     return stream_frames(frames, services.heartbeat_seconds, FOLLOWED_EVENTS.comment)
-
-
-async def number_events(events: AsyncGenerator[Event, None], first: int) -> AsyncGenerator[NumberedEvent, None]:
-    """Yield the events of a run with their numbers among those of the turn."""
-    async with aclosing(events):
-        async for event in events:
-            yield NumberedEvent(first, event)
-            first += 1
 
 
 def encode_event(event: Event) -> bytes:
@@ -145,7 +153,7 @@ async def last_turn(events: AsyncIterator[Event]) -> Turn:
     return event.turn
 
 
-@router.post(SESSION + "/turn", response_model=Turn, responses=STREAMS)
+@router.post(SESSION + "/turn", response_model=Turn, responses=STREAMS | WAITS)
 async def create_turn(
     agent_id: str,
     session_id: str,
@@ -156,11 +164,14 @@ async def create_turn(
 ) -> Response:
     """Create a turn. With `stream` true, the response is a stream of events."""
     deadline = deadline_of(request)
+    new = NewTurn(services, agent_id, session_id, body, deadline, keys)
+    message_id = await find_waiting_message(services, agent_id, session_id)
+    if message_id is not None:
+        return await answer_waiting(request, services, WaitingTurn(new, message_id), stream=body.stream)
     earlier = await find_earlier_turn(services, agent_id, session_id, deadline)
     if earlier is not None:
         return await answer_with_earlier(services, earlier, stream=body.stream)
-    start = partial(services.turns.start, agent_id, session_id, body, deadline, keys, note_turn)
-    turn = await NewTurn(services, agent_id, session_id, start).start_now(body)
+    turn = await new.start_now()
     if isinstance(turn, WaitingTurn):
         return await answer_waiting(request, services, turn, stream=body.stream)
     return await answer(request, services, turn, stream=body.stream)

@@ -1,22 +1,125 @@
 """Admission of responses to conversations in use."""
 
-from stint.services.admission import Admission
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import cached_property
+from uuid import UUID
+
+from stint.caller import find_attempt, find_end_user, find_principal, set_attempt
+from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.ids import name_of
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_tools import McpTool
+from stint.domain.schema import now
+from stint.domain.tasks import WaitingTask
+from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
+from stint.services.admission import Admission, StartedRun
 from stint.services.background.cancellation import ResponseCancellation
+from stint.services.responses.response_run import ResponseRun
+from stint.services.responses.responses import Responses
+from stint.store.response_attempts import new_response_id
+from stint.store.waiting_line import WaitingLine
+from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 
-def admit_responses(cancellation: ResponseCancellation, conversation_id: str) -> Admission:
-    """Return the admission to a conversation."""
-    tenant, store = cancellation.tenant, cancellation.store
+class ResponseAdmission:
+    """Admits responses to one conversation. The worker starts messages whose request died.
 
-    async def find_running() -> str | None:
-        return await store.conversation_leases.find_holder(tenant, conversation_id)
+    A message has the digits of its response's id.
+    """
 
-    async def is_free() -> bool:
-        return await find_running() is None
+    def __init__(self, responses: Responses, cancellation: ResponseCancellation, conversation_id: str) -> None:
+        self.responses = responses
+        self.cancellation = cancellation
+        self.tenant = responses.tenant
+        self.store = responses.store
+        self.conversation_id = conversation_id
 
-    async def interrupt() -> None:
-        running = await find_running()
+    @cached_property
+    def line(self) -> WaitingLine:
+        return self.store.conversation_line(self.tenant, self.conversation_id)
+
+    @cached_property
+    def admission(self) -> Admission:
+        return Admission(self.line, self.is_free, self.interrupt, self.is_lost, self.send_task)
+
+    async def accept(self, request: CreateResponse) -> str:
+        """Store a request that must wait, and return the id of its message.
+
+        Raises:
+            Conflict: too many messages wait already.
+            InvalidRequest: the request has credentials.
+        """
+        if any(isinstance(tool, McpTool) and tool.bears_credentials for tool in request.tools):
+            raise InvalidRequest(
+                "Credentials are not stored, so a response that waits cannot use them. Remove the headers and the "
+                "authorization of its MCP tools, or when_busy.",
+                param="tools",
+            )
+        attempt, caller = find_attempt(), find_principal()
+        message_id = message_of(new_response_id(attempt))
+        message = WaitingMessage(
+            body=request.model_dump_json(exclude_none=True),
+            accepted_at=now(),
+            creator=caller.to_context() if caller is not None else None,
+            end_user=find_end_user(),
+        )
+        await self.admission.accept(
+            WaitingPlace(message_id, fingerprint=attempt.fingerprint, retry_count=attempt.retry_count), message
+        )
+        return message_id
+
+    async def start(
+        self,
+        message_id: str,
+        request: CreateResponse,
+        deadline: float,
+        provider_data: ProviderData = NO_PROVIDER_DATA,
+        *,
+        wait_until: float | None = None,
+    ) -> ResponseRun | StartedRun:
+        """Start the response of an accepted message when it is its turn, at the latest at `wait_until`.
+
+        Raises:
+            DeadlineExceeded: it still waits.
+            StintError: as `Responses.start`.
+        """
+
+        async def start(run_id: str, claim: Callable[[str], Awaitable[None]]) -> ResponseRun:
+            set_attempt(replace(find_attempt(), object_id=run_id))
+            return await self.responses.start(
+                request, deadline, provider_data, lambda response_id: claim(message_of(response_id))
+            )
+
+        until = deadline if wait_until is None else min(deadline, wait_until)
+        return await self.admission.start_waiting(message_id, start, until)
+
+    async def find_running(self) -> str | None:
+        return await self.store.conversation_leases.find_holder(self.tenant, self.conversation_id)
+
+    async def is_free(self) -> bool:
+        return await self.find_running() is None
+
+    async def interrupt(self) -> None:
+        running = await self.find_running()
         if running is not None:
-            await cancellation.cancel(running)
+            await self.cancellation.cancel(running)
 
-    return Admission(store.conversation_line(tenant, conversation_id), is_free, interrupt)
+    async def is_lost(self, _message_id: str, state: MessageState) -> bool:
+        """Return whether the response that has claimed a message is not stored. None runs in the conversation."""
+        if state.claimed_by is None:
+            return False
+        try:
+            await self.store.responses.get(self.tenant, name_of("resp", state.claimed_by))
+        except NotFound:
+            return True
+        return False
+
+    async def send_task(self, message_id: str) -> None:
+        task = WaitingTask(tenant=self.tenant, conversation_id=self.conversation_id, message_id=message_id)
+        await self.cancellation.recovery.queue.send(task)
+
+
+def message_of(response_id: str) -> str:
+    """Return the id of the message with the digits of a response's id."""
+    return str(UUID(response_id.removeprefix("resp_")))

@@ -24,6 +24,7 @@ from stint.domain.openai.stored_responses import (
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
+from stint.loop.transcript import Transcript
 from stint.metering import read_meter
 from stint.services.partial_writer import PartialStorage, make_storage
 from stint.services.responses.conversation_writer import ConversationWriter
@@ -115,6 +116,10 @@ class ResponseLog:
     async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
         """Store results before their turn in the model's order. Raises Interrupted as `append`."""
         await self.write(ResponseRecord(early=[step for step in steps if isinstance(step, ToolExecutionStep)]))
+
+    async def take_input(self, _transcript: Transcript, /) -> bool:
+        """Return False: a response takes no messages while it runs."""
+        return False
 
     async def mark_sent(self, call_ids: Sequence[str], /) -> None:
         """Store that approved calls are sent, for the worker that resumes a background response."""

@@ -6,7 +6,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from stint.caller import find_attempt
@@ -44,6 +44,8 @@ from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
 
+Note = Callable[[str], Awaitable[None]]
+
 
 class Responses:
     """The responses of a tenant. `default_model` is used for requests without a model."""
@@ -70,11 +72,16 @@ class Responses:
 
     @metered
     async def start(
-        self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
+        self,
+        request: CreateResponse,
+        deadline: float,
+        provider_data: ProviderData = NO_PROVIDER_DATA,
+        note: Note | None = None,
     ) -> ResponseRun:
         """Start a response. When this returns, its header is stored and the model call has started.
 
-        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools.
+        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools. `note` is
+        called with the response's id before anything of the response is stored.
 
         Raises:
             NotFound: there is no such conversation.
@@ -89,6 +96,8 @@ class Responses:
         prepared = value_of(made)
         async with released_on_error(prepared.context):
             value_of(admitted)
+            if note is not None:
+                await note(prepared.header.response_id)
             response = self.make_run(prepared, deadline, stored=request.store)
             async with response.run.opened():
                 await refuse_stopped(*prepared.header.stop_names)

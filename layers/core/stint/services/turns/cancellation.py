@@ -1,7 +1,7 @@
 """Cancellation of turns, wherever they run, and heartbeats of their clients."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stint.caller import find_end_user
 from stint.domain.errors import Conflict
@@ -36,6 +36,9 @@ class TurnCancellation:
         """
         run = TurnRef(agent_id, session_id, turn_id)
         turn = await self.get(run)
+        run = replace(run, turn_id=turn.turn_id)
+        if turn.status is TurnStatus.in_progress and not turn.steps and await self.cancel_message(run):
+            return await self.get(run)
         if turn.status is TurnStatus.in_progress:
             turn = await (self.wait_for_ending(run) if await self.signal(run) else self.get(run))
         if turn.status not in ACTIVE:
@@ -58,6 +61,11 @@ class TurnCancellation:
 
     async def get(self, run: TurnRef) -> Turn:
         return await self.turns.get(run.agent_id, run.session_id, run.turn_id)
+
+    async def cancel_message(self, run: TurnRef) -> bool:
+        """Cancel a message that waits for the session, and return whether there is one of the caller's end user."""
+        line = self.turns.store.session_line(self.turns.tenant, run.agent_id, run.session_id)
+        return await line.cancel(run.turn_id, find_end_user())
 
     async def signal(self, run: TurnRef) -> bool:
         """Cancel a turn in the process that runs it, and return whether there is one."""

@@ -6,7 +6,7 @@ from stint.documents.marker import mark_document
 from stint.domain.content import TextContentItem, items_of
 from stint.domain.errors import InvalidRequest, ShieldFailed
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
-from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader
+from stint.domain.llama_stack.stored_turns import MergedMessage, StoredTurn, TurnHeader
 from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallStep, ToolExecutionStep
 from stint.domain.tools import ToolResponseMessage
@@ -33,8 +33,11 @@ def add_turn(transcript: Transcript, turn: StoredTurn) -> None:
     if has_refused_input(turn):
         return
     add_input(transcript, turn.header)
-    for step in turn.steps:
-        transcript.add_step(step)
+    for entry in turn.entries:
+        if isinstance(entry, MergedMessage):
+            add_merged(transcript, entry)
+        else:
+            transcript.add_step(entry)
     if turn.status in CLOSING:
         transcript.close_sent(sent_calls(turn))
     if was_refused(turn):
@@ -54,12 +57,25 @@ def add_input(transcript: Transcript, header: TurnHeader) -> None:
         elif call := transcript.open.get(message.call_id or next(iter(transcript.open), "")):
             transcript.append_message(ToolResult(call.call_id, call.tool_name, message.content))
         else:
-            note = TextContentItem(text=f"Result of tool call {message.call_id}:")
-            rest.append(UserInput([note, *items_of(message.content)]))
+            rest.append(unbound_result(message))
     for document in header.documents:
         transcript.append_message(UserInput(mark_document(document.text, document.mime_type)))
     for other in rest:
         transcript.append_message(other)
+
+
+def add_merged(transcript: Transcript, merged: MergedMessage) -> None:
+    """Append a message that was sent while its turn ran."""
+    transcript.answered = False
+    for message in merged.input_messages:
+        added = unbound_result(message) if isinstance(message, ToolResponseMessage) else UserInput(message.content)
+        transcript.append_message(added)
+
+
+def unbound_result(message: ToolResponseMessage) -> UserInput:
+    """Return the result of a call that is not open."""
+    note = TextContentItem(text=f"Result of tool call {message.call_id}:")
+    return UserInput([note, *items_of(message.content)])
 
 
 def sent_calls(turn: StoredTurn) -> set[str]:

@@ -1,25 +1,146 @@
 """Admission of turns to sessions in use."""
 
-from stint.services.admission import Admission
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import cached_property
+
+from stint.caller import find_attempt, find_end_user, find_principal, set_attempt
+from stint.domain.errors import NotFound
+from stint.domain.ids import new_id
+from stint.domain.llama_stack.turns import TurnCreateRequest
+from stint.domain.schema import now
+from stint.domain.tasks import WaitingTask
+from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
+from stint.services.admission import Admission, StartedRun
 from stint.services.agents.interrupted import runs
+from stint.services.agents.masking import refuse_masked_args
+from stint.services.deletions import SendTask
+from stint.services.document_reader import images_of
+from stint.services.senders import name_sender
 from stint.services.turns.cancellation import TurnCancellation
+from stint.services.turns.merging import is_mergeable
+from stint.services.turns.turn_run import Note, TurnRun
+from stint.store.waiting_line import WaitingLine
+from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 
-def admit_turns(cancellation: TurnCancellation, agent_id: str, session_id: str) -> Admission:
-    """Return the admission to a session."""
-    turns = cancellation.turns
+class TurnAdmission:
+    """Admits turns to one session. The worker starts messages whose request died."""
 
-    async def find_running() -> str | None:
-        record = await turns.store.sessions.get(turns.tenant, agent_id, session_id)
+    def __init__(self, cancellation: TurnCancellation, send: SendTask, agent_id: str, session_id: str) -> None:
+        self.cancellation = cancellation
+        self.turns = cancellation.turns
+        self.send = send
+        self.agent_id = agent_id
+        self.session_id = session_id
+
+    @cached_property
+    def line(self) -> WaitingLine:
+        return self.turns.store.session_line(self.turns.tenant, self.agent_id, self.session_id)
+
+    @cached_property
+    def admission(self) -> Admission:
+        return Admission(self.line, self.is_free, self.interrupt, self.is_lost, self.send_task)
+
+    async def accept(self, request: TurnCreateRequest) -> str:
+        """Store a request that must wait, and return the id of its message.
+
+        Raises:
+            Conflict: too many messages wait already.
+            InvalidRequest: an image cannot be used.
+        """
+        refuse_masked_args(request.toolgroups, "toolgroups")
+        await self.turns.reader.check_images(images_of("messages", [each.content for each in request.messages]))
+        attempt, caller = find_attempt(), find_principal()
+        sender = name_sender() if request.when_busy == "merge" and is_mergeable(request) else ""
+        place = WaitingPlace(
+            attempt.object_id or new_id(),
+            sender=sender,
+            fingerprint=attempt.fingerprint,
+            retry_count=attempt.retry_count,
+        )
+        message = WaitingMessage(
+            body=request.model_dump_json(exclude_none=True),
+            accepted_at=now(),
+            creator=caller.to_context() if caller is not None else None,
+            end_user=find_end_user(),
+        )
+        await self.admission.accept(place, message)
+        return place.message_id
+
+    async def start(
+        self,
+        message_id: str,
+        request: TurnCreateRequest,
+        deadline: float,
+        provider_data: ProviderData = NO_PROVIDER_DATA,
+        note: Note | None = None,
+        *,
+        wait_until: float | None = None,
+    ) -> TurnRun | StartedRun:
+        """Start the turn of an accepted message when it is its turn, at the latest at `wait_until`.
+
+        Raises:
+            DeadlineExceeded: it still waits.
+            StintError: as `Turns.start`.
+        """
+
+        async def start(turn_id: str, claim: Callable[[str], Awaitable[None]]) -> TurnRun:
+            async def claim_and_note(started: str) -> None:
+                await claim(started)
+                if note is not None:
+                    await note(started)
+
+            set_attempt(replace(find_attempt(), object_id=turn_id))
+            return await self.turns.start(
+                self.agent_id, self.session_id, request, deadline, provider_data, claim_and_note
+            )
+
+        until = deadline if wait_until is None else min(deadline, wait_until)
+        return await self.admission.start_waiting(message_id, start, until)
+
+    async def find_retried(self, fingerprint: str, retry_count: int) -> str | None:
+        """Return the waiting message of an earlier attempt of the same request."""
+        for place in await self.line.read():
+            if place.fingerprint == fingerprint and await self.line.note_retry(place.message_id, retry_count):
+                return place.message_id
+        return None
+
+    async def find_accepted(self, message_id: str) -> str | None:
+        """Return the id if there is such a message that was accepted."""
+        state = await self.line.get(message_id)
+        if state is None:
+            return None
+        over = state.cancelled or state.error is not None or state.claimed_by is not None
+        return message_id if over or message_id in {place.message_id for place in await self.line.read()} else None
+
+    async def find_running(self) -> str | None:
+        turns = self.turns
+        record = await turns.store.sessions.get(turns.tenant, self.agent_id, self.session_id)
         running = record.lease_turn
         return running if running is not None and runs(record, running) else None
 
-    async def is_free() -> bool:
-        return await find_running() is None
+    async def is_free(self) -> bool:
+        return await self.find_running() is None
 
-    async def interrupt() -> None:
-        running = await find_running()
+    async def interrupt(self) -> None:
+        running = await self.find_running()
         if running is not None:
-            await cancellation.cancel(agent_id, session_id, running)
+            await self.cancellation.cancel(self.agent_id, self.session_id, running)
 
-    return Admission(turns.store.session_line(turns.tenant, agent_id, session_id), is_free, interrupt)
+    async def is_lost(self, message_id: str, state: MessageState) -> bool:
+        """Return whether the turn that has claimed a message does not have it. No turn runs in the session."""
+        turns = self.turns
+        if state.claimed_by is None:
+            return False
+        try:
+            turn = await turns.store.turns.get(turns.tenant, self.agent_id, self.session_id, state.claimed_by)
+        except NotFound:
+            return True
+        return state.merged_into is not None and message_id not in {each.message_id for each in turn.merged}
+
+    async def send_task(self, message_id: str) -> None:
+        task = WaitingTask(
+            tenant=self.turns.tenant, agent_id=self.agent_id, session_id=self.session_id, message_id=message_id
+        )
+        await self.send(task)

@@ -1,6 +1,6 @@
 """The log of a running turn: its records in the store, and its entry in the session."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,8 +15,10 @@ from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import ShieldCallStep, Step, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.running_step import RunningStep
+from stint.loop.transcript import Transcript
 from stint.metering import read_meter
 from stint.services.partial_writer import PartialStorage, make_storage
+from stint.services.turns.history import add_merged
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
@@ -25,6 +27,7 @@ from stint.store.turns import TurnStore
 
 if TYPE_CHECKING:
     from stint.store.partial_keys import PartialPlace
+    from stint.store.waiting_line import WaitingLine
 
 ENDING_UNITS = 2
 """Write units of a small record with an ending, and of the release of the lease."""
@@ -34,12 +37,14 @@ ENDING_UNITS = 2
 class TurnLog:
     """Writes a turn under the lease of its session, and keeps in `turn` what is stored.
 
-    `recorder` records its end after that is stored. `running` is the step that is streamed.
+    `make_line` makes the line of messages that wait for a session. `recorder` records the turn's end after that is
+    stored. `running` is the step that is streamed.
     """
 
     store: TurnStore
     keeper: LeaseKeeper[SessionLease]
     turn: StoredTurn
+    make_line: "Callable[[str, str, str], WaitingLine]"
     recorder: SessionRecorder | None = None
     running: RunningStep = field(default_factory=RunningStep)
 
@@ -81,6 +86,24 @@ class TurnLog:
         """Store results before their turn in the model's order. Raises Interrupted as `append`."""
         self.keeper.check()
         await self.write(TurnRecord(early=[*steps]))
+
+    async def take_input(self, transcript: Transcript, /) -> bool:
+        """Store the messages of the same caller that wait for the session to the turn, and append them.
+
+        Raises:
+            Interrupted: as `append`.
+        """
+        from stint.services.turns.merging import take_messages  # noqa: PLC0415 - simple turns call the model once
+
+        lease = self.keeper.lease
+        line = self.make_line(lease.tenant, lease.agent_id, lease.session_id)
+        async with take_messages(line, lease.turn_id) as merged:
+            if merged:
+                self.keeper.check()
+                await self.write(TurnRecord(merged=merged))
+        for message in merged:
+            add_merged(transcript, message)
+        return bool(merged)
 
     async def mark_sent(self, _call_ids: Sequence[str], /) -> None:
         """Do nothing: no turn is resumed within a round of tools."""

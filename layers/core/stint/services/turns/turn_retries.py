@@ -51,14 +51,14 @@ class TurnRetries:
             NotFound: there is no such session.
         """
         turn = await self.read_newest(agent_id, session_id)
-        if turn is None or turn.header.fingerprint != attempt.fingerprint:
+        if turn is None or not was_sent_by(turn, attempt):
             return None
-        turn_id = turn.header.turn_id
-        if turn.header.retry_count >= attempt.retry_count:
+        turn_id, own = turn.header.turn_id, turn.header.fingerprint == attempt.fingerprint
+        if own and turn.header.retry_count >= attempt.retry_count:
             return None
         if not await self.store.retry_claims.put(self.tenant, turn_id, attempt.retry_count):
             return None
-        return FoundTurn(turn_id, failed_before_a_step(turn))
+        return FoundTurn(turn_id, own and failed_before_a_step(turn))
 
     async def find_keyed(self, agent_id: str, session_id: str, attempt: RequestAttempt) -> FoundTurn | None:
         """Return the turn that an earlier attempt with the same idempotency key created; None if there is none."""
@@ -93,6 +93,20 @@ class TurnRetries:
     ) -> AsyncGenerator[NumberedEvent, None]:
         """Return the events of a turn up to its first ending or pause, as in its first stream. Raises NotFound."""
         return until_ending(await self.tail.follow(agent_id, session_id, turn_id, -1, deadline))
+
+    async def follow_message(
+        self, agent_id: str, session_id: str, message_id: str, turn_id: str, deadline: float
+    ) -> AsyncGenerator[NumberedEvent, None]:
+        """Return the events of the turn that has a message, from its start or the last pause before the message.
+
+        Raises:
+            NotFound: there is no such turn.
+        """
+        turn = await self.tail.read(agent_id, session_id, turn_id)
+        before = turn.records[: place_of_message(turn, message_id)]
+        paused = max((place for place, record in enumerate(before, 1) if record.ending is not None), default=0)
+        after = count_events(StoredTurn(turn.header, before[:paused])) - 1 if paused else -1
+        return until_ending(await self.tail.follow(agent_id, session_id, turn_id, after, deadline))
 
     async def follow_resume(
         self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
@@ -143,6 +157,19 @@ async def until_ending(events: AsyncGenerator[NumberedEvent, None]) -> AsyncGene
             yield numbered
             if isinstance(numbered.event, TurnComplete | TurnAwaitingInput | TurnFailed):
                 return
+
+
+def place_of_message(turn: StoredTurn, message_id: str) -> int:
+    """Return the index of the record with a message, 0 if the turn was started with it."""
+    for place, record in enumerate(turn.records):
+        if any(message.message_id == message_id for message in record.merged or ()):
+            return place
+    return 0
+
+
+def was_sent_by(turn: StoredTurn, attempt: RequestAttempt) -> bool:
+    """Return whether a turn was started by an earlier attempt of a request, or has taken its message."""
+    return attempt.fingerprint in {turn.header.fingerprint, *(message.fingerprint for message in turn.merged)}
 
 
 def newest_turn(record: SessionRecord) -> str | None:

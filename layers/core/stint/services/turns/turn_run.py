@@ -1,5 +1,6 @@
 """A started turn, with its header and its terminal event."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from stint.caller import find_attempt
@@ -25,6 +26,10 @@ FIELDS = {
     **dict.fromkeys(("temperature", "top_p", "max_tokens", "max_completion_tokens", "stop"), "sampling_params"),
 }
 """The Agents API's names of the fields that a model's provider may refuse."""
+
+
+Note = Callable[[str], Awaitable[None]]
+"""A function that gets the id of a turn before anything of it is stored."""
 
 
 @dataclass(slots=True)

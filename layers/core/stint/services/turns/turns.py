@@ -5,7 +5,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
 from stint.caller import next_object_id
@@ -44,13 +44,11 @@ from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.tool_responses import ResultChecks
 from stint.services.turns.turn_failures import fail_turn
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
-from stint.services.turns.turn_run import TurnRun, make_header, terminal_event
+from stint.services.turns.turn_run import Note, TurnRun, make_header, terminal_event
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
-
-Note = Callable[[str], Awaitable[None]]
 
 
 class Turns:
@@ -124,7 +122,8 @@ class Turns:
 
     def make_log(self, session: OpenSession, turn: StoredTurn) -> TurnLog:
         """Return the log of a turn, whose end the process remembers."""
-        return TurnLog(self.store.turns, session.keeper, turn, self.opener.make_recorder(session))
+        make_line = self.store.session_line
+        return TurnLog(self.store.turns, session.keeper, turn, make_line, self.opener.make_recorder(session))
 
     @metered
     async def resume(
@@ -234,8 +233,11 @@ class Turns:
             self.store.turns.get(self.tenant, agent_id, session_id, turn_id),
             return_exceptions=True,
         )
-        value_of(agent)
-        record = value_of(session)
+        _, record = value_of(agent), value_of(session)
+        if isinstance(turn, NotFound):
+            from stint.services.turns.waiting_turns import read_waiting  # noqa: PLC0415 - few messages wait
+
+            return await read_waiting(self, agent_id, session_id, turn_id)
         return (await mark_interrupted(self.store, self.tenant, agent_id, record, value_of(turn))).to_turn()
 
     async def step(self, agent_id: str, session_id: str, turn_id: str, step_id: str) -> Step:
@@ -244,8 +246,8 @@ class Turns:
         Raises:
             NotFound: there is no such agent, session, turn or step.
         """
-        turn = await self.get(agent_id, session_id, turn_id)
-        for step in turn.steps:
-            if step.step_id == step_id:
-                return step
-        raise NotFound("Step", step_id)
+        steps = (await self.get(agent_id, session_id, turn_id)).steps
+        found = next((step for step in steps if step.step_id == step_id), None)
+        if found is None:
+            raise NotFound("Step", step_id)
+        return found

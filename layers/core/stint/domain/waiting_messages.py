@@ -1,0 +1,50 @@
+"""Messages that wait for their session or conversation."""
+
+from dataclasses import dataclass
+
+from stint.domain.fields import Omitted
+from stint.domain.run_outcome import ErrorInfo
+from stint.domain.schema import Schema, Timestamp
+
+
+class WaitingMessage(Schema):
+    """A request that waits, as JSON. `creator` is its caller as in the context of a request, without a credential."""
+
+    body: str
+    accepted_at: Timestamp
+    creator: Omitted[dict[str, str]] = None
+    end_user: Omitted[str] = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPlace:
+    """A place in line. `sender` is set if the running run of the same caller may take the message.
+
+    `alive`: a request waits for the message. `fingerprint` and `retry_count` are those of its latest attempt.
+    """
+
+    message_id: str
+    alive: bool = True
+    sender: str = ""
+    fingerprint: str = ""
+    retry_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageState:
+    """A message as it is stored.
+
+    `run_id` is the run that was started for it. `merged_into` is the run that has taken it. Either may have died before
+    it stored the message itself.
+    """
+
+    message: WaitingMessage
+    run_id: str | None = None
+    merged_into: str | None = None
+    cancelled: bool = False
+    error: ErrorInfo | None = None
+
+    @property
+    def claimed_by(self) -> str | None:
+        """Return the run that has claimed the message."""
+        return self.run_id or self.merged_into

@@ -1,0 +1,107 @@
+"""Runs of waiting messages whose request died, which the worker starts."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from stint.caller import NO_ATTEMPT, acting_as, find_end_user, set_attempt, set_end_user
+from stint.domain.errors import DeadlineExceeded, StintError
+from stint.domain.llama_stack.turns import TurnCreateRequest
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.principals import Principal
+from stint.domain.tasks import WaitingTask
+from stint.domain.waiting_messages import MessageState, WaitingMessage
+from stint.services.admission import TEMPORARY, StartedRun
+from stint.services.background.response_admission import ResponseAdmission
+from stint.services.responses.responses import Responses
+from stint.services.turns.turn_admission import TurnAdmission
+from stint.services.turns.turns import Turns
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRuns:
+    """Starts the runs of a tenant's waiting messages whose request died, and runs them to their end."""
+
+    turns: Turns
+    responses: Responses
+    admit_turns: Callable[[str, str], TurnAdmission]
+    admit_responses: Callable[[str], ResponseAdmission]
+
+    async def handle(self, task: WaitingTask, deadline: float) -> None:
+        """Run a message if it is its turn. If it must wait, or has a request, its task is sent again.
+
+        Raises:
+            StoreUnavailable: the task could not be handled.
+        """
+        admission = self.admission_of(task)
+        line, message_id = admission.line, task.message_id
+        state, places = await line.get(message_id), {place.message_id: place for place in await line.read()}
+        if state is None or message_id not in places:
+            if state is not None and state.claimed_by is None and not state.cancelled and state.error is None:
+                await line.finish(message_id, message_id)  # its request died before it was accepted
+            return
+        if places[message_id].alive or not await self.run(admission, message_id, state, deadline):
+            await admission.send_task(message_id)
+
+    def admission_of(self, task: WaitingTask) -> TurnAdmission | ResponseAdmission:
+        if task.conversation_id is not None:
+            return self.admit_responses(task.conversation_id)
+        return self.admit_turns(task.agent_id or "", task.session_id or "")
+
+    async def run(
+        self, admission: TurnAdmission | ResponseAdmission, message_id: str, state: MessageState, deadline: float
+    ) -> bool:
+        """Run a message to its end, and return whether it no longer waits."""
+        with acting_for(state.message):
+            try:
+                if isinstance(admission, TurnAdmission):
+                    await self.run_turn(admission, message_id, state.message.body, deadline)
+                else:
+                    await self.run_response(admission, message_id, state.message.body, deadline)
+            except TEMPORARY as error:
+                still = isinstance(error, DeadlineExceeded)
+                logger.log(logging.INFO if still else logging.WARNING, "A message still waits", extra=of(error))
+                return False
+            except StintError as error:
+                logger.warning("A waiting message was not started", extra=of(error))
+        return True
+
+    async def run_turn(self, admission: TurnAdmission, message_id: str, body: str, deadline: float) -> None:
+        request, now = TurnCreateRequest.model_validate_json(body), asyncio.get_running_loop().time()
+        turn = await admission.start(message_id, request, deadline, wait_until=now)
+        if not isinstance(turn, StartedRun):
+            await exhaust(self.turns.run(turn))
+            await self.turns.write_segments(turn)
+
+    async def run_response(self, admission: ResponseAdmission, message_id: str, body: str, deadline: float) -> None:
+        request, now = CreateResponse.model_validate_json(body), asyncio.get_running_loop().time()
+        response = await admission.start(message_id, request, deadline, wait_until=now)
+        if not isinstance(response, StartedRun):
+            await exhaust(self.responses.run(response))
+
+
+async def exhaust(events: AsyncGenerator[object, None]) -> None:
+    """Run to the end."""
+    async for _ in events:
+        pass
+
+
+@contextmanager
+def acting_for(message: WaitingMessage) -> Iterator[None]:
+    """Run the body for the caller who sent a message, and for its end user."""
+    creator, user = message.creator, find_end_user()
+    with acting_as(Principal.from_context(creator) if creator is not None else None):
+        set_end_user(message.end_user)
+        try:
+            yield
+        finally:
+            set_end_user(user)
+            set_attempt(NO_ATTEMPT)
+
+
+def of(error: StintError) -> dict[str, str]:
+    return {"error_code": error.code, "error": error.message}

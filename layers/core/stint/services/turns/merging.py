@@ -1,0 +1,44 @@
+"""Messages that the running turn takes before its next model call."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from stint.domain.llama_stack.stored_turns import MergedMessage
+from stint.domain.llama_stack.turns import TurnCreateRequest
+from stint.domain.waiting_messages import WaitingPlace
+from stint.services.senders import name_sender
+from stint.store.waiting_line import WaitingLine
+
+MESSAGES_ONLY = {"messages", "stream", "when_busy", "on_disconnect"}
+"""The fields of a request that another turn can take. With others it needs a turn of its own."""
+
+
+def is_mergeable(request: TurnCreateRequest) -> bool:
+    """Return whether the running turn can take a request, which has only messages."""
+    return all(value in (None, []) for name, value in request if name not in MESSAGES_ONLY)
+
+
+@asynccontextmanager
+async def take_messages(line: WaitingLine, turn_id: str) -> AsyncGenerator[list[MergedMessage], None]:
+    """Claim the waiting messages of the current caller for a turn, and remove them from the line after the body.
+
+    The body stores them. If it fails, another process finds that the turn does not have them.
+    """
+    sender = name_sender()
+    merged = [
+        message
+        for place in await line.read()
+        if place.sender == sender and (message := await claim(line, place, turn_id)) is not None
+    ]
+    yield merged
+    for message in merged:
+        await line.leave(message.message_id)
+
+
+async def claim(line: WaitingLine, place: WaitingPlace, turn_id: str) -> MergedMessage | None:
+    """Claim a message for a turn; return None if another run has claimed it, or it was cancelled."""
+    state = await line.get(place.message_id)
+    if state is None or not await line.claim_merge(place.message_id, turn_id):
+        return None
+    request = TurnCreateRequest.model_validate_json(state.message.body)
+    return MergedMessage(message_id=place.message_id, input_messages=request.messages, fingerprint=place.fingerprint)

@@ -55,7 +55,7 @@ async def find_earlier_turn(
     return None
 
 
-async def find_waiting_message(services: AgentsServices, agent_id: str, session_id: str) -> str | None:
+async def find_waiting(services: AgentsServices, agent_id: str, session_id: str) -> str | None:
     """Return the message of an earlier attempt of the current request that waited for the session, if there is one."""
     attempt = find_attempt()
     if attempt.repeated:

@@ -31,13 +31,7 @@ from stint.http.streaming import (
     stream_frames,
 )
 from stint.http.turn_admission import NewTurn, WaitingTurn, number_events
-from stint.http.turn_attempts import (
-    FollowedTurn,
-    find_earlier_resume,
-    find_earlier_turn,
-    find_waiting_message,
-    follow_resume,
-)
+from stint.http.turn_attempts import FollowedTurn, find_earlier_resume, find_earlier_turn, find_waiting, follow_resume
 from stint.http.waiting_runs import TaskReader, wait_until
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
@@ -165,7 +159,7 @@ async def create_turn(
     """Create a turn. With `stream` true, the response is a stream of events."""
     deadline = deadline_of(request)
     new = NewTurn(services, agent_id, session_id, body, deadline, keys)
-    message_id = await find_waiting_message(services, agent_id, session_id)
+    message_id = await find_waiting(services, agent_id, session_id)
     if message_id is not None:
         return await answer_waiting(request, services, WaitingTurn(new, message_id), stream=body.stream)
     earlier = await find_earlier_turn(services, agent_id, session_id, deadline)

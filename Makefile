@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations test-faults test-fault-mutations soak fuzz test-local test-node test-clients test-october bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -106,6 +106,10 @@ test-faults: setup ## kill processes and fail calls of AWS at points of each sce
 
 test-fault-mutations: setup ## remove one protection at a time, and check that a test of `make test-faults` fails (ten minutes)
 	@FAULTS=all exec $(BIN)/python -m tests.faults.mutations $(ARGS)
+
+# TURNS=12: the number of turns, and of responses
+test-retries: setup ## run 50 turns and 50 responses with real clients, and drop the answer of every third request
+	@TURNS=$(or $(TURNS),50) $(BIN)/pytest -q -n 0 tests/system/test_lost_answers.py $(ARGS)
 
 soak: setup ## kill processes and fail calls at random while callers retry, cancel and reconnect (MINUTES=60, ARGS="--seed 7")
 	@exec $(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),60) $(ARGS)

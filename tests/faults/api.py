@@ -52,9 +52,9 @@ class Api:
     def __exit__(self, *_: object) -> None:
         self.client.close()
 
-    def send(self, method: str, path: str, body: Any = None, **options: Any) -> Reply:
-        """Send a request, and return what arrives of the answer."""
-        reply = Reply()
+    def send(self, method: str, path: str, body: Any = None, reply: Reply | None = None, **options: Any) -> Reply:
+        """Send a request, and return what arrives of the answer. It is added to `reply` as it arrives."""
+        reply = Reply() if reply is None else reply
         try:
             with self.client.stream(method, path, json=body, **options) as answer:
                 reply.status, reply.headers = answer.status_code, answer.headers
@@ -68,8 +68,8 @@ class Api:
     def get(self, path: str) -> Reply:
         return self.send("GET", path)
 
-    def post(self, path: str, body: Any = None, **options: Any) -> Reply:
-        return self.send("POST", path, body, **options)
+    def post(self, path: str, body: Any = None, reply: Reply | None = None, **options: Any) -> Reply:
+        return self.send("POST", path, body, reply, **options)
 
     def delete(self, path: str) -> Reply:
         return self.send("DELETE", path)

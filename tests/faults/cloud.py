@@ -15,7 +15,6 @@ from tests.faults.tool_server import RecordingToolServer
 LEASE = 30.0
 """The lease time of all runs, in seconds. Tests move the clock instead of waiting for it."""
 SETTINGS = {
-    "STINT_AUTH": "none",
     "STINT_DEFAULT_MODEL": "scripted/demo",
     "STINT_SCRIPTED_MODELS": "true",
     "STINT_SCRIPTED_WORD_SECONDS": "0",
@@ -45,7 +44,8 @@ class FaultyCloud:
         self._stack = ExitStack()
         self._apis: dict[float, Api] = {}
         self._dynamodb, self._s3, self._sqs = (engine.running.client(name) for name in ("dynamodb", "s3", "sqs"))
-        self._table, self._bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
+        self._tables = engine.outputs["TableName"], engine.outputs["KeysTableName"]
+        self._bucket = engine.outputs["BucketName"]
         self._queue = engine.outputs["WorkQueueUrl"]
 
     def __enter__(self) -> Self:
@@ -104,14 +104,13 @@ class FaultyCloud:
                 else:
                     self._work(message, ahead, observed)
 
-    def records(self) -> list[Message]:
-        """Read everything in the table."""
-        pages = self._dynamodb.get_paginator("scan").paginate(TableName=self._table, ConsistentRead=True)
-        return [item for page in pages for item in page["Items"]]
-
     def record_keys(self) -> set[tuple[str, str]]:
-        """Return partition and sort key of everything in the table."""
-        return {(item["pk"]["S"], item["sk"]["S"]) for item in self.records()}
+        """Return partition and sort key of everything in the tables."""
+        return {key for table in self._tables for key in self._keys_of(table)}
+
+    def _keys_of(self, table: str) -> list[tuple[str, str]]:
+        pages = self._dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+        return [(item["pk"]["S"], item["sk"]["S"]) for page in pages for item in page["Items"]]
 
     def blobs(self) -> list[str]:
         """List the keys of all objects in the bucket."""
@@ -120,10 +119,10 @@ class FaultyCloud:
 
     def purge(self) -> None:
         """Remove everything that is stored and queued, except for the key that processes keep in memory."""
-        for pk, sk in self.record_keys():
-            if pk.endswith(SIGNING_KEY):
-                continue
-            self._dynamodb.delete_item(TableName=self._table, Key={"pk": {"S": pk}, "sk": {"S": sk}})
+        for table in self._tables:
+            for pk, sk in self._keys_of(table):
+                if not pk.endswith(SIGNING_KEY):
+                    self._dynamodb.delete_item(TableName=table, Key={"pk": {"S": pk}, "sk": {"S": sk}})
         for key in self.blobs():
             self._s3.delete_object(Bucket=self._bucket, Key=key)
         while messages := [*self._receive(), *self.undelivered, *self.delayed]:

@@ -8,7 +8,6 @@ from tests.faults.scenario import Finding, Findings, Scenario
 from tests.faults.turn_scenarios import user
 
 KEY = {"Idempotency-Key": "key-of-the-request"}
-FILE = ("facts.txt", b"Llamas live in the Andes.")
 
 
 class CreationScenario(Scenario):
@@ -146,52 +145,6 @@ class ChatCreation(CreationScenario):
     body: ClassVar[Body] = {"model": "scripted/demo", "messages": user("say: one"), "store": True}
 
 
-class FileCreation(CreationScenario):
-    name = "create-file"
-    path, records = "/v1/files", r"#file\."
-    options: ClassVar[dict[str, Any]] = {"files": {"file": FILE}, "data": {"purpose": "assistants"}}
-
-    def request(self) -> tuple[str, Body | None]:
-        return self.path, None
-
-
-class VectorStoreCreation(CreationScenario):
-    name = "create-vector-store"
-    path, records = "/v1/vector_stores", r"#vector_store\."
-    body: ClassVar[Body] = {"name": "Animals"}
-
-
-class UploadCreation(CreationScenario):
-    name = "create-upload"
-    path, records = "/v1/uploads", r"#upload:.*\|meta"
-    body: ClassVar[Body] = {"bytes": 5, "filename": "a.txt", "mime_type": "text/plain", "purpose": "assistants"}
-
-
-class UploadCompletion(CreationScenario):
-    """The parts of an upload become a file."""
-
-    name = "complete-upload"
-    records = r"#file\."
-
-    def prepare(self, api: Api) -> None:
-        upload = api.make("/v1/uploads", UploadCreation.body)["id"]
-        part = api.make(f"/v1/uploads/{upload}/parts", None, files={"data": ("part", b"Hello")})
-        self.upload, self.part = upload, part["id"]
-
-    def request(self) -> tuple[str, Body | None]:
-        return f"/v1/uploads/{self.upload}/complete", {"part_ids": [self.part]}
-
-
-class VectorDBCreation(CreationScenario):
-    name = "create-vector-db"
-    path, records, id_field = "/v1/vector-dbs", r"#vector_db\|", "identifier"
-    body: ClassVar[Body] = {
-        "vector_db_id": "animals",
-        "embedding_model": "hashed/words-384",
-        "embedding_dimension": 384,
-    }
-
-
 class ModelCreation(CreationScenario):
     name = "create-model"
     path, records, id_field = "/v1/models", r"#registry\|model", "identifier"
@@ -207,6 +160,26 @@ class ToolgroupCreation(CreationScenario):
         return self.path, {"toolgroup_id": "mine", "provider_id": "model-context-protocol", "mcp_endpoint": uri}
 
 
+class ShieldCreation(CreationScenario):
+    name = "create-shield"
+    path, records, id_field = "/v1/shields", r"#registry\|shield", "identifier"
+    body: ClassVar[Body] = {"shield_id": "mine", "params": {"phrases": ["forbidden"]}}
+
+
+class KeyCreation(CreationScenario):
+    """An API key, whose secret is returned once."""
+
+    name = "create-key"
+    path, records = "/v1/admin/keys", r"^api_key:.*\|meta"
+    body: ClassVar[Body] = {"name": "mine"}
+
+    def send(self, api: Api) -> Reply:
+        reply = super().send(api)
+        if reply.status == 409 and "secret_returned" in reply.text:
+            reply.status, reply.text = 200, self.reply.text
+        return reply
+
+
 CREATIONS: list[type[Scenario]] = [
     AgentCreation,
     SessionCreation,
@@ -215,11 +188,8 @@ CREATIONS: list[type[Scenario]] = [
     ConversationCreation,
     ItemCreation,
     ChatCreation,
-    FileCreation,
-    VectorStoreCreation,
-    UploadCreation,
-    UploadCompletion,
-    VectorDBCreation,
     ModelCreation,
     ToolgroupCreation,
+    ShieldCreation,
+    KeyCreation,
 ]

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from tests.faults.api import Api, Body
-from tests.faults.creation_scenarios import FILE
+from tests.faults.knowledge_creations import make_file
 from tests.faults.scenario import LATER, Finding, Findings, Scenario
 from tests.faults.turn_scenarios import user
 
@@ -127,10 +127,6 @@ class FileDeletion(DeletionScenario):
         return f"/v1/files/{file}", file
 
 
-def make_file(api: Api) -> str:
-    return str(api.make("/v1/files", None, files={"file": FILE}, data={"purpose": "assistants"})["id"])
-
-
 class VectorStoreDeletion(DeletionScenario):
     name = "delete-vector-store"
 
@@ -190,6 +186,14 @@ class ModelDeletion(DeletionScenario):
         return "/v1/models/mine", "model:mine"
 
 
+class ShieldDeletion(DeletionScenario):
+    name = "delete-shield"
+
+    def make(self, api: Api) -> tuple[str, str]:
+        api.make("/v1/shields", {"shield_id": "mine", "params": {"phrases": ["forbidden"]}})
+        return "/v1/shields/mine", "shield:mine"
+
+
 DELETIONS: list[type[Scenario]] = [
     AgentDeletion,
     SessionDeletion,
@@ -203,4 +207,5 @@ DELETIONS: list[type[Scenario]] = [
     VectorDBDeletion,
     ToolgroupDeletion,
     ModelDeletion,
+    ShieldDeletion,
 ]

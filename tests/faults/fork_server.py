@@ -33,20 +33,29 @@ CLOCK.install()  # before the product is imported, which refers to the clocks
 import botocore.retries.standard  # noqa: E402
 import botocore.session  # noqa: E402
 import uvicorn  # noqa: E402
-from fastapi import FastAPI  # noqa: E402
 from functions.worker import app as worker  # noqa: E402
+from starlette.types import ASGIApp, Receive, Scope, Send  # noqa: E402
 
 import stint  # noqa: E402
 from stint.aws import retries  # noqa: E402
 from stint.aws.dynamodb import DynamoDBClient  # noqa: E402
+from stint.bootstrap.october import OctoberComposition  # noqa: E402
 from stint.bootstrap.operator import OperatorComposition  # noqa: E402
+from stint.domain.ids import TENANT  # noqa: E402
+from stint.domain.principals import SCOPES, Principal  # noqa: E402
 from stint.http.app import create_app, list_routers  # noqa: E402
+from stint.http.routes.october_2024_parts import list_october_parts  # noqa: E402
+from stint.services.background import cancellation as response_cancellation  # noqa: E402
+from stint.services.spending import stop_monitor  # noqa: E402
+from stint.services.turns import cancellation as turn_cancellation  # noqa: E402
 from stint.settings import load_settings  # noqa: E402
 from stint.store import clients  # noqa: E402
 
 TIMEOUT_SECONDS = 1.0
 """Timeout of AWS clients, and with the next ones the only difference to the product: tests do not wait for more."""
 BACKOFF_SECONDS = 0.02
+WATCH_SECONDS, ENDING_SECONDS = 0.5, 1.5
+"""Seconds between two reads of signals, and in which the process of a cancelled run ends it."""
 UNUSED = ("stint.cli", "stint.bootstrap.embedders.local")
 
 
@@ -69,13 +78,28 @@ OPERATOR = OperatorComposition(load_settings)
 CONTEXT = SimpleNamespace(get_remaining_time_in_millis=lambda: 120_000, aws_request_id="forked")
 
 
-def make_app() -> FastAPI:
+OCTOBER = OctoberComposition(load_settings)
+OCTOBER_PATHS = ("/agents/", "/memory")
+CALLER = Principal(tenant=TENANT, subject="tester", scopes=frozenset(SCOPES))
+
+
+def make_app() -> ASGIApp:
+    """Make the app, whose requests have the context of an authorizer that has let in a caller with all rights."""
     make_services: Any = AnyServices
-    return create_app("all", *list_routers(), make_services=make_services, read_settings=load_settings, buffered=False)
+    read: Any = {"read_settings": load_settings, "buffered": False}
+    app = create_app("all", *list_routers(), make_services=make_services, **read)
+    october = create_app("october", *list_october_parts(), make_services=OCTOBER.make_october_services, **read)
+
+    async def called(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["aws.event"] = {"requestContext": {"authorizer": CALLER.to_context()}}
+        called_app = october if scope.get("path", "").startswith(OCTOBER_PATHS) else app
+        await called_app(scope, receive, send)
+
+    return called
 
 
 def shorten_waits() -> None:
-    """Shorten timeouts and backoffs of AWS clients."""
+    """Shorten timeouts and backoffs of AWS clients, and the waits of cancellations."""
     defaults: Any = DynamoDBClient.__init__.__kwdefaults__
     defaults["read_timeout"] = TIMEOUT_SECONDS
     vars(retries)["BASE_SECONDS"] = vars(retries)["THROTTLED_BASE_SECONDS"] = BACKOFF_SECONDS
@@ -83,6 +107,9 @@ def shorten_waits() -> None:
     vars(clients)["_make"] = lambda service, read_timeout: make(service, min(read_timeout, TIMEOUT_SECONDS))
     backoff: Any = botocore.retries.standard.ExponentialBackoff
     backoff.delay_amount = lambda *_: BACKOFF_SECONDS
+    vars(stop_monitor)["WATCH_SECONDS"] = WATCH_SECONDS
+    for cancellation in (response_cancellation, turn_cancellation):
+        vars(cancellation)["ENDING_SECONDS"] = ENDING_SECONDS
     botocore.session.create_loader = cache(botocore.session.create_loader)
 
 
@@ -102,7 +129,7 @@ def warm_clients() -> None:
         ).close()
 
 
-def serve(app: FastAPI, listener: socket.socket) -> None:
+def serve(app: ASGIApp, listener: socket.socket) -> None:
     """Serve the API until SIGTERM, and end the requests that are then running."""
     uvicorn.run(app, fd=listener.fileno(), log_level="warning", lifespan="off", access_log=False)
 
@@ -123,7 +150,7 @@ def environment_of(command: dict[str, Any]) -> Iterator[None]:
         os.environ.clear()
         os.environ.update(before)
         load_settings.cache_clear()
-        for composition in (worker.composition, OPERATOR):
+        for composition in (worker.composition, OPERATOR, OCTOBER):
             composition.forget()
         gc.collect()
         gc.freeze()  # collections in forked processes would copy the memory

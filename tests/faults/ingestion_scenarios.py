@@ -1,7 +1,7 @@
 """Files that vector stores ingest."""
 
 from tests.faults.api import Api, Body
-from tests.faults.deletion_scenarios import make_file
+from tests.faults.knowledge_creations import make_file
 from tests.faults.scenario import LATER, Finding, Findings, Scenario
 
 from stint.services.knowledge.usage import REQUEUE_SECONDS

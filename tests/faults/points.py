@@ -1,6 +1,7 @@
 """The points of a scenario: each of its calls, with each kind of fault."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +34,9 @@ class TriedPoint:
 
     def to_property(self) -> dict[str, Any]:
         """Return the value that a test reports."""
-        return {"kind": self.fault.kind.value, "findings": [finding.kind for finding in self.findings]}
+        service = self.call.partition(".")[0]
+        found = [finding.kind for finding in self.findings]
+        return {"kind": self.fault.kind.value, "service": service, "findings": found}
 
     def __str__(self) -> str:
         found = "; ".join(f"{finding.kind}: {finding.text}" for finding in self.findings)
@@ -96,12 +99,14 @@ def report(points: Sequence[TriedPoint], broken: Sequence[TriedPoint]) -> str:
 
 
 def summarize(tried: Sequence[dict[str, Any]], left_out: int) -> Iterator[str]:
-    """Yield a line for each kind of fault, and the sums."""
+    """Yield a line for each kind of fault, with the number of points in each service, and the sums."""
     for kind in (*DEATHS, *ERRORS):
         those = [point for point in tried if point["kind"] == kind.value]
         if those:
             broken = sum(bool(point["findings"]) for point in those)
-            yield f"{kind.value}: {len(those)} tried, {broken} broke a promise"
+            services = Counter(point["service"] for point in those)
+            where = ", ".join(f"{service} {count}" for service, count in sorted(services.items()))
+            yield f"{kind.value}: {len(those)} tried ({where}), {broken} broke a promise"
     deaths = sum(point["kind"] in DEATHS for point in tried)
     yield f"deaths: {deaths} tried; errors of AWS: {len(tried) - deaths} tried"
     yield f"left out at equal distances: {left_out} points (FAULTS=all tries them, and every kind at each point)"

@@ -1,13 +1,28 @@
 """All scenarios."""
 
+from tests.faults.admin_scenarios import ADMINISTRATION
 from tests.faults.background_scenarios import BACKGROUND, BackgroundResponse
+from tests.faults.busy_scenarios import BUSY
 from tests.faults.creation_scenarios import CREATIONS
 from tests.faults.deletion_scenarios import DELETIONS
 from tests.faults.ingestion_scenarios import INGESTIONS, FileIngestion
+from tests.faults.knowledge_creations import KNOWLEDGE
+from tests.faults.october_scenarios import OCTOBER
 from tests.faults.response_scenarios import FOREGROUND, ResponseInConversation
 from tests.faults.scenario import Scenario
 from tests.faults.turn_scenarios import TURNS, ResumedTurn, TurnWithTools
 
-SCENARIOS: list[type[Scenario]] = [*TURNS, *FOREGROUND, *BACKGROUND, *CREATIONS, *DELETIONS, *INGESTIONS]
+SCENARIOS: list[type[Scenario]] = [
+    *TURNS,
+    *FOREGROUND,
+    *BACKGROUND,
+    *BUSY,
+    *CREATIONS,
+    *KNOWLEDGE,
+    *DELETIONS,
+    *ADMINISTRATION,
+    *INGESTIONS,
+    *OCTOBER,
+]
 WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn, ResponseInConversation, BackgroundResponse, FileIngestion]
 """Scenarios that run once before all others, so that their code is loaded."""

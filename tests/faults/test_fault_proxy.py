@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.session import get_session
 from infra.local.engine import Engine
-from tests.faults.fault_proxy import Fault, FaultKind, FaultProxy, ProxyPort
+from tests.faults.fault_proxy import PERFORMED, Fault, FaultKind, FaultProxy, ProxyPort
 
 from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoAnswer
 from stint.aws.environment import AwsEnvironment
@@ -135,3 +138,81 @@ def test_calls_of_other_processes_are_not_counted(engine: Engine, caller: Caller
 
     assert observed.calls == []
     caller.proxy.close_port(port)
+
+
+class ObjectCaller:
+    """Clients of S3 and SQS behind the proxy, each with one attempt, and others that see the effects."""
+
+    def __init__(self, engine: Engine, proxy: FaultProxy) -> None:
+        self.proxy = proxy
+        port = proxy.open_port(lambda: None, observed=True)
+        once = Config(retries={"total_max_attempts": 1}, read_timeout=0.2, s3={"addressing_style": "path"})
+        session, keys = get_session(), {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        options: Any = {"endpoint_url": port.url, "region_name": "us-east-1", "config": once, **keys}
+        self.s3, self.sqs = (session.create_client(name, **options) for name in ("s3", "sqs"))
+        self.seen_s3, self.seen_sqs = (engine.running.client(name) for name in ("s3", "sqs"))
+        self.bucket, self.queue = engine.outputs["BucketName"], engine.outputs["WorkQueueUrl"]
+
+    def call(self, service: str) -> None:
+        if service == "s3":
+            self.s3.put_object(Bucket=self.bucket, Key="proxy-test", Body=b"x")
+        else:
+            self.sqs.send_message(QueueUrl=self.queue, MessageBody="{}")
+
+    def has_effect(self, service: str) -> bool:
+        """Return whether a call had an effect, and undo it."""
+        if service == "s3":
+            listed = self.seen_s3.list_objects_v2(Bucket=self.bucket, Prefix="proxy-test").get("Contents", [])
+            for found in listed:
+                self.seen_s3.delete_object(Bucket=self.bucket, Key=found["Key"])
+            return bool(listed)
+        messages = self.seen_sqs.receive_message(QueueUrl=self.queue).get("Messages", [])
+        for message in messages:
+            self.seen_sqs.delete_message(QueueUrl=self.queue, ReceiptHandle=message["ReceiptHandle"])
+        return bool(messages)
+
+
+@pytest.fixture
+def object_caller(engine: Engine) -> Iterator[ObjectCaller]:
+    with FaultProxy(engine.endpoint) as proxy:
+        caller = ObjectCaller(engine, proxy)
+        yield caller
+        for client in (caller.s3, caller.sqs, caller.seen_s3, caller.seen_sqs):
+            client.close()
+
+
+@pytest.mark.parametrize("service", ["s3", "sqs"])
+@pytest.mark.parametrize("kind", [kind for kind in FaultKind if kind is not FaultKind.partial])
+def test_other_services_fail_before_or_after_the_effect(
+    object_caller: ObjectCaller, service: str, kind: FaultKind
+) -> None:
+    observed = object_caller.proxy.begin(Fault(kind, 0))
+
+    with pytest.raises((ClientError, HTTPClientError)) as failed:
+        object_caller.call(service)
+
+    assert observed.injected == 1
+    assert object_caller.has_effect(service) is (kind in PERFORMED)
+    if kind in (FaultKind.throttled, FaultKind.server_error):
+        assert isinstance(failed.value, ClientError)
+        assert is_throttled(failed.value) is (kind is FaultKind.throttled)
+
+
+def is_throttled(error: ClientError) -> bool:
+    return error.response["Error"]["Code"] in ("SlowDown", "RequestThrottled")
+
+
+def test_a_half_of_the_objects_is_not_deleted(object_caller: ObjectCaller) -> None:
+    keys = ["proxy-test-1", "proxy-test-2"]
+    for key in keys:
+        object_caller.seen_s3.put_object(Bucket=object_caller.bucket, Key=key, Body=b"x")
+    object_caller.proxy.begin(Fault(FaultKind.partial, 0))
+
+    answer = object_caller.s3.delete_objects(
+        Bucket=object_caller.bucket, Delete={"Objects": [{"Key": key} for key in keys]}
+    )
+
+    assert [error["Key"] for error in answer["Errors"]] == keys[1:]
+    listed = object_caller.seen_s3.list_objects_v2(Bucket=object_caller.bucket, Prefix="proxy-test")["Contents"]
+    assert [found["Key"] for found in listed] == keys[1:]
+    assert object_caller.has_effect("s3")

@@ -1,6 +1,7 @@
 """The unmodified clients with their default retries, behind a proxy that drops the answer of every third request."""
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -17,9 +18,8 @@ from openai import DefaultHttpxClient, OpenAI
 from tests.servers.dropping_proxy import DroppingProxy, dropping_proxy
 from tests.system.run_process import Run, free_port
 
-TURNS = 12
-RESPONSES = 12
-"""Numbers for CI. The behaviour does not depend on them."""
+TURNS = RESPONSES = int(os.environ.get("TURNS", "12"))
+"""12 for CI, since the behaviour does not depend on the number. `make test-retries` runs 50 of each."""
 
 asked: Counter[str] = Counter()
 

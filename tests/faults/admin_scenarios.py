@@ -1,0 +1,70 @@
+"""Administration: the revocation of an API key, and the erasure of an end user."""
+
+from tests.faults.api import Api
+from tests.faults.knowledge_creations import FILE
+from tests.faults.scenario import LATER, Finding, Findings, Scenario
+
+USER = {"X-Stint-User": "ann"}
+PLACE = "/v1/admin/users/ann"
+ATTEMPTS = 3
+
+
+class KeyRevocation(Scenario):
+    """An API key is revoked. It stays, with the time of its revocation."""
+
+    name = "revoke-key"
+
+    def prepare(self, api: Api) -> None:
+        self.path = f"/v1/admin/keys/{api.make('/v1/admin/keys', {'name': 'mine'})['id']}"
+
+    def act(self, api: Api) -> None:
+        self.reply = api.delete(self.path)
+
+    def check(self, api: Api) -> Findings:
+        found = api.read(self.path)
+        if self.reply.ok and not found.get("revoked_at"):
+            yield Finding("lost", "an announced revocation")
+        again = api.delete(self.path)
+        if not again.ok or not again.body.get("revoked_at"):
+            yield Finding("stuck", f"the repeated revocation: {again.status} {again.text[:200]}")
+        if found.get("revoked_at") not in (None, again.body.get("revoked_at")):
+            yield Finding("lost", "the time of a revocation")
+
+
+class UserErasure(Scenario):
+    """Everything of an end user is erased: a conversation, a response and a file."""
+
+    name = "erase-user"
+    has_work = True
+
+    def prepare(self, api: Api) -> None:
+        conversation = api.make("/v1/conversations", {}, headers=USER)["id"]
+        response = api.make("/v1/responses", {"model": "scripted/demo", "input": "say: one"}, headers=USER)["id"]
+        file = api.make("/v1/files", None, files={"file": FILE}, data={"purpose": "assistants"}, headers=USER)["id"]
+        self.paths = [f"/v1/conversations/{conversation}", f"/v1/responses/{response}", f"/v1/files/{file}"]
+
+    def act(self, api: Api) -> None:
+        self.reply = api.delete(PLACE)
+
+    def check(self, api: Api) -> Findings:
+        self.cloud.work_off(LATER, redeliver=True)
+        if self.reply.ok and self.reply.body["complete"]:
+            yield from self._check_erased(api)
+        for _ in range(ATTEMPTS):
+            again = api.delete(PLACE)
+            self.cloud.work_off(LATER, redeliver=True)
+            if again.ok and again.body["complete"]:
+                break
+        else:
+            yield Finding("stuck", f"the repeated erasure: {again.status} {again.text[:200]}")
+        yield from self._check_erased(api)
+
+    def _check_erased(self, api: Api) -> Findings:
+        left = [path for path in self.paths if api.get(path).status != 404]
+        if left:
+            yield Finding("lost", f"the erasure of {left}")
+        if listed := api.read(PLACE)["data"]:
+            yield Finding("stuck", f"the entries of an erased user: {listed}")
+
+
+ADMINISTRATION: list[type[Scenario]] = [KeyRevocation, UserErasure]

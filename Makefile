@@ -101,7 +101,7 @@ test-mutations: setup ## remove one protection at a time, and check that a test 
 	@exec $(BIN)/python -m tests.security.mutations $(ARGS)
 
 # POINT=7: only the call with this number. FAULTS=all: every call and every kind of fault, not a sample of them.
-test-faults: setup ## kill processes and fail calls of AWS at points of each scenario (seven minutes)
+test-faults: setup ## kill processes and fail calls of AWS at points of each scenario (five minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(DURABILITY) $(ARGS)
 
 test-fault-mutations: setup ## remove one protection at a time, and check that a test of `make test-faults` fails (ten minutes)

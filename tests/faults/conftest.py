@@ -1,11 +1,14 @@
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from infra.local.engine import Engine
 from tests.faults.cloud import FaultyCloud
-from tests.faults.points import LEFT_OUT, PROPERTY, summarize
+from tests.faults.points import LEFT_OUT, PROPERTY, is_enough, summarize
 from tests.faults.scenarios import WARMING
+
+WHOLE = "tests/faults"
 
 
 @pytest.fixture(scope="session")
@@ -21,13 +24,27 @@ def faulty_cloud(engine: Engine) -> Iterator[FaultyCloud]:
         yield cloud
 
 
+def tried_points(config: Any) -> tuple[list[dict[str, Any]], int]:
+    """Return the points that all tests have tried, and the number of those that are left out."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    stats = reporter.stats if reporter else {}
+    reports = [report for kind in ("passed", "failed") for report in stats.get(kind, [])]
+    properties = [each for report in reports for each in report.user_properties]
+    tried = [point for name, value in properties if name == PROPERTY for point in value]
+    return tried, sum(value for name, value in properties if name == LEFT_OUT)
+
+
+def pytest_sessionfinish(session: Any) -> None:
+    """Fail a run of all scenarios that tried too few points."""
+    config = session.config
+    whole = not config.option.keyword and "POINT" not in os.environ and config.args == [WHOLE]
+    if whole and not hasattr(config, "workerinput") and session.exitstatus == 0:
+        session.exitstatus = 0 if is_enough(tried_points(config)[0]) else 1
+
+
 def pytest_unconfigure(config: Any) -> None:
     """Print how many points were tried, and how many broke a promise."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    stats = reporter.stats if reporter else {}
-    reports = [report for kind in ("passed", "failed", "xfailed", "xpassed") for report in stats.get(kind, [])]
-    properties = [each for report in reports for each in report.user_properties]
-    tried = [point for name, value in properties if name == PROPERTY for point in value]
-    left_out = sum(value for name, value in properties if name == LEFT_OUT)
+    tried, left_out = tried_points(config)
     for line in summarize(tried, left_out) if tried else ():
         reporter.line(line)

@@ -25,7 +25,7 @@ MUTATIONS = [
         f"{CORE}/store/table.py",
         "            if found != sent:",
         "            if True:",
-        failing("errors", "create-conversation"),
+        failing("errors", "turn-with-server-tools"),
     ),
     Mutation(
         "the ending of a response is stored before the items of its conversation",

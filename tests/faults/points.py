@@ -13,8 +13,11 @@ from tests.faults.scenario import Finding, Outcome, Scenario, run_scenario
 
 PROPERTY = "points of failure"
 LEFT_OUT = "points left out"
-MOST_POINTS = 7
-"""Maximum points of a scenario, for deaths and for errors, unless POINT or FAULTS=all is set. Others are left out."""
+MOST_DEATHS, MOST_ERRORS = 5, 6
+"""Maximum points of a scenario, unless POINT or FAULTS=all is set. Others are left out."""
+
+LEAST_DEATHS, LEAST_POINTS = 150, 250
+"""Minimum points of all scenarios."""
 
 KINDS_PER_READ, KINDS_PER_WRITE = 1, 2
 """Kinds of errors that each call has, in turns, unless FAULTS=all."""
@@ -63,16 +66,16 @@ def kinds_of(number: int, name: str, kinds: Sequence[FaultKind]) -> list[FaultKi
     return [fitting[(number * count + place) % len(fitting)] for place in range(count)]
 
 
-def sample(faults: Sequence[Fault]) -> list[Fault]:
-    """Return up to MOST_POINTS faults at equal distances.
+def sample(faults: Sequence[Fault], most: int) -> list[Fault]:
+    """Return up to `most` faults at equal distances.
 
     From a distance of two on, each second one is the next neighbour, so that all kinds are among them.
     """
     count = len(faults)
-    if count <= MOST_POINTS or "POINT" in os.environ or os.environ.get("FAULTS") == "all":
+    if count <= most or "POINT" in os.environ or os.environ.get("FAULTS") == "all":
         return list(faults)
-    shift = 1 if count >= 2 * MOST_POINTS else 0
-    return [faults[place * count // MOST_POINTS + shift * (place % 2)] for place in range(MOST_POINTS)]
+    shift = 1 if count >= 2 * most else 0
+    return [faults[place * count // most + shift * (place % 2)] for place in range(most)]
 
 
 def try_points(kind: type[Scenario], cloud: FaultyCloud, kinds: Sequence[FaultKind]) -> tuple[list[TriedPoint], int]:
@@ -80,7 +83,7 @@ def try_points(kind: type[Scenario], cloud: FaultyCloud, kinds: Sequence[FaultKi
     undisturbed = run_scenario(kind, cloud)
     assert not undisturbed.findings, f"{kind.name}, without a fault: {undisturbed.findings}"
     every = list(faults_of(undisturbed.calls, kinds))
-    chosen = sample(every)
+    chosen = sample(every, MOST_DEATHS if tuple(kinds) == DEATHS else MOST_ERRORS)
     outcomes = [(fault, run_scenario(kind, cloud, fault)) for fault in chosen]
     points = [point_of(kind, fault, outcome) for fault, outcome in outcomes if outcome.injected]
     return points, len(every) - len(chosen)
@@ -98,6 +101,11 @@ def report(points: Sequence[TriedPoint], broken: Sequence[TriedPoint]) -> str:
     return "\n".join([f"{len(broken)} of {len(points)} points:", *map(str, broken), command])
 
 
+def is_enough(tried: Sequence[dict[str, Any]]) -> bool:
+    """Return whether as many points were tried as a run of all scenarios must try."""
+    return sum(point["kind"] in DEATHS for point in tried) >= LEAST_DEATHS and len(tried) >= LEAST_POINTS
+
+
 def summarize(tried: Sequence[dict[str, Any]], left_out: int) -> Iterator[str]:
     """Yield a line for each kind of fault, with the number of points in each service, and the sums."""
     for kind in (*DEATHS, *ERRORS):
@@ -110,5 +118,7 @@ def summarize(tried: Sequence[dict[str, Any]], left_out: int) -> Iterator[str]:
     deaths = sum(point["kind"] in DEATHS for point in tried)
     yield f"deaths: {deaths} tried; errors of AWS: {len(tried) - deaths} tried"
     yield f"left out at equal distances: {left_out} points (FAULTS=all tries them, and every kind at each point)"
+    if not is_enough(tried):
+        yield f"a run of all scenarios tries {LEAST_DEATHS} deaths and {LEAST_POINTS} points at least"
     found = {name: sum(name in point["findings"] for point in tried) for name in ("lost", "stuck", "doubled")}
     yield f"faults: {len(tried)} tried, " + ", ".join(f"{count} {name}" for name, count in found.items())

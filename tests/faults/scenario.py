@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from tests.faults.api import Api
+from tests.faults.api import Api, Reply
 from tests.faults.cloud import LEASE, FaultyCloud
-from tests.faults.fault_proxy import Fault
+from tests.faults.fault_proxy import Fault, FaultKind
 
 LATER = LEASE + 1.0
 """Seconds after which no lease of a dead process is left."""
@@ -41,6 +41,7 @@ class Scenario:
 
     def __init__(self, cloud: FaultyCloud) -> None:
         self.cloud = cloud
+        self.reply = Reply()
 
     def prepare(self, api: Api) -> None:
         """Make what the scenario needs."""
@@ -52,6 +53,15 @@ class Scenario:
     def check(self, api: Api) -> Findings:
         """Yield what is lost, stuck or doubled."""
         raise NotImplementedError
+
+
+def check_lost_once(reply: Reply, fault: Fault | None) -> Findings:
+    """A call whose first answer was lost is repeated, and recognizes its own effect: the request succeeds."""
+    if fault is None or fault.kind is not FaultKind.lost_once:
+        return
+    failed = [event for event in reply.events if event.get("error") or event.get("type") == "error"]
+    if reply.status >= 400 or failed:
+        yield Finding("lost", f"a request whose call was repeated: {reply.status} {failed}")
 
 
 @dataclass
@@ -80,6 +90,7 @@ def run_scenario(kind: type[Scenario], cloud: FaultyCloud, fault: Fault | None =
     finally:
         cloud.proxy.end()
     cloud.work_off(LATER)
-    findings = list(scenario.check(cloud.api(LATER)))
+    findings = [*check_lost_once(scenario.reply, fault)] if observed.injected else []
+    findings += scenario.check(cloud.api(LATER))
     findings += [Finding("doubled", f"the effect of {effect!r}") for effect in cloud.tools.repeated]
     return Outcome(fault, observed.calls, bool(observed.injected), findings)

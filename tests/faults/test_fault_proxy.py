@@ -149,7 +149,8 @@ class ObjectCaller:
         once = Config(retries={"total_max_attempts": 1}, read_timeout=0.2, s3={"addressing_style": "path"})
         session, keys = get_session(), {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
         options: Any = {"endpoint_url": port.url, "region_name": "us-east-1", "config": once, **keys}
-        self.s3, self.sqs = (session.create_client(name, **options) for name in ("s3", "sqs"))
+        self.s3: Any = session.create_client("s3", **options)
+        self.sqs: Any = session.create_client("sqs", **options)
         self.seen_s3, self.seen_sqs = (engine.running.client(name) for name in ("s3", "sqs"))
         self.bucket, self.queue = engine.outputs["BucketName"], engine.outputs["WorkQueueUrl"]
 

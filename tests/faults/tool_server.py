@@ -1,6 +1,7 @@
 """Server on loopback with tools as HTTP endpoints and as an MCP server. It records each call that has an effect."""
 
 import json
+import sys
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,6 +10,16 @@ from typing import Any, ClassVar, Self
 TOOLS = ("book_room", "send_letter")
 SCHEMA = {"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]}
 PROTOCOL = "2025-03-26"
+
+
+class QuietServer(ThreadingHTTPServer):
+    """A server that does not report the connections of killed processes."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class RecordingToolServer:
@@ -21,8 +32,7 @@ class RecordingToolServer:
         class Handler(ToolHandler):
             effects = recorder.effects
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = QuietServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def __enter__(self) -> Self:

@@ -80,8 +80,8 @@ MUTATIONS = [
     Mutation(
         "a chat completion is stored before its answer ends",
         f"{CORE}/services/chat/chat.py",
-        "await self.save(run.completion.request, run.completion.whole())",
-        '__import__("asyncio").ensure_future(self.save(run.completion.request, run.completion.whole()))',
+        "await self.make_stored().save(run.completion.request, run.completion.whole())",
+        '__import__("asyncio").ensure_future(self.make_stored().save(run.completion.request, run.completion.whole()))',
         failing("deaths", "stored-chat"),
     ),
 ]

@@ -108,7 +108,7 @@ class Chat:
         """Return the answer that an earlier request with the same idempotency key has stored."""
         if not find_attempt().repeated:
             return None
-        from stint.services.chat.stored_answer import find_answer  # noqa: PLC0415 - few requests are repeated
+        from stint.services.chat.stored_completion_model import find_answer  # noqa: PLC0415 - few requests are repeated
 
         return await find_answer(self.make_stored(), completion_id)
 

@@ -22,7 +22,7 @@ from stint.services.chat.stored import StoredChats
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAnswer:
+class StoredCompletionModel:
     """A model that answers as a stored completion does."""
 
     completion: ChatCompletion
@@ -42,7 +42,7 @@ class StoredAnswer:
 async def find_answer(stored: StoredChats, completion_id: str) -> ChatModel | None:
     """Return the answer of a stored completion; None if it does not exist."""
     try:
-        return StoredAnswer((await stored.get(completion_id)).completion)
+        return StoredCompletionModel((await stored.get(completion_id)).completion)
     except NotFound:
         return None
 

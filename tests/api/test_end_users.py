@@ -12,6 +12,7 @@ from tests.api.ingesting import ingesting
 from tests.clock import CLOCK
 from tests.store.tenant_records import list_blobs, read_records
 
+from stint.domain.errors import StoreUnavailable
 from stint.domain.principals import ANONYMOUS
 from stint.http.middleware import authentication
 
@@ -301,6 +302,23 @@ def test_the_answer_of_an_idempotency_key_belongs_to_the_end_user(
 
     assert (receipt["complete"], receipt["deleted"]) == (True, {"idempotent_request": 1})
     assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+def test_a_keyed_request_whose_answer_was_not_stored_is_erased_once_its_lease_has_ended(
+    http: httpx.Client, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise StoreUnavailable("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(app_fixture.store.requests._documents, "put_new", fail)
+        headers = {b"idempotency-key": b"k"}
+        http.post("/v1/chat/completions", json=CHAT | {"model": "scripted/demo", "user": ANN}, headers=headers)
+
+    assert erase(http, ANN)["remaining"] == 1
+    CLOCK.move(3_600)
+    assert erase(http, ANN)["remaining"] == 0
+    assert b"#idempotency:" not in stored_bytes(app_fixture)
 
 
 def test_the_keyed_answer_of_a_turn_belongs_to_the_end_user_of_its_session(

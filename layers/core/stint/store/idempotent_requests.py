@@ -131,12 +131,14 @@ class RequestRecords:
         return StoredAnswer.model_validate_json(raw)
 
     async def erase_answer(self, tenant: str, digest: str) -> None:
-        """Delete an answer with its record. A repetition of its request runs then."""
+        """Delete an answer with its record, or a record whose process died. A repetition of its request runs then."""
         key = request_keys.idempotency(tenant, digest)
         item = await self._table.get(key)
         if item is not None and "answered" in item:
             await self._documents.delete_blob(item)
             await self._table.delete(key)
+        elif item is not None and not self._leases.is_held(item):
+            await self._table.delete(key, condition="lock_id = :seen", values={":seen": item["lock_id"]})
 
     async def delete(self, record: RequestRecord) -> None:
         """Forget a request that stored nothing; do nothing if the lease is lost."""

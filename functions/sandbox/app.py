@@ -12,11 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from execution import Limits, execute
+from execution import Limits, execute, is_plain
 from namespaces import is_available
 from processes import hide_memory
 
-FILE_NAME = re.compile(r"[^./\x00][^/\x00]{0,99}")
+FILE_NAME = re.compile(r"[^./][^/]*")
+MOST_FILES = 100
 LONGEST_CODE = 200_000
 LONGEST_SECONDS = 120
 MARGIN_SECONDS = 3.0
@@ -53,7 +54,10 @@ def read_event(event: Any) -> tuple[str, dict[str, bytes], float]:
         raise ValueError("The event has no code.")
     if len(event["code"].encode("utf-8", "replace")) > LONGEST_CODE:
         raise ValueError(f"The code has more than {LONGEST_CODE} bytes.")
-    files = dict(read_file(each) for each in event.get("files") or [])
+    given = event.get("files") or []
+    if not isinstance(given, list) or len(given) > MOST_FILES:
+        raise ValueError(f"files is not a list of up to {MOST_FILES} files.")
+    files = dict(read_file(each) for each in given)
     seconds = event.get("seconds", 30)
     if not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST_SECONDS:
         raise ValueError(f"seconds is not a number up to {LONGEST_SECONDS}.")
@@ -62,9 +66,12 @@ def read_event(event: Any) -> tuple[str, dict[str, bytes], float]:
 
 def read_file(entry: Any) -> tuple[str, bytes]:
     """Return the name and the content of a file. Raises ValueError."""
-    if not isinstance(entry, Mapping) or not FILE_NAME.fullmatch(str(entry.get("name"))):
-        raise ValueError("A file has no name, or one with a slash, or one that begins with a dot.")
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or not is_plain(name):
+        raise ValueError(
+            "A file has no name, or one with a slash or a control character, that begins with a dot or is too long."
+        )
     try:
-        return str(entry["name"]), base64.b64decode(str(entry.get("content")), validate=True)
+        return name, base64.b64decode(str(entry.get("content")), validate=True)
     except binascii.Error:
-        raise ValueError(f"The content of the file {entry['name']} is not base64.") from None
+        raise ValueError(f"The content of the file {name} is not base64.") from None

@@ -25,6 +25,12 @@ LONGEST_OUTPUT = 100_000
 MOST_FILES, MOST_FILE_BYTES = 20, 3_500_000
 """Files of a result and their bytes together: a response of Lambda has at most 6 MB, and files are in base64."""
 
+LONGEST_NAME = 200
+"""Bytes of a file's name. A folder accepts 255."""
+
+MOST_OMITTED = 20
+"""Names of files that a result lists without their contents."""
+
 PAUSE_SECONDS = 0.05
 MEGABYTE = 1024 * 1024
 
@@ -39,7 +45,11 @@ class Limits:
 
 @dataclass
 class Result:
-    """The result of a run. `ended_by` is a limit that ended it. `omitted` are files that are too many or too large."""
+    """The result of a run. `ended_by` is a limit that ended it.
+
+    `files` are those that the code wrote, `removed` its given files that are gone, and `omitted` those that are too
+    many, too large or no plain files.
+    """
 
     stdout: str = ""
     stderr: str = ""
@@ -47,6 +57,7 @@ class Result:
     ended_by: str | None = None
     truncated: bool = False
     files: list[dict[str, str]] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
     omitted: list[str] = field(default_factory=list)
 
 
@@ -75,10 +86,14 @@ def execute(code: str, files: Mapping[str, bytes], limits: Limits, *, isolated: 
     with work_folder() as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
-        (folder / CODE).write_text(code)
+        (folder / CODE).write_bytes(code.encode("utf-8", "replace"))
         give_away(folder)
-        result = run_process(command_for(folder, limits, isolated=isolated), folder, limits)
-        collect_files(folder, set(files), result)
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            result = run_process(command_for(folder, limits, isolated=isolated), folder, limits)
+            collect_files(opened, files, result)
+        finally:
+            os.close(opened)
     return result
 
 
@@ -198,24 +213,42 @@ def read_ready(selector: selectors.BaseSelector, seconds: float) -> bool:
     return found
 
 
-def collect_files(folder: Path, given: set[str], result: Result) -> None:
-    """Add the regular files that the code wrote into its folder, without links and hidden files."""
-    room = MOST_FILE_BYTES
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name in given:
+def collect_files(folder: int, given: Mapping[str, bytes], result: Result) -> None:
+    """Add the regular files that the code wrote into its folder or changed, without links and hidden files.
+
+    `folder` was opened before the code ran, which may have put something else at its path.
+    """
+    os.fchmod(folder, 0o700)
+    names, room = sorted(os.listdir(folder)), MOST_FILE_BYTES
+    for name in names:
+        if name.startswith("."):
             continue
-        content = read_file(path, room)
-        if content is None or len(result.files) == MOST_FILES:
-            result.omitted.append(path.name)
+        content = read_file(folder, name, max(room, len(given.get(name, b""))))
+        if content is not None and content == given.get(name):
+            continue
+        if content is None or len(content) > room or len(result.files) == MOST_FILES or not is_plain(name):
+            omit(name, result)
             continue
         room -= len(content)
-        result.files.append({"name": path.name, "content": base64.b64encode(content).decode()})
+        result.files.append({"name": name, "content": base64.b64encode(content).decode()})
+    result.removed = sorted(set(given) - set(names))
 
 
-def read_file(path: Path, most: int) -> bytes | None:
+def is_plain(name: str) -> bool:
+    """Return whether a file's name can be shown, and written again."""
+    return name.isprintable() and len(name.encode()) <= LONGEST_NAME
+
+
+def omit(name: str, result: Result) -> None:
+    """Note a file that is not in the result, with a name that is ASCII."""
+    if len(result.omitted) < MOST_OMITTED:
+        result.omitted.append(ascii(name)[1:-1][:LONGEST_NAME])
+
+
+def read_file(folder: int, name: str, most: int) -> bytes | None:
     """Return the content of a regular file of at most this many bytes."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError:
         return None
     try:

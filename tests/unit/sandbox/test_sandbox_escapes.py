@@ -1,5 +1,7 @@
 """Attempts of code to leave the sandbox."""
 
+import base64
+
 import pytest
 from tests.unit.sandbox.conftest import Sandbox
 
@@ -178,3 +180,47 @@ print(libc.shmget(1, 10, 950), libc.msgget(1, 950), libc.semget(1, 1, 950))
 """
 
     assert sandbox.run(code)["stdout"] == "-1 -1 -1\n"
+
+
+SWAPPED = """
+import os
+folder = os.getcwd()
+open("kept.txt", "w").write("kept")
+os.chdir("/")
+os.rename(folder, folder + "x")
+os.symlink({target!r}, folder)
+"""
+
+
+@pytest.mark.parametrize("target", ["/proc/self", "/proc/1", "/"])
+def test_code_cannot_put_something_else_in_the_place_of_its_folder(sandbox: Sandbox, target: str) -> None:
+    result = sandbox.run(SWAPPED.format(target=target))
+
+    assert "sandbox-secret" not in str([base64.b64decode(file["content"]) for file in result["files"]])
+    assert {file["name"] for file in result["files"]} <= {"kept.txt"}
+
+
+NAMES = """
+import os
+for name in (b"\\xff\\xfe.txt", b"new\\nline.txt", "\\u202etxt.exe".encode(), "\\u00e9" .encode() * 120, b"fine.txt"):
+    open(name, "w").write("x")
+for number in range(100):
+    os.mkdir(f"folder{number}")
+os.chmod(".", 0)
+"""
+
+
+def test_names_that_cannot_be_shown_are_omitted_and_counted(sandbox: Sandbox) -> None:
+    result = sandbox.run(NAMES)
+
+    assert [file["name"] for file in result["files"]] == ["fine.txt"]
+    assert len(result["omitted"]) == 20
+    assert all(name.isascii() and name.isprintable() for name in result["omitted"])
+
+
+def test_a_file_with_a_bad_name_is_refused(sandbox: Sandbox) -> None:
+    names = ["../x", "a/b", ".code.py", "", "x" * 201, "\ud800", "a\nb", "a\x00b", 7]
+
+    results = sandbox.run_all(*({"code": "print(1)", "files": [{"name": name, "content": ""}]} for name in names))
+
+    assert all("A file has no name" in result["refused"] for result in results)

@@ -22,6 +22,16 @@ def test_code_prints_and_writes_files(sandbox: Sandbox) -> None:
     assert result["files"] == [{"name": "out.txt", "content": encoded("made")}]
 
 
+def test_given_files_come_out_when_they_change(sandbox: Sandbox) -> None:
+    code = "import os\nopen('a.txt', 'a').write('!')\nopen('b.txt', 'w').write('b')\nos.remove('c.txt')"
+    files = [{"name": f"{name}.txt", "content": encoded(name)} for name in "abc"]
+
+    result = sandbox.run(code, files=files)
+
+    assert result["files"] == [{"name": "a.txt", "content": encoded("a!")}]
+    assert (result["removed"], result["omitted"]) == (["c.txt"], [])
+
+
 def test_an_error_has_the_line_of_the_code_and_no_other_frames(sandbox: Sandbox) -> None:
     result = sandbox.run("def halve(x):\n    return x / 0\nhalve(1)")
 

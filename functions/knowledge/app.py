@@ -1,4 +1,7 @@
-"""The function of files, vector stores, retrieval and embeddings. It streams, so it runs on the streaming runtime."""
+"""The function of files, containers, vector stores, retrieval and embeddings.
+
+It streams, so it runs on the streaming runtime.
+"""
 
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import forget_after_restore
@@ -15,6 +18,7 @@ app = create_app(
     uploads.router,
     vector_stores.router,
     vector_dbs.router,
+    LazyRouter("stint.http.routes.containers", "/v1/containers"),
     LazyRouter("stint.http.routes.embeddings", "/v1/embeddings", "/v1/inference/embeddings"),
     make_services=composition.make_knowledge_services,
     read_settings=load_settings,

@@ -19,6 +19,7 @@ from infra.local.sample_ids import (
     API_KEY,
     ASKING_EVENTS,
     CHAT_COMPLETION,
+    CONTAINER,
     CONVERSATION,
     DELETED,
     FILE,
@@ -76,9 +77,21 @@ async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload
 
 async def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
     """Store the samples if the event names one of them; a tool is found only once its toolgroup is stored."""
-    objects = (AGENT, CHAT_COMPLETION, CONVERSATION, *DELETED, FILE, MODEL, *RESPONSES, SHIELD, TOOLGROUP, *UPLOADS)
+    objects = (
+        AGENT,
+        CHAT_COMPLETION,
+        CONTAINER,
+        CONVERSATION,
+        *DELETED,
+        FILE,
+        MODEL,
+        *RESPONSES,
+        SHIELD,
+        TOOLGROUP,
+        *UPLOADS,
+    )
     names = (*objects, *VECTOR_STORES, VECTOR_DB, *ASKING_EVENTS, API_KEY, STOPPED_SESSION, "get_boiling_point")
-    if any(name.encode() in payload for name in names):
+    if any(name.encode() in payload for name in (*names, CONTAINER)):
         from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which other events do not need
 
         await store_samples(environment)

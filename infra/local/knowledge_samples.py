@@ -4,6 +4,8 @@ from infra.local.fixed_ids import deadline, fixed_ids
 from infra.local.sample_bodies import INSERTED_CHUNKS, INSERTED_DOCUMENTS, VECTOR_DB_REGISTRATION
 from infra.local.sample_ids import (
     CANCELLED_UPLOAD,
+    CONTAINER,
+    CONTAINER_FILE,
     DELETED_FILE,
     FILE,
     FILE_BATCH,
@@ -23,6 +25,7 @@ from stint.domain.ids import TENANT
 from stint.domain.llama_stack.rag import RAGInsertRequest
 from stint.domain.llama_stack.vector_dbs import VectorDBRegisterRequest
 from stint.domain.llama_stack.vector_io import ChunkInsertRequest
+from stint.domain.openai.containers import CreateContainer
 from stint.domain.openai.uploads import CreateUpload
 from stint.domain.openai.vector_stores import CreateFileBatch, CreateVectorStore
 from stint.domain.tasks import DeletionTask, IngestionTask, WaitingTask
@@ -52,6 +55,7 @@ class KnowledgeSamples:
 
     async def make(self) -> None:
         await self.make_files()
+        await self.make_container()
         await self.make_vector_stores()
         await self.make_vector_db()
 
@@ -66,6 +70,10 @@ class KnowledgeSamples:
         with fixed_ids(UPLOAD_PART):
             await self.services.uploads.add_part(UPLOAD, b"Llamas live in the Andes.\n")
         await self.services.uploads.cancel(CANCELLED_UPLOAD)
+
+    async def make_container(self) -> None:
+        with fixed_ids(CONTAINER, CONTAINER_FILE):
+            await self.services.make_containers().create(CreateContainer(name="Llamas", file_ids=[FILE]))
 
     async def make_vector_stores(self) -> None:
         for store_id in VECTOR_STORES:

@@ -11,6 +11,7 @@ from infra.local.sample_ids import (
     AGENT,
     ASKING_EVENTS,
     CHAT_COMPLETION,
+    CONTAINER,
     CONVERSATION,
     DELETED_AGENT,
     DELETED_CHAT_COMPLETION,
@@ -94,6 +95,9 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
         with contextlib.suppress(NotFound):
             await store.files.mark_deleted(TENANT, file_id)
             await store.files.delete(TENANT, file_id)
+    with contextlib.suppress(NotFound):
+        await store.containers.mark_deleted(TENANT, CONTAINER)
+    await store.containers.delete(TENANT, CONTAINER)
     await table.delete_many([chat_completion(TENANT, CHAT_COMPLETION)])
     with contextlib.suppress(NotFound):
         await store.chat_completions.mark_deleted(TENANT, DELETED_CHAT_COMPLETION)

@@ -19,7 +19,7 @@ import uvicorn
 from botocore.config import Config
 from fastapi import FastAPI
 from infra.local.engine import Engine
-from tests.api.fakes import HEARTBEAT, FakeKnowledge, Faulty, Recorder
+from tests.api.fakes import HEARTBEAT, FakeKnowledge, Faulty, NoRunner, Recorder
 from tests.openresponses.asgi import Watched
 from tests.services.worker_fixture import FakeQueue
 from tests.store.dynamodb_proxy import DynamoDBProxy
@@ -52,14 +52,17 @@ from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.services.agents_api import AgentsServices
 from stint.services.background.waiting_runs import WaitingRuns
 from stint.services.deletions import Deletions
+from stint.services.knowledge.container_files import ContainerFiles
 from stint.services.knowledge_api import KnowledgeServices
 from stint.services.openai_api import OpenAIServices
+from stint.services.responses.code_runs import CodeAccess
 from stint.services.responses.link_cache import LinkCache
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore
 from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.store.table import Table
+from stint.tools.code_interpreter.runs import CodeRunner
 from stint.tools.port import ToolProvider
 
 LEASE = 300.0
@@ -100,6 +103,7 @@ class AppFixture:
         self.models: dict[str, Callable[[], ChatModel]] = {}
         self.tool_providers: Mapping[str, ToolProvider] | None = None
         self.knowledge = FakeKnowledge()
+        self.runner: CodeRunner = NoRunner()
         self.made: dict[str, Any] = {}
         self.desk = FakeQueue()
 
@@ -138,8 +142,17 @@ class AppFixture:
         all_deletions = Deletions(kinds | delete_response_objects(store), self.desk.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers, make_index=self.get_index)
         services = compose(tenant, adapters, store, deletions)
+        containers = ContainerFiles(tenant, store.containers, store.files, self.desk.send)
         responses = compose_responses(
-            tenant, adapters, self.store, services, self.desk, LinkCache(), lambda: self.knowledge, all_deletions
+            tenant,
+            adapters,
+            self.store,
+            services,
+            self.desk,
+            LinkCache(),
+            lambda: self.knowledge,
+            all_deletions,
+            lambda: CodeAccess(self.runner, containers),
         )
         worker = compose_worker(tenant, settings, self.store, responses, self.desk)
         registry = services.registry

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tests.clock import CLOCK
@@ -20,6 +20,7 @@ from stint.domain.inference import (
 )
 from stint.domain.retrieval import FoundChunk, SearchRequest
 from stint.models.scripted.model import DEMO, Scripted
+from stint.tools.code_interpreter.runs import RunResult
 
 HEARTBEAT = 30.0
 
@@ -133,3 +134,10 @@ class Faulty:
                     await asyncio.sleep(0)
                     yield TextChunk("tick ")
         yield Finished(FinishReason.stop)
+
+
+class NoRunner:
+    """Runs no code."""
+
+    async def run(self, code: str, files: Mapping[str, bytes], /) -> RunResult:
+        return RunResult(refused="No code runs in this test.")

@@ -52,6 +52,7 @@ def use_everything(http: httpx.Client, app_fixture: AppFixture, user: str, mark:
     chat = {"model": "scripted/demo", "messages": [{"role": "user", "content": f"say: {mark}"}], "store": True}
     ids["chat_completion"] = sent(http, "/v1/chat/completions", chat | {"safety_identifier": "s" + user[:40]})["id"]
     ids["file"] = upload(http, mark.encode() * 1_000, user)
+    ids["container"] = sent(http, "/v1/containers", {"name": mark, "file_ids": [ids["file"]]}, user)["id"]
     return ids
 
 
@@ -116,7 +117,7 @@ def test_an_erased_end_user_leaves_nothing(http: httpx.Client, app_fixture: AppF
     receipts = [erase(http, ANN), erase(http, "s" + ANN[:40])]
 
     assert [receipt["complete"] for receipt in receipts] == [True, True]
-    assert receipts[0]["deleted"] == {"session": 1, "response": 1, "conversation": 1, "file": 1}
+    assert receipts[0]["deleted"] == dict.fromkeys(("session", "response", "conversation", "file", "container"), 1)
     left = stored_bytes(app_fixture)
     assert MARK.encode() not in left
     assert "müller".encode() not in left
@@ -128,7 +129,7 @@ def test_an_erased_end_user_leaves_nothing(http: httpx.Client, app_fixture: AppF
 
 def test_a_deleted_object_leaves_no_entry(http: httpx.Client, app_fixture: AppFixture) -> None:
     ids = use_everything(http, app_fixture, ANN, MARK)
-    for path in ("responses", "conversations", "files"):
+    for path in ("responses", "conversations", "files", "containers"):
         assert http.delete(f"/v1/{path}/{ids[path[:-1]]}").status_code == 200
     [session] = [each for each in listed(http, ANN) if each["kind"] == "session"]
     assert http.delete(f"/v1/agents/{session['agent_id']}/session/{session['id']}").status_code == 200
@@ -197,6 +198,7 @@ def test_an_export_has_everything_and_an_end(http: httpx.Client, app_fixture: Ap
     lines = [json.loads(line) for line in response.text.splitlines()]
     kinds = [line["kind"] for line in lines]
     assert kinds == [
+        "container", "container_file", "container_file_content",
         "conversation", "item", "item", "file", "file_content", "response", "input_item", "session", "turn", "end",
     ]  # fmt: skip
     found = {line["kind"]: line for line in lines}

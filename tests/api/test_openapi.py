@@ -30,6 +30,7 @@ OPENAI = (
     "/v1/models",
     "/v1/files",
     "/v1/uploads",
+    "/v1/containers",
     "/v1/vector_stores",
     "/v1/embeddings",
 )

@@ -145,7 +145,7 @@ def test_the_reference_loads_nothing_from_elsewhere(http: httpx.Client) -> None:
 
 OPENAI = (
     *("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/completions", "/v1/embeddings", "/v1/models"),
-    *("/v1/files", "/v1/uploads", "/v1/vector_stores"),
+    *("/v1/files", "/v1/uploads", "/v1/containers", "/v1/vector_stores"),
 )
 
 

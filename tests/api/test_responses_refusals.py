@@ -44,7 +44,7 @@ def places() -> list[Any]:
         ({"text": {"format": {"type": "json_schema", "name": "a b", "schema": {}}}}, "text.format.name"),
         ({"text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": 5}}}}, "text.format.schema"),
         ({"tools": [WEATHER, {"type": "file_search", "vector_store_ids": []}]}, "tools[1].vector_store_ids"),
-        ({"tools": [WEATHER, {"type": "code_interpreter"}]}, "tools[1]"),
+        ({"tools": [WEATHER, {"type": "code_interpreter"}]}, "tools[1].container"),
         ({"tools": [MCP, MCP]}, "tools"),
         ({"tools": [MCP | {"require_approval": "sometimes"}]}, "tools[0].require_approval"),
         ({"tools": [MCP | {"allowed_tools": {"read_only": True}}]}, "tools[0].allowed_tools.read_only"),

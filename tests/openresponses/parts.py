@@ -14,7 +14,13 @@ TEXTS = {
     "response.reasoning_text": ("content", "reasoning_text", "text"),
     "response.reasoning_summary_text": ("summary", "summary_text", "text"),
 }
-ARGUMENTS = {"response.function_call_arguments": "function_call", "response.mcp_call_arguments": "mcp_call"}
+# The item's type, and the field that is streamed, by the prefix of the events.
+ARGUMENTS = {
+    "response.function_call_arguments": ("function_call", "arguments"),
+    "response.mcp_call_arguments": ("mcp_call", "arguments"),
+    "response.code_interpreter_call_code": ("code_interpreter_call", "code"),
+}
+STREAMED_FIELDS = dict(ARGUMENTS.values())
 # The states of a hosted item in its events before it is done; the last is one of several.
 PROGRESS = {
     "mcp_list_tools": (("in_progress",), ("completed", "failed")),
@@ -22,8 +28,10 @@ PROGRESS = {
     "web_search_call": (("in_progress", "searching"), ("completed", "failed")),
     "file_search_call": (("in_progress", "searching"), ("completed",)),
     "image_generation_call": (("in_progress", "generating"), ("completed",)),
+    "code_interpreter_call": (("in_progress", "interpreting"), ("completed",)),
 }
 EMPTY: Json = {"message": {"content": []}, "function_call": {"arguments": ""}, "reasoning": {"summary": []}}
+EMPTY["code_interpreter_call"] = {"code": ""}
 
 
 @dataclass
@@ -62,7 +70,7 @@ class StreamedItem:
         elif stem in TEXTS:
             self._take_text(event, *TEXTS[stem], moment)
         elif stem in ARGUMENTS:
-            self._take_arguments(event, ARGUMENTS[stem], moment)
+            self._take_arguments(event, *ARGUMENTS[stem], moment)
         elif stem == "response.output_text.annotation":
             self._take_annotation(event)
         else:
@@ -114,13 +122,13 @@ class StreamedItem:
         require(event["annotation_index"] == len(part.annotations), "An annotation is announced out of order")
         part.annotations.append(event["annotation"])
 
-    def _take_arguments(self, event: Json, kind: str, moment: str) -> None:
+    def _take_arguments(self, event: Json, kind: str, key: str, moment: str) -> None:
         require(self.item["type"] == kind, f"{event['type']} of a {self.item['type']}")
         require(self.written is None, f"{event['type']} after the arguments were done")
         if moment == "delta":
             self.arguments += event["delta"]
             return
-        said = event["arguments"]
+        said = event[key]
         require(said == self.arguments, f"{event['type']} says {said!r}, the deltas {self.arguments!r}")
         self.written = said
 
@@ -136,11 +144,13 @@ class StreamedItem:
             require(item.get(place, []) == [each.done for each in parts], f"The {place} of {item} was not streamed")
         if item.get("status") == "incomplete":
             return
-        if "arguments" in item and item["type"] in ARGUMENTS.values():
-            require(item["arguments"] == self.written, f"The arguments of {item} are not {self.written!r}")
+        streamed = STREAMED_FIELDS.get(item["type"])
+        if streamed in item:
+            require(item[streamed] == self.written, f"The {streamed} of {item} is not {self.written!r}")
         if item["type"] in PROGRESS:
             first, last = PROGRESS[item["type"]]
-            silent = item["type"] in ("file_search_call", "image_generation_call")  # there is no event for failures
+            # There is no event for their failures.
+            silent = item["type"] in ("file_search_call", "image_generation_call", "code_interpreter_call")
             if silent and item["status"] == "failed":
                 first, last = first[:-1], first[-1:]
             good = tuple(self.progress[:-1]) == first and self.progress[-1] in last

@@ -20,6 +20,7 @@ HOSTED_ITEMS = {
     **dict.fromkeys(WEB_SEARCH, ("web_search_call",)),
     "file_search": ("file_search_call",),
     "image_generation": ("image_generation_call",),
+    "code_interpreter": ("code_interpreter_call",),
 }
 # Prefixes of the events of these items.
 HOSTED_EVENTS = {
@@ -27,6 +28,7 @@ HOSTED_EVENTS = {
     **dict.fromkeys(WEB_SEARCH, ("response.web_search_call.",)),
     "file_search": ("response.file_search_call.",),
     "image_generation": ("response.image_generation_call.",),
+    "code_interpreter": ("response.code_interpreter_call.", "response.code_interpreter_call_code."),
 }
 # OpenAI's names for raw reasoning: openai-node throws on Open Responses' `response.reasoning.*`.
 REASONING_EVENTS = ("response.reasoning_text.delta", "response.reasoning_text.done")
@@ -58,14 +60,20 @@ def admit_hosted_tools(schemas: Json) -> None:
     schemas["Tool"]["oneOf"].append(_typed(["mcp"], "server_label") | hidden)
     schemas["Tool"]["oneOf"] += [_typed(list(WEB_SEARCH)), _typed(["file_search"], "vector_store_ids")]
     schemas["Tool"]["oneOf"].append(_typed(["image_generation"]))
-    choices = [_typed(["mcp"], "server_label"), _typed([*WEB_SEARCH, "file_search", "image_generation"])]
+    schemas["Tool"]["oneOf"].append(_typed(["code_interpreter"], "container"))
+    choices = [
+        _typed(["mcp"], "server_label"),
+        _typed([*WEB_SEARCH, "file_search", "image_generation", "code_interpreter"]),
+    ]
     schemas["ResponseResource"]["properties"]["tool_choice"]["oneOf"] += choices
     schemas["AllowedToolChoice"]["properties"]["tools"]["items"]["oneOf"] += choices
 
 
 def admit_file_citations(schemas: Json) -> None:
-    """Allow citations of files. Only responses that search files have them."""
+    """Allow citations of files. Only responses that search files or run code have them."""
     schemas["Annotation"]["oneOf"].append(_typed(["file_citation"], "index", "file_id", "filename"))
+    places = ("container_id", "file_id", "filename", "start_index", "end_index")
+    schemas["Annotation"]["oneOf"].append(_typed(["container_file_citation"], *places))
 
 
 DEVIATIONS: tuple[Callable[[Json], None], ...] = (

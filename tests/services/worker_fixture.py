@@ -21,7 +21,7 @@ from stint.bootstrap.openai import (
     compose_responses,
     compose_worker,
     delete_response_objects,
-    no_vector_stores,
+    not_composed,
 )
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
 from stint.domain.inference import ToolSignature
@@ -146,7 +146,7 @@ class WorkerFixture:
             lease,
         )
         self.store, self.knowledge = cloud.store, knowledge
-        make_knowledge = no_vector_stores if knowledge is None else lambda: knowledge
+        make_knowledge = not_composed if knowledge is None else lambda: knowledge
         self.links = LinkCache()
         settings = Settings(lease_seconds=lease, default_model="scripted/demo", scripted_models=True)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")

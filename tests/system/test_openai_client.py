@@ -196,10 +196,8 @@ def test_refusals_are_exceptions_that_say_what_is_wrong(openai_client: OpenAI) -
         openai_client.responses.create(model=name, input="Hello")
     with pytest.raises(BadRequestError, match="temperature") as field:
         openai_client.responses.create(model=MODEL, input="Hello", temperature=3)
-    with pytest.raises(BadRequestError, match="code_interpreter") as tool:
-        openai_client.responses.create(
-            model=MODEL, input="Hello", tools=[{"type": "code_interpreter", "container": "cntr_1"}]
-        )
+    with pytest.raises(BadRequestError, match="computer") as tool:
+        openai_client.responses.create(model=MODEL, input="Hello", tools=[{"type": "computer"}])
 
     assert missing.value.type is not None
     assert model.value.param == "model"

@@ -247,6 +247,8 @@ def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
         ("DELETE", "/v1/openai/v1/files/f", "stint-knowledge"),
         ("POST", "/v1/uploads/u/parts", "stint-knowledge"),
         ("POST", "/v1/openai/v1/uploads", "stint-knowledge"),
+        ("GET", "/v1/containers/c/files/f/content", "stint-knowledge"),
+        ("POST", "/v1/openai/v1/containers", "stint-knowledge"),
         ("POST", "/v1/vector_stores/v/search", "stint-knowledge"),
         ("GET", "/v1/openai/v1/vector_stores", "stint-knowledge"),
         ("DELETE", "/v1/vector-dbs/a/b", "stint-knowledge"),

@@ -38,10 +38,10 @@ MODULES = {
     "agents": 689,
     "knowledge": 726,
     "october": 734,
-    "registry": 704,
-    "responses": 775,
+    "registry": 705,
+    "responses": 777,
     "turns": 684,
-    "worker": 664,
+    "worker": 666,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

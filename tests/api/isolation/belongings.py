@@ -134,9 +134,11 @@ def create_files(http: httpx.Client, marker: str) -> dict[str, str]:
     upload_id = post(http, "/v1/uploads", upload)["id"]
     part = http.post(f"/v1/uploads/{upload_id}/parts", files={"data": ("a.txt", marker.encode())}).json()
     image = create_file(http, PNG, "image.png", "vision")
-    return {"file_id": create_file(http, marker.encode()), "image_id": image, "upload_id": upload_id} | {
-        "part_id": part["id"]
-    }
+    file_id = create_file(http, marker.encode())
+    container = post(http, "/v1/containers", {"name": marker, "file_ids": [file_id]})["id"]
+    [copy] = http.get(f"/v1/containers/{container}/files").json()["data"]
+    ids = {"file_id": file_id, "image_id": image, "upload_id": upload_id, "part_id": part["id"]}
+    return ids | {"container_id": container, "container_file_id": copy["id"]}
 
 
 def create_file(http: httpx.Client, content: bytes, name: str = "a.txt", purpose: str = "assistants") -> str:

@@ -63,6 +63,14 @@ def file_search(ids: Ids) -> list[dict[str, Any]]:
     return [{"type": "file_search", "vector_store_ids": [ids["vector_store_id"]]}]
 
 
+def code_in_container(ids: Ids) -> list[dict[str, Any]]:
+    return [{"type": "code_interpreter", "container": ids["container_id"]}]
+
+
+def code_with_file(ids: Ids) -> list[dict[str, Any]]:
+    return [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": [ids["file_id"]]}}]
+
+
 def chat(**fields: Any) -> dict[str, Any]:
     return {"model": DEMO, "messages": SPOKEN} | fields
 
@@ -91,6 +99,8 @@ CONTEXTS: Sequence[Body] = [
     lambda ids: respond(conversation=ids["conversation_id"]),
     lambda ids: respond(model=ids["model_id"]),
     lambda ids: respond(tools=file_search(ids)),
+    lambda ids: respond(tools=code_in_container(ids)),
+    lambda ids: respond(tools=code_with_file(ids)),
     *(partial(with_input, put=put) for put in INPUTS),
 ]
 
@@ -146,6 +156,8 @@ JSON: Mapping[str, Sequence[Body]] = {
     "POST /v1/inference/embeddings": [lambda ids: {"model_id": ids["embedding_model_id"], "contents": ["Hello"]}],
     "POST /v1/uploads": constant({"bytes": 5, "filename": "a.txt", "mime_type": "text/plain", "purpose": "assistants"}),
     "POST /v1/uploads/{upload_id}/complete": [lambda ids: {"part_ids": [ids["part_id"]]}],
+    "POST /v1/containers": [lambda ids: {"name": "another", "file_ids": [ids["file_id"]]}],
+    "POST /v1/containers/{container_id}/files": [lambda ids: {"file_id": ids["file_id"]}],
     "POST /v1/vector_stores": [lambda ids: {"file_ids": [ids["file_id"]]}],
     "POST /v1/vector_stores/{vector_store_id}": constant({"name": "renamed"}),
     "POST /v1/vector_stores/{vector_store_id}/search": constant({"query": "contents"}),

@@ -24,7 +24,7 @@ CHOSEN = frozenset({"user"})
 PLAIN_QUERIES = frozenset(
     {
         *("limit", "order", "include", "start_index", "purpose", "filter", "stream", "starting_after"),
-        *("mcp_endpoint", "start", "end", "group_by"),
+        *("mcp_endpoint", "start", "end", "group_by", "name"),
     }
 )
 """Query parameters that name no object of a tenant."""
@@ -51,6 +51,8 @@ CURSORS = {
     "/v1/chat/completions": "completion_id",
     "/v1/chat/completions/{completion_id}/messages": "message_id",
     "/v1/files": "file_id",
+    "/v1/containers": "container_id",
+    "/v1/containers/{container_id}/files": "container_file_id",
     "/v1/vector_stores": "vector_store_id",
     "/v1/vector_stores/{vector_store_id}/files": "store_file_id",
     "/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files": "store_file_id",
@@ -77,6 +79,8 @@ class Operation:
         """The path, with other names of ids where an operation needs an object in a certain state."""
         address = self.path.replace("{response_id}/cancel", "{background_response_id}/cancel")
         in_store = address.startswith("/v1/vector_stores/")
+        if address.startswith("/v1/containers/"):
+            return address.replace("{file_id}", "{container_file_id}")
         return address.replace("{file_id}", "{store_file_id}") if in_store else address
 
     def requests(self) -> Iterator["RequestTemplate"]:

@@ -13,7 +13,8 @@ from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.openai.stored_responses import ResponseSettings
 from stint.domain.tools import ToolChoice
 from stint.loop.toolbox import ServerTool, Toolbox
-from stint.services.responses.planner import ResponsePlan, choose, read_format, with_credentials
+from stint.services.responses.masking import with_credentials
+from stint.services.responses.planner import ResponsePlan, choose, read_format
 from stint.tools.port import Toolgroup
 
 CHOICE: TypeAdapter[Any] = TypeAdapter(ResponseToolChoice)

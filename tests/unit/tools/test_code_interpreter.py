@@ -10,6 +10,7 @@ from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.domain.errors import ToolUnavailable
 from stint.tools.code_interpreter.provider import CodeInterpreter
+from stint.tools.code_interpreter.sandbox import Sandbox
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 
 GROUP = Toolgroup("builtin::code_interpreter", "code-interpreter")
@@ -27,7 +28,7 @@ def functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedHTTPServer]:
 
 
 async def call(**arguments: Any) -> ToolOutcome:
-    provider = CodeInterpreter("stint-sandbox", lambda: "team-a")
+    provider = CodeInterpreter(Sandbox("stint-sandbox", lambda: "team-a"))
     return await provider.invoke(GROUP, Invocation("code_interpreter", arguments, "call_1"))
 
 

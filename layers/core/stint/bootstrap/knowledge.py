@@ -11,13 +11,14 @@ from stint.bootstrap.agents import AgentsComposition, defer_idempotency
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.restore import per_tenant
 from stint.domain.tasks import DeletionTask, ObjectKind
-from stint.services.deletions import DeleteObject
+from stint.services.deletions import DeleteObject, Deletions
 from stint.settings import Settings
 from stint.store.store import Store
 
 if TYPE_CHECKING:
     from stint.bootstrap.vector_stores import VectorStoreServices
     from stint.retrieval.port import VectorIndex
+    from stint.services.knowledge.containers import Containers
     from stint.services.knowledge.embeddings import TextEmbeddings
     from stint.services.knowledge.inbox import InboxDocuments
     from stint.services.knowledge.ingestion import Ingestion
@@ -120,7 +121,17 @@ def delete_knowledge_objects(store: Store, make_index: "Callable[[], VectorIndex
         "vector_store": delete_store,
         "store_document": delete_document,
         "store_contents": delete_contents,
+        "container": lambda task, _: store.containers.delete(task.tenant, task.ids[0]),
     }
+
+
+def compose_containers(tenant: str, store: Store, deletions: Deletions) -> "Containers":
+    """Make the use case of a tenant's containers, whose modules are loaded now."""
+    from stint.services.knowledge.container_files import ContainerFiles  # noqa: PLC0415 - see above
+    from stint.services.knowledge.containers import Containers  # noqa: PLC0415 - see above
+
+    contents = ContainerFiles(tenant, store.containers, store.files, deletions.send)
+    return Containers(tenant, store.containers, contents, deletions)
 
 
 def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "VectorStoreServices") -> "KnowledgeServices":
@@ -140,6 +151,7 @@ def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "Vector
 
     return KnowledgeServices(
         files=Files(tenant, parts.store.files, parts.deletions),
+        make_containers=cache(lambda: compose_containers(tenant, parts.store, parts.deletions)),
         uploads=Uploads(tenant, parts.store.uploads, parts.store.files, parts.deletions),
         vector_stores=vector_stores.stores,
         store_documents=vector_stores.documents,

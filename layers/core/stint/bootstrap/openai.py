@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.admission import (
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from stint.services.background.waiting_runs import WaitingRuns
     from stint.services.end_users_api import EndUserServices
     from stint.services.inference_api import InferenceServices
+    from stint.services.responses.code_runs import CodeAccess
     from stint.services.responses.response_retries import ResponseRetries
     from stint.tools.knowledge.file_search import KnowledgeSearch
 
@@ -67,10 +68,15 @@ class OpenAIComposition(KnowledgeComposition):
 
     def compose_openai_services(self, tenant: str) -> OpenAIServices:
         services = self.make_services(tenant)
-        make_search = partial(self.compose_search, tenant)
+        make_search, make_code = partial(self.compose_search, tenant), partial(self.compose_code, tenant)
         return compose_responses(
-            tenant, self.adapters, self.store, services, self.queue, self.links, make_search, self.deletions
+            tenant, self.adapters, self.store, services, self.queue, self.links, make_search, self.deletions, make_code
         )
+
+    def compose_code(self, tenant: str) -> "CodeAccess":
+        from stint.bootstrap.code_interpreter import compose_code  # noqa: PLC0415 - few responses run code
+
+        return compose_code(tenant, self.settings, self.store, self.deletions)
 
     def compose_worker(self, tenant: str) -> Worker:
         services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
@@ -105,9 +111,9 @@ async def read_stored_file(tenant: str, store: Store, file_id: str, most_bytes: 
     return await read_file(tenant, store.files, file_id, most_bytes)
 
 
-def no_vector_stores() -> "KnowledgeSearch":
-    """Raise InvalidRequest, for compositions without vector stores."""
-    raise InvalidRequest("There are no vector stores. Remove the tool file_search.", code="not_supported")
+def not_composed() -> NoReturn:
+    """Raise InvalidRequest, for compositions without vector stores and code."""
+    raise InvalidRequest("There are no vector stores, and no code runs. Remove the tool.", code="not_supported")
 
 
 def compose_responses(
@@ -117,16 +123,17 @@ def compose_responses(
     services: AgentsServices,
     queue: WorkQueue,
     links: LinkCache,
-    make_knowledge: Callable[[], "KnowledgeSearch"] = no_vector_stores,
+    make_knowledge: Callable[[], "KnowledgeSearch"] = not_composed,
     deletions: Deletions | None = None,
+    make_code: "Callable[[], CodeAccess]" = not_composed,
 ) -> OpenAIServices:
-    """Make the use cases of a tenant. `make_knowledge` is called when a response first searches vector stores."""
+    """Make the use cases of a tenant. `make_knowledge` and `make_code` are called when a response has such a tool."""
     settings, router, days = adapters.settings, adapters.router, adapters.settings.retention_days
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
     deletions = deletions or Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
-    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge)
+    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code)
     limits, read_file = adapters.document_limits, partial(read_stored_file, tenant, store)
     reader = DocumentReader(adapters.fetch, adapters.check_url, limits, read_file)
     inputs = InputReader(contexts, reader)

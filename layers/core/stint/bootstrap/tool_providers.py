@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.net.guard import Guard
     from stint.settings import Settings
+    from stint.tools.code_interpreter.runs import CodeRunner
     from stint.tools.search.web_search import SearchEngine
 
 
@@ -88,10 +89,17 @@ def make_lambda_functions(settings: "Settings") -> ToolProvider:
 
 
 def make_code_interpreter(settings: "Settings") -> ToolProvider:
-    from stint.caller import require_tenant  # noqa: PLC0415
     from stint.tools.code_interpreter.provider import CodeInterpreter  # noqa: PLC0415
 
-    return CodeInterpreter(settings.sandbox_function, require_tenant)
+    return CodeInterpreter(make_code_runner(settings))
+
+
+def make_code_runner(settings: "Settings") -> "CodeRunner":
+    """Return the place that runs code for the tenant of the current code."""
+    from stint.caller import require_tenant  # noqa: PLC0415
+    from stint.tools.code_interpreter.sandbox import Sandbox  # noqa: PLC0415
+
+    return Sandbox(settings.sandbox_function, require_tenant)
 
 
 def make_images(settings: "Settings", guard: "Guard", servers: "Sequence[ModelServer]") -> ToolProvider:

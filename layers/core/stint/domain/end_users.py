@@ -16,6 +16,7 @@ OwnedKind = Literal[
     "vector_store",
     "vector_store_document",
     "idempotent_request",
+    "container",
 ]
 """The kinds of objects that can belong to an end user."""
 

@@ -20,6 +20,7 @@ ObjectKind = Literal[
     "vector_store",
     "store_document",
     "store_contents",
+    "container",
 ]
 """The kinds of objects that a task can delete."""
 
@@ -34,12 +35,13 @@ IDS: dict[ObjectKind, tuple[str, ...]] = {
     "vector_store": ("vector_store_id",),
     "store_document": ("vector_store_id", "document"),
     "store_contents": ("vector_store_id",),
+    "container": ("container_id",),
 }
 """The fields of a task that name an object of each kind, its parent's first."""
 
 
 UPLOAD_DELAY = 900
-"""Seconds between two checks of an upload, the longest delay of SQS."""
+"""Seconds between two checks of an upload or a container, the longest delay of SQS."""
 
 MARK_DELAY = 60
 """Seconds after which the task of a deletion arrives. It is sent before the mark, which no request sets later."""
@@ -54,7 +56,7 @@ Delay = Annotated[int, Field(exclude=True, ge=0, le=900)]
 class DeletionTask(Schema):
     """Finish the deletion of an object that is marked as deleted, or delete the contents of an expired vector store.
 
-    The task of an upload is delivered after UPLOAD_DELAY: the upload is deleted if it has expired by then.
+    The task of an upload or a container is delivered after UPLOAD_DELAY: it is deleted if it has expired by then.
     `kind` and the ids are the format of the queue: during a deployment one version reads the messages of another.
     """
 
@@ -68,6 +70,7 @@ class DeletionTask(Schema):
         "delete_vector_store",
         "delete_store_document",
         "delete_store_contents",
+        "delete_container",
     ] = "delete"
     tenant: TenantName
     agent_id: Omitted[str] = None
@@ -79,13 +82,14 @@ class DeletionTask(Schema):
     upload_id: Omitted[str] = None
     vector_store_id: Omitted[str] = None
     document: Omitted[str] = None
+    container_id: Omitted[str] = None
     delay_seconds: Delay = 0
 
     @model_validator(mode="after")
     def require_ids(self) -> Self:
         if None in self._named:
             raise ValueError(f"A task of kind {self.kind} names its {self.object_kind}.")
-        if self.object_kind == "upload":
+        if self.object_kind in ("upload", "container"):
             self.delay_seconds = UPLOAD_DELAY
         return self
 

@@ -123,6 +123,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         }
     },
     "complete_upload": {"Two parts": {"part_ids": ["part_...", "part_..."]}},
+    "create_container": {"A container with a file": {"name": "Analysis", "file_ids": [FILE_ID]}},
+    "add_container_file": {"A file": {"file_id": FILE_ID}},
     "create_vector_store": {"A store with a file": {"name": "Llamas", "file_ids": [FILE_ID]}},
     "update_vector_store": {"Another name": {"name": "Llamas and alpacas"}},
     "search_vector_store": {

@@ -13,6 +13,7 @@ from stint.services.spending.meters import Meters
 
 if TYPE_CHECKING:  # loaded by the composition
     from stint.services.idempotency.requests import IdempotentRequests
+    from stint.services.knowledge.containers import Containers
     from stint.services.knowledge.embeddings import TextEmbeddings
     from stint.services.knowledge.rag import RAG
     from stint.services.knowledge.rag_insertion import RAGInsertion
@@ -29,6 +30,7 @@ class KnowledgeServices:
     """
 
     files: Files
+    make_containers: "Callable[[], Containers]"
     uploads: Uploads
     vector_stores: VectorStoresOfTenant
     store_documents: StoreDocuments

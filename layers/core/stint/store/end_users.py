@@ -26,6 +26,7 @@ RECORDS: Mapping[OwnedKind, Callable[..., Key]] = {
     "vector_store": knowledge_keys.vector_store,
     "vector_store_document": knowledge_keys.vector_store_document,
     "idempotent_request": request_keys.idempotency,
+    "container": knowledge_keys.container,
 }
 
 

@@ -1,4 +1,4 @@
-"""The keys of files, uploads and vector stores, beside those in `stint.store.keys`.
+"""The keys of files, uploads, containers and vector stores, beside those in `stint.store.keys`.
 
 Functions with a plural name return partitions (`pk`), the others whole keys.
 """
@@ -70,6 +70,22 @@ def upload_blobs(tenant: str, upload_id: str, *, expires: bool) -> str:
     """The prefix of the objects of an upload's parts, which stay there when it becomes a file."""
     digits = _digits("Upload", "upload_", upload_id)
     return f"{'expiring' if expires else 'kept'}/{_tenant(tenant)}/uploads/{digits}/"
+
+
+def containers(tenant: str) -> list[str]:
+    """The shards of a tenant's containers. Each has whole records."""
+    return [f"{_tenant(tenant)}#container.{shard}" for shard in range(SHARDS)]
+
+
+def container(tenant: str, container_id: str) -> Key:
+    """The record of a container with the list of its files."""
+    shard = int(_digits("Container", "cntr_", container_id)[-1], 16) % SHARDS
+    return Key(f"{_tenant(tenant)}#container.{shard}", container_id)
+
+
+def container_blobs(tenant: str, container_id: str) -> str:
+    """The prefix of the objects of a container's files in the bucket, all of which expire."""
+    return f"expiring/{_tenant(tenant)}/containers/{_digits('Container', 'cntr_', container_id)}/"
 
 
 def is_file_id(value: str) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stint.store.background import BackgroundStore
     from stint.store.budgets import BudgetStore
     from stint.store.chat_completions import ChatCompletionStore
+    from stint.store.containers import ContainerStore
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
     from stint.store.creation_attempts import CreationAttempts
@@ -138,6 +139,12 @@ class Store:
         from stint.store.files import FileStore  # noqa: PLC0415 - see above
 
         return FileStore(self._table, self._blobs)
+
+    @cached_property
+    def containers(self) -> "ContainerStore":
+        from stint.store.containers import ContainerStore  # noqa: PLC0415 - see above
+
+        return ContainerStore(self._table, self._blobs)
 
     @cached_property
     def chat_completions(self) -> "ChatCompletionStore":

@@ -33,6 +33,15 @@ RESULTS = "results"
 """Key of an outcome's metadata for what a file search found. The texts are in the content, after its first item, each
 from its second line on."""
 
+CODE_INTERPRETER = "code_interpreter"
+"""The models' name of the code interpreter."""
+
+CONTAINER_FILES = "container_files"
+"""Key of an outcome's metadata for the ids of the files that code wrote into a container, by their names."""
+
+IMAGES = "images"
+"""Key of an outcome's metadata for the data URLs of the images that code wrote."""
+
 MODEL_NAMES = {"web_search": "brave_search", "knowledge_search": FILE_SEARCH}
 """Tools that models and steps know by another name than the registry, or than Llama Stack. It presents `web_search` as
 `brave_search`, whichever provider searches. A call by either name runs the tool."""

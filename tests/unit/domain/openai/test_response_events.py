@@ -4,6 +4,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 from tests.openresponses.bodies import check_event
 
+from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.items import FunctionCall, Message, WebSearchAction, WebSearchCall
@@ -26,6 +27,7 @@ HEADER = ResponseHeader.model_validate(
                 {"type": "web_search"},
                 {"type": "file_search", "vector_store_ids": ["vs_1"]},
                 {"type": "image_generation"},
+                {"type": "code_interpreter", "container": {"type": "auto"}},
             ],
             "reasoning": {"effort": "low"},
         },
@@ -61,6 +63,7 @@ ITEMS = [
     WebSearchCall(id="ws_1", status="in_progress", action=WebSearchAction(query="cats")),
     FileSearchCall(id="fs_1", status="in_progress", queries=["cats"]),
     ImageGenerationCall(id="ig_1", status="in_progress"),
+    CodeInterpreterCall(id="ci_1", status="in_progress", code="", container_id="cntr_1"),
 ]
 PARTS = [OutputText(text=""), RefusalPart(refusal=""), ReasoningText(text="")]
 

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.limits import MessageLimit, PartLimit
+from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.items import (
@@ -61,7 +62,6 @@ NO_PROGRAMS = "programmatic tool calling is not offered"
 REFUSED_ITEMS = {
     "computer_call": "the computer tool is not offered",
     "computer_call_output": "the computer tool is not offered",
-    "code_interpreter_call": "the code interpreter is not offered",
     "shell_call": NO_SHELL,
     "shell_call_output": NO_SHELL,
     "local_shell_call": NO_SHELL,
@@ -113,7 +113,8 @@ InputItem = Annotated[
         | McpApprovalResponse
         | WebSearchCall
         | FileSearchCall
-        | ImageGenerationCall,
+        | ImageGenerationCall
+        | CodeInterpreterCall,
         Field(discriminator="type"),
     ],
     BeforeValidator(read_item),

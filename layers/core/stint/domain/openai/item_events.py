@@ -195,3 +195,24 @@ class ImageGenerationCallPartialImage(ItemEvent):
 
 class ImageGenerationCallCompleted(ItemEvent):
     type: Literal["response.image_generation_call.completed"] = "response.image_generation_call.completed"
+
+
+class CodeInterpreterCallInProgress(ItemEvent):
+    type: Literal["response.code_interpreter_call.in_progress"] = "response.code_interpreter_call.in_progress"
+
+
+class CodeInterpreterCodeDelta(DeltaOf, ItemEvent):
+    type: Literal["response.code_interpreter_call_code.delta"] = "response.code_interpreter_call_code.delta"
+
+
+class CodeInterpreterCodeDone(ItemEvent):
+    type: Literal["response.code_interpreter_call_code.done"] = "response.code_interpreter_call_code.done"
+    code: str
+
+
+class CodeInterpreterCallInterpreting(ItemEvent):
+    type: Literal["response.code_interpreter_call.interpreting"] = "response.code_interpreter_call.interpreting"
+
+
+class CodeInterpreterCallCompleted(ItemEvent):
+    type: Literal["response.code_interpreter_call.completed"] = "response.code_interpreter_call.completed"

@@ -7,6 +7,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from stint.domain.fields import LONG_TEXT, Omitted, invalid
 from stint.domain.ids import new_name
+from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
@@ -141,7 +142,7 @@ class WebSearchCall(Request):
     action: WebSearchAction = Field(default_factory=WebSearchAction)
 
 
-HostedCall = McpCall | WebSearchCall | FileSearchCall | ImageGenerationCall
+HostedCall = McpCall | WebSearchCall | FileSearchCall | ImageGenerationCall | CodeInterpreterCall
 """A call of a tool that the server runs."""
 
 OutputItem = Annotated[
@@ -154,7 +155,8 @@ OutputItem = Annotated[
     | McpApprovalRequest
     | WebSearchCall
     | FileSearchCall
-    | ImageGenerationCall,
+    | ImageGenerationCall
+    | CodeInterpreterCall,
     Field(discriminator="type"),
 ]
 """An output item of a response."""
@@ -171,7 +173,8 @@ Item = Annotated[
     | McpApprovalResponse
     | WebSearchCall
     | FileSearchCall
-    | ImageGenerationCall,
+    | ImageGenerationCall
+    | CodeInterpreterCall,
     Field(discriminator="type"),
 ]
 """A stored item of a response's input or of a conversation."""
@@ -189,6 +192,7 @@ PREFIXES: dict[str, str] = {
     "web_search_call": "ws",
     "file_search_call": "fs",
     "image_generation_call": "ig",
+    "code_interpreter_call": "ci",
 }
 DIGITS = re.compile(r"[0-9a-f]{32}([0-9]{2,4})?")
 

@@ -85,14 +85,24 @@ class FileCitation(Request):
     filename: str = ""
 
 
-NO_CONTAINERS = "there are no containers whose files could be cited"
+class ContainerFileCitation(Request):
+    """The file of a container that the characters from `start_index` to `end_index` of a text name."""
+
+    type: Literal["container_file_citation"] = "container_file_citation"
+    container_id: str
+    file_id: str
+    filename: str = ""
+    start_index: Annotated[StrictInt, Field(ge=0)]
+    end_index: Annotated[StrictInt, Field(ge=0)]
+
+
 Annotation = Annotated[
-    Annotated[UrlCitation | FileCitation, Field(discriminator="type")],
+    Annotated[UrlCitation | FileCitation | ContainerFileCitation, Field(discriminator="type")],
     BeforeValidator(
         KnownTypes(
             "annotation",
-            ("url_citation", "file_citation"),
-            dict.fromkeys(("container_file_citation", "file_path"), NO_CONTAINERS),
+            ("url_citation", "file_citation", "container_file_citation"),
+            {"file_path": "it is an annotation of the Assistants API"},
         )
     ),
 ]

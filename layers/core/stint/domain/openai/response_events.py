@@ -6,6 +6,11 @@ from pydantic import Field
 
 from stint.domain.openai.item_events import (
     AnnotationAdded,
+    CodeInterpreterCallCompleted,
+    CodeInterpreterCallInProgress,
+    CodeInterpreterCallInterpreting,
+    CodeInterpreterCodeDelta,
+    CodeInterpreterCodeDone,
     ContentPartAdded,
     ContentPartDone,
     FileSearchCallCompleted,
@@ -147,6 +152,11 @@ ResponseEvent = Annotated[
     | ImageGenerationCallGenerating
     | ImageGenerationCallPartialImage
     | ImageGenerationCallCompleted
+    | CodeInterpreterCallInProgress
+    | CodeInterpreterCodeDelta
+    | CodeInterpreterCodeDone
+    | CodeInterpreterCallInterpreting
+    | CodeInterpreterCallCompleted
     | ErrorEvent,
     Field(discriminator="type"),
 ]

@@ -124,4 +124,4 @@ Include = Annotated[
     ],
     BeforeValidator(check_include),
 ]
-"""Values of `include`. Images are always included; the last two belong to refused tools."""
+"""Values of `include`. Images of messages are always included; the computer belongs to refused tools."""

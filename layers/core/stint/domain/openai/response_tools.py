@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, fie
 
 from stint.domain.fields import AtMost, KnownTypes, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.limits import ServerToolNames
+from stint.domain.openai.code_interpreter import CodeInterpreterChoice, CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationChoice, ImageGenerationTool
 from stint.domain.schema import Request
@@ -151,9 +152,8 @@ class WebSearchTool(Request):
 
 
 WEB_SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
-TOOL_TYPES = ("function", "mcp", "file_search", "image_generation", *WEB_SEARCH_TYPES)
+TOOL_TYPES = ("function", "mcp", "file_search", "image_generation", "code_interpreter", *WEB_SEARCH_TYPES)
 REFUSED_TOOLS = {
-    "code_interpreter": "there is no container to run code in",
     "computer": "there is no computer to use",
     "computer_use": "there is no computer to use",
     "computer_use_preview": "there is no computer to use",
@@ -167,7 +167,8 @@ REFUSED_TOOLS = {
 }
 ResponseTool = Annotated[
     Annotated[
-        FunctionTool | McpTool | WebSearchTool | FileSearchTool | ImageGenerationTool, Field(discriminator="type")
+        FunctionTool | McpTool | WebSearchTool | FileSearchTool | ImageGenerationTool | CodeInterpreterTool,
+        Field(discriminator="type"),
     ],
     BeforeValidator(KnownTypes("tool", TOOL_TYPES, REFUSED_TOOLS)),
 ]
@@ -202,7 +203,7 @@ class WebSearchChoice(Request):
 
 NamedChoice = Annotated[
     Annotated[
-        FunctionChoice | McpChoice | WebSearchChoice | FileSearchChoice | ImageGenerationChoice,
+        FunctionChoice | McpChoice | WebSearchChoice | FileSearchChoice | ImageGenerationChoice | CodeInterpreterChoice,
         Field(discriminator="type"),
     ],
     BeforeValidator(KnownTypes("tool choice", TOOL_TYPES, REFUSED_TOOLS)),
@@ -262,4 +263,6 @@ def stands_for(choice: NamedChoice, tool: ResponseTool) -> bool:
         return isinstance(tool, McpTool) and tool.server_label == choice.server_label
     if isinstance(choice, ImageGenerationChoice):
         return isinstance(tool, ImageGenerationTool)
+    if isinstance(choice, CodeInterpreterChoice):
+        return isinstance(tool, CodeInterpreterTool)
     return isinstance(tool, FileSearchTool if isinstance(choice, FileSearchChoice) else WebSearchTool)

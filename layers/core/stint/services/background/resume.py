@@ -48,7 +48,9 @@ class Resumer:
         await retry_next_minute(admit_run, deadline)
         context = await self.open_context(header, deadline)
         try:
-            plan = await self.responses.planner.plan(header.model, settings, settings.tools, NO_PROVIDER_DATA)
+            plan = await self.responses.planner.plan(
+                header.model, settings, settings.tools, NO_PROVIDER_DATA, header.response_id
+            )
             context.reader.read(header.input, header.texts)
             prepared = Prepared(header, context, plan)
             response = self.responses.make_run(prepared, deadline, stored=True, records=stored.records)

@@ -2,12 +2,14 @@
 
 from collections.abc import Collection
 
+from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.items import Item, ReasoningItem, WebSearchCall
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 SEARCH_SOURCES = "web_search_call.action.sources"
 FILE_RESULTS = "file_search_call.results"
+CODE_OUTPUTS = "code_interpreter_call.outputs"
 
 
 def include_fields(item: Item, include: Collection[str]) -> Item:
@@ -19,4 +21,6 @@ def include_fields(item: Item, include: Collection[str]) -> Item:
             return item.model_copy(update={"action": action.model_copy(update={"sources": None})})
         case FileSearchCall(results=list()) if FILE_RESULTS not in include:
             return item.model_copy(update={"results": None})
+        case CodeInterpreterCall(outputs=list()) if CODE_OUTPUTS not in include:
+            return item.model_copy(update={"outputs": None})
     return item

@@ -66,6 +66,7 @@ class EndUserExport:
             "vector_store": self._vector_store,
             "vector_store_document": self._document,
             "idempotent_request": self._request,
+            "container": self._container,
         }
 
     async def _session(self, owned: OwnedObject) -> Lines:
@@ -110,6 +111,15 @@ class EndUserExport:
     async def _upload(self, owned: OwnedObject) -> Lines:
         upload = await self.users.store.uploads.get(self.users.tenant, owned.id)
         yield line_of("upload", {}, upload.describe())
+
+    async def _container(self, owned: OwnedObject) -> Lines:
+        store = self.users.store.containers
+        stored = await store.get(self.users.tenant, owned.id)
+        yield line_of("container", {}, stored.container)
+        for file in stored.files:
+            yield line_of("container_file", {"container_id": owned.id}, file.describe(owned.id))
+            content = base64.b64encode(await store.read_file(file)).decode()
+            yield line_of("container_file_content", {"file_id": file.id, "base64": content})
 
     async def _vector_store(self, owned: OwnedObject) -> Lines:
         stored = await self.users.store.vector_stores.get(self.users.tenant, owned.id)

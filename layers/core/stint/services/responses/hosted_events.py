@@ -2,9 +2,15 @@
 
 from collections.abc import Iterator
 
+from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.item_events import (
+    CodeInterpreterCallCompleted,
+    CodeInterpreterCallInProgress,
+    CodeInterpreterCallInterpreting,
+    CodeInterpreterCodeDelta,
+    CodeInterpreterCodeDone,
     FileSearchCallCompleted,
     FileSearchCallInProgress,
     FileSearchCallSearching,
@@ -40,11 +46,19 @@ def as_begun(item: HostedCall) -> HostedCall:
         case ImageGenerationCall():
             made = {"result": None, "revised_prompt": None, "output_format": None}
             return item.model_copy(update={"status": "in_progress", **made})
+        case CodeInterpreterCall():
+            return item.model_copy(update={"status": "in_progress", "outputs": None})
 
 
 def as_added(item: HostedCall) -> HostedCall:
     """Return a call that begins without what its events will add."""
-    return item.model_copy(update={"arguments": ""}) if isinstance(item, McpCall) else item
+    match item:
+        case McpCall():
+            return item.model_copy(update={"arguments": ""})
+        case CodeInterpreterCall():
+            return item.model_copy(update={"code": ""})
+        case _:
+            return item
 
 
 def begin_events(item: HostedCall, opened: OpenItem) -> Iterator[ResponseEvent]:
@@ -65,6 +79,12 @@ def begin_events(item: HostedCall, opened: OpenItem) -> Iterator[ResponseEvent]:
         case ImageGenerationCall():
             yield ImageGenerationCallInProgress(**place)
             yield ImageGenerationCallGenerating(**place)
+        case CodeInterpreterCall(code=code):
+            opened.text.append(code or "")
+            yield CodeInterpreterCallInProgress(**place)
+            yield CodeInterpreterCodeDelta(**place, delta=code or "")
+            yield CodeInterpreterCodeDone(**place, code=code or "")
+            yield CodeInterpreterCallInterpreting(**place)
 
 
 def result_events(item: HostedCall, place: Place) -> Iterator[ResponseEvent]:
@@ -82,5 +102,7 @@ def result_events(item: HostedCall, place: Place) -> Iterator[ResponseEvent]:
             if item.shows_partial:
                 yield ImageGenerationCallPartialImage(**place, partial_image_index=0, partial_image_b64=image)
             yield ImageGenerationCallCompleted(**place)
+        case CodeInterpreterCall(status="completed"):
+            yield CodeInterpreterCallCompleted(**place)
         case _:
             pass

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from stint.domain.errors import InvalidRequest
+from stint.domain.openai.code_interpreter import CodeInterpreterChoice, CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationChoice, ImageGenerationTool
 from stint.domain.openai.mcp_items import McpListTools
@@ -20,7 +21,7 @@ from stint.domain.openai.response_tools import (
     WebSearchTool,
 )
 from stint.domain.openai.stored_responses import ResponseSettings
-from stint.tools.port import FILE_SEARCH, IMAGE_GENERATION
+from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION
 
 WEB_SEARCH = "web_search"
 """The models' name of the web search."""
@@ -35,7 +36,7 @@ class HostedTools:
 
     Calls of the tools in `approvals` wait for the client's approval. `searches`: there is a web search.
     `searches_files`: there is a file search. `image_tool` generates images. `cites`: the text may cite files. JSON
-    never does.
+    never does. `runs_code`: there is a code interpreter.
     """
 
     functions: frozenset[str] = frozenset()
@@ -45,6 +46,7 @@ class HostedTools:
     searches_files: bool = False
     image_tool: ImageGenerationTool | None = None
     cites: bool = False
+    runs_code: bool = False
 
     @classmethod
     def of(cls, settings: ResponseSettings, listed: Sequence[McpListTools]) -> Self:
@@ -63,6 +65,7 @@ class HostedTools:
             searches_files and may_call(FILE_SEARCH, names),
             find_image_tool(settings) if may_call(IMAGE_GENERATION, names) else None,
             searches_files and is_plain(settings),
+            any(isinstance(tool, CodeInterpreterTool) for tool in settings.tools) and may_call(CODE_INTERPRETER, names),
         )
 
 
@@ -119,5 +122,7 @@ def names_of(choice: NamedChoice, listed: Iterable[McpListTools]) -> list[str]:
             return [FILE_SEARCH]
         case ImageGenerationChoice():
             return [IMAGE_GENERATION]
+        case CodeInterpreterChoice():
+            return [CODE_INTERPRETER]
         case _:
             return [WEB_SEARCH]

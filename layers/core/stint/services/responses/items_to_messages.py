@@ -9,6 +9,7 @@ from stint.domain.content import Content, ContentItem, ImageContentItem, TextCon
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
 from stint.domain.json_text import parse_json
+from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.image_generation import ImageGenerationCall
@@ -27,9 +28,10 @@ from stint.domain.openai.parts import InputFile, InputImage, InputText, MessageP
 from stint.domain.tools import ToolCall
 from stint.loop.transcript import Transcript
 from stint.services.conversations.item_files import share_out
+from stint.services.responses.code_runs import logs_in
 from stint.services.responses.hosted_tools import WEB_SEARCH
 from stint.services.responses.search_items import chunks_of, urls_of
-from stint.tools.port import FILE_SEARCH, IMAGE_GENERATION
+from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION
 
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"
@@ -147,6 +149,9 @@ class MessageBuilder:
                 draft.add_ran(call_of(item.id, FILE_SEARCH, query), chunks_of(item))
             case ImageGenerationCall():
                 draft.add_image(item)
+            case CodeInterpreterCall():
+                code = json.dumps({"code": item.code or ""}, ensure_ascii=False)
+                draft.add_ran(call_of(item.id, CODE_INTERPRETER, code), logs_in(item))
             case _:
                 draft.close(self.transcript)
                 self.add_other(item, texts)

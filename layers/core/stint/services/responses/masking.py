@@ -1,8 +1,11 @@
-"""Masking of keys in the URLs of responses' MCP servers."""
+"""The keys of responses' MCP servers: masked in URLs, and added to those of the caller."""
 
-from stint.domain.openai.response_tools import McpTool
+from collections.abc import Sequence
+
+from stint.domain.openai.response_tools import McpTool, ResponseTool
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseSettings
 from stint.tools.masking import mask_path
+from stint.tools.port import ProviderData
 
 
 def masked(header: ResponseHeader) -> ResponseHeader:
@@ -19,3 +22,18 @@ def masked_settings(settings: ResponseSettings) -> ResponseSettings:
         for tool in settings.tools
     ]
     return settings.model_copy(update={"tools": tools})
+
+
+def with_credentials(tools: Sequence[ResponseTool], provider_data: ProviderData) -> ProviderData:
+    """Add the credentials of MCP tools to the caller's keys, in the form that the MCP provider reads."""
+    headers = {
+        tool.server_url: {**(tool.headers or {}), **bearer(tool)}
+        for tool in tools
+        if isinstance(tool, McpTool) and tool.bears_credentials
+    }
+    known = provider_data.get("mcp_headers")
+    return {**provider_data, "mcp_headers": {**(known or {}), **headers}} if headers else provider_data
+
+
+def bearer(tool: McpTool) -> dict[str, str]:
+    return {"Authorization": f"Bearer {tool.authorization}"} if tool.authorization else {}

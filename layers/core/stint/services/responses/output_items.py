@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from stint.domain.content import text_of
 from stint.domain.ids import hex_of, item_name, place_of
 from stint.domain.inference import AnswerDetails, Reasoning
+from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.items import (
@@ -21,8 +22,9 @@ from stint.domain.openai.stored_responses import ResponseOutcome, ResponseRecord
 from stint.domain.schema import Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.services.conversations.include import ENCRYPTED_REASONING, FILE_RESULTS, SEARCH_SOURCES
+from stint.services.conversations.include import CODE_OUTPUTS, ENCRYPTED_REASONING, FILE_RESULTS, SEARCH_SOURCES
 from stint.services.responses.answer_calls import AnswerCalls
+from stint.services.responses.code_runs import cite_files, files_of_run, find_container, finish_run, open_run
 from stint.services.responses.hosted_tools import HostedTools, is_plain
 from stint.services.responses.search_items import (
     finish_file_search,
@@ -30,7 +32,7 @@ from stint.services.responses.search_items import (
     open_search,
     sources_of,
 )
-from stint.tools.port import IMAGE_GENERATION
+from stint.tools.port import CODE_INTERPRETER, IMAGE_GENERATION
 
 Encode = Callable[[Schema], str]
 """A function that encodes a document as signed text: `OpaqueTexts.encode`."""
@@ -56,6 +58,8 @@ class OutputItems:
         self.calls = AnswerCalls()
         self.skipped = 0
         self.sources: dict[str, str] = {}
+        self.container_id = find_container(settings, response_id)
+        self.container_files: dict[str, str] = {}
         self.listed: list[McpListTools] = []
         self.list_tools(listed)
         self.cites = self.hosted.cites
@@ -127,11 +131,12 @@ class OutputItems:
 
     def output_text(self, text: str) -> OutputText:
         """Return a text of the model with its citations."""
-        if not self.cites:
-            return OutputText(text=text)
-        from stint.services.responses.citations import cite  # noqa: PLC0415 - few responses search files
+        part = OutputText(text=text)
+        if self.cites:
+            from stint.services.responses.citations import cite  # noqa: PLC0415 - few responses search files
 
-        return cite(text, self.sources)
+            part = cite(text, self.sources)
+        return cite_files(part, self.container_files, self.container_id) if is_plain(self.settings) else part
 
     def add_client_calls(self) -> None:
         """Add the waiting calls up to the next server call, which is added with its result."""
@@ -173,6 +178,9 @@ class OutputItems:
             from stint.services.responses.image_items import finish_image  # noqa: PLC0415 - few responses have images
 
             self.items.append(finish_image(opened, call, response))
+        elif isinstance(opened, CodeInterpreterCall):
+            self.container_files |= files_of_run(response)
+            self.items.append(finish_run(opened, response, self.settings.include))
         self.add_client_calls()
 
     def add_without_result(self, call: ToolCall) -> None:
@@ -214,6 +222,8 @@ class OutputItems:
             from stint.services.responses.image_items import open_image  # noqa: PLC0415 - few responses have images
 
             return open_image(self.hosted.image_tool, self.next_id)
+        if name == CODE_INTERPRETER and self.hosted.runs_code:
+            return open_run(call, self.container_id, self.next_id)
         return open_search(call, self.hosted, self.next_id)
 
     def reasoning(self, reasoning: Reasoning) -> ReasoningItem:
@@ -247,7 +257,7 @@ def finish_mcp_call(item: McpCall, response: ToolResponse) -> McpCall:
 
 def whole(settings: ResponseSettings) -> ResponseSettings:
     """Return settings with which items have all optional fields."""
-    return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES, FILE_RESULTS]})
+    return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES, FILE_RESULTS, CODE_OUTPUTS]})
 
 
 def output_of(stored: StoredResponse, encode: Encode, settings: ResponseSettings | None = None) -> OutputItems:

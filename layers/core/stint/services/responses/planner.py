@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stint.domain.errors import InvalidRequest, at_fault, rename_param
 from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
+from stint.domain.openai.code_interpreter import CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationTool
 from stint.domain.openai.mcp_items import McpListTools, McpToolInfo
@@ -26,10 +27,13 @@ from stint.loop.plan import Plan
 from stint.loop.structured_output import check_schema
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.models.json_schemas import ANY_OBJECT
+from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.registry.tools import Tools, as_port
+from stint.services.responses.code_runs import CodeAccess, code_interpreter
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, names_of
+from stint.services.responses.masking import with_credentials
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import ProviderData, Toolgroup
 
@@ -55,15 +59,21 @@ class ResponsePlan:
 
 @dataclass(frozen=True, slots=True)
 class ResponsePlanner:
-    """Makes the plans of a tenant's responses. `make_knowledge` returns the search of its vector stores."""
+    """Makes the plans of a tenant's responses. The functions return the search of its stores, and what runs code."""
 
     router: Router
     registry: Registry
     tools: Tools
     make_knowledge: Callable[[], "KnowledgeSearch"]
+    make_code: Callable[[], CodeAccess]
 
     async def plan(
-        self, model_id: str, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData
+        self,
+        model_id: str,
+        settings: ResponseSettings,
+        tools: Sequence[ResponseTool],
+        provider_data: ProviderData,
+        response_id: str = "",
     ) -> ResponsePlan:
         """Check the settings of a response, and list the tools of its MCP servers.
 
@@ -75,7 +85,7 @@ class ResponsePlanner:
             ToolUnavailable: an MCP server cannot list its tools.
         """
         model, provider_model_id = self.router.resolve(await self.registry.route(model_id))
-        toolbox, listed = await self.make_toolbox(settings, tools, provider_data)
+        toolbox, listed = await self.make_toolbox(settings, tools, provider_data, response_id)
         choice, toolbox = choose(settings.tool_choice, toolbox, listed)
         answer_format, schema = read_format(settings)
         plan = Plan(
@@ -99,15 +109,11 @@ class ResponsePlanner:
             shortens=settings.truncation == "auto",
             pauses_at_limit=True,
         )
-        try:
-            model.check(plan.request(()))
-        except InvalidRequest as error:
-            error.param = rename_param(error.param, FIELDS)
-            raise
+        check_model(model, plan)
         return ResponsePlan(plan, listed)
 
     async def make_toolbox(
-        self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData
+        self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData, response_id: str
     ) -> tuple[Toolbox, list[McpListTools]]:
         """Collect the tools. The client runs functions, the server all others."""
         keys = with_credentials(tools, provider_data)
@@ -130,6 +136,8 @@ class ResponsePlanner:
                 from stint.services.responses.image_items import image_generation  # noqa: PLC0415 - as few have one
 
                 hosted.append(await image_generation(tool, place, self.tools.providers))
+            if isinstance(tool, CodeInterpreterTool):
+                hosted.append(await code_interpreter(tool, place, self.make_code(), settings, response_id))
         refuse_repeated([*client, *(each.signature.name for each in hosted)])
         listed = [list_item(server, found) for server, found in zip(servers.values(), offered, strict=True)]
         approvals = HostedTools.of(settings, listed).approvals
@@ -165,23 +173,17 @@ class ResponsePlanner:
         return ServerTool(signature, port, provider, {"max_results": RESULTS[tool.search_context_size]})
 
 
-def with_credentials(tools: Sequence[ResponseTool], provider_data: ProviderData) -> ProviderData:
-    """Add the credentials of MCP tools to the caller's keys, in the form that the MCP provider reads."""
-    headers = {
-        tool.server_url: {**(tool.headers or {}), **bearer(tool)}
-        for tool in tools
-        if isinstance(tool, McpTool) and tool.bears_credentials
-    }
-    known = provider_data.get("mcp_headers")
-    return {**provider_data, "mcp_headers": {**(known or {}), **headers}} if headers else provider_data
-
-
-def bearer(tool: McpTool) -> dict[str, str]:
-    return {"Authorization": f"Bearer {tool.authorization}"} if tool.authorization else {}
-
-
 def signature_of(tool: FunctionTool) -> ToolSignature:
     return ToolSignature(tool.name, tool.description or "", tool.parameters or NO_PARAMETERS, tool.strict)
+
+
+def check_model(model: ChatModel, plan: Plan) -> None:
+    """Raise InvalidRequest if a model's provider lacks a feature. The error has the API's name of the field."""
+    try:
+        model.check(plan.request(()))
+    except InvalidRequest as error:
+        error.param = rename_param(error.param, FIELDS)
+        raise
 
 
 def list_item(server: McpTool, found: Sequence[ServerTool]) -> McpListTools:
@@ -198,7 +200,7 @@ def refuse_repeated(names: Sequence[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise InvalidRequest(
-                f"Tool {name!r} is declared {count} times among functions, MCP servers and searches. Names must "
+                f"Tool {name!r} is declared {count} times among functions, MCP servers and hosted tools. Names must "
                 "be unique. Exclude one with allowed_tools, or rename the function.",
                 code="duplicate_tool",
                 param="tools",

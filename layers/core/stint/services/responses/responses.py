@@ -124,7 +124,7 @@ class Responses:
         opened, read, planned, _ = await asyncio.gather(
             self.open_context(header, deadline),
             resolver.read(self.reader, self.contexts.opaque),
-            self.planner.plan(header.model, header.settings, request.tools, provider_data),
+            self.planner.plan(header.model, header.settings, request.tools, provider_data, header.response_id),
             self.contexts.opaque.warm_if(ENCRYPTED_REASONING in header.settings.include),
             return_exceptions=True,
         )

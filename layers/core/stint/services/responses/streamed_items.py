@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.items import FunctionCall, HostedCall, OutputItem
 from stint.domain.openai.mcp_items import McpCall
 from stint.domain.openai.parts import Annotation, OutputText, ReasoningText, RefusalPart, SummaryText
@@ -42,6 +43,8 @@ class OpenItem:
         match self.item, self.part:
             case McpCall() | FunctionCall(), _:
                 filled = {"arguments": text}
+            case CodeInterpreterCall(), _:
+                filled = {"code": text}
             case _, RefusalPart():
                 filled = {"content": [RefusalPart(refusal=text)]}
             case _, SummaryText():

@@ -1,0 +1,101 @@
+"""Routes of containers, whose files the code of responses reads and writes."""
+
+from fastapi import APIRouter, Response
+
+from stint.domain.openai.containers import (
+    AddContainerFile,
+    Container,
+    ContainerFile,
+    ContainerFileList,
+    ContainerList,
+    CreateContainer,
+    DeletedContainer,
+    DeletedContainerFile,
+)
+from stint.http.json_responses import document
+from stint.http.knowledge_dependencies import KnowledgeServicesDep
+from stint.http.list_params import Limit, Order
+from stint.http.requests import StrictRoute
+from stint.http.routes.files import BINARY, disposition_of
+
+CONTAINERS = "/v1/containers"
+CONTAINER = CONTAINERS + "/{container_id}"
+FILES = CONTAINER + "/files"
+FILE = FILES + "/{file_id}"
+
+router = APIRouter(tags=["Containers"], route_class=StrictRoute)
+
+
+@router.post(CONTAINERS, response_model=Container)
+async def create_container(body: CreateContainer, services: KnowledgeServicesDep) -> Response:
+    """Create a container with copies of files. It expires 20 minutes after its last activity."""
+    return document(await services.make_containers().create(body))
+
+
+@router.get(CONTAINERS, response_model=ContainerList)
+async def list_containers(
+    services: KnowledgeServicesDep,
+    limit: Limit,
+    after: str | None = None,
+    order: Order = "desc",
+    name: str | None = None,
+) -> Response:
+    """List containers, the newest first."""
+    return document(await services.make_containers().list(after, limit, order, name))
+
+
+@router.get(CONTAINER, response_model=Container)
+async def get_container(container_id: str, services: KnowledgeServicesDep) -> Response:
+    """Read a container."""
+    return document(await services.make_containers().get(container_id))
+
+
+@router.delete(CONTAINER, response_model=DeletedContainer)
+async def delete_container(container_id: str, services: KnowledgeServicesDep) -> Response:
+    """Delete a container with its files."""
+    return document(await services.make_containers().delete(container_id))
+
+
+@router.post(FILES, response_model=ContainerFile)
+async def add_container_file(container_id: str, body: AddContainerFile, services: KnowledgeServicesDep) -> Response:
+    """Copy a stored file into a container, in the place of one with the same name."""
+    return document(await services.make_containers().add_file(container_id, body))
+
+
+@router.get(FILES, response_model=ContainerFileList)
+async def list_container_files(
+    container_id: str,
+    services: KnowledgeServicesDep,
+    limit: Limit,
+    after: str | None = None,
+    order: Order = "desc",
+) -> Response:
+    """List the files of a container, the newest first."""
+    return document(await services.make_containers().list_files(container_id, after, limit, order))
+
+
+@router.get(FILE, response_model=ContainerFile)
+async def get_container_file(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
+    """Read a file of a container, without its content."""
+    return document(await services.make_containers().get_file(container_id, file_id))
+
+
+@router.get(
+    FILE + "/content",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {"schema": BINARY}}, "description": "The content."}},
+)
+async def get_container_file_content(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
+    """Read the content of a file of a container."""
+    opened = await services.make_containers().open_file(container_id, file_id)
+    headers = {
+        "content-disposition": disposition_of(opened.file.path),
+        "content-security-policy": "sandbox; default-src 'none'",
+    }
+    return Response(opened.content, media_type="application/octet-stream", headers=headers)
+
+
+@router.delete(FILE, response_model=DeletedContainerFile)
+async def delete_container_file(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
+    """Delete a file of a container."""
+    return document(await services.make_containers().delete_file(container_id, file_id))

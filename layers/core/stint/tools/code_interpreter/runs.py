@@ -1,0 +1,57 @@
+"""Runs of code: the port of the places that run it, and their results."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from stint.domain.schema import Schema
+
+RUN_SECONDS = 60
+"""Seconds of a run."""
+
+LONGEST_CODE = 200_000
+"""Maximum bytes of code."""
+
+
+class RunFile(Schema):
+    """A file that the code wrote, in base64."""
+
+    name: str
+    content: str
+
+
+class RunResult(Schema):
+    """The result of a run. `refused` is the reason why there is none; the code may have run.
+
+    `files` were written or changed, `removed` are given files that are gone, and `omitted` could not be returned.
+    """
+
+    refused: str | None = None
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int = 0
+    ended_by: str | None = None
+    truncated: bool = False
+    files: list[RunFile] = []
+    removed: list[str] = []
+    omitted: list[str] = []
+
+
+class CodeRunner(Protocol):
+    """Runs Python code in a new process."""
+
+    async def run(self, code: str, files: Mapping[str, bytes], /) -> RunResult:
+        """Run code in a folder with these files, for the tenant of the current code.
+
+        Raises:
+            ToolUnavailable: the place that runs code cannot be used.
+        """
+        ...
+
+
+def check_code(code: object) -> str | None:
+    """Return what is wrong with the argument `code`, for the model."""
+    if not isinstance(code, str) or not code.strip():
+        return "The argument code is missing. Send the Python code as a text."
+    if len(code.encode("utf-8", "replace")) > LONGEST_CODE:
+        return f"The code has more than {LONGEST_CODE} bytes. Send shorter code."
+    return None

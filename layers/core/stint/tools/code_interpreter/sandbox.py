@@ -1,0 +1,69 @@
+"""Runs of code in the stack's function `sandbox`."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
+from pydantic import ValidationError
+
+from stint.domain.content import text_of
+from stint.domain.errors import ToolUnavailable
+from stint.tools.code_interpreter.runs import RUN_SECONDS, RunResult
+from stint.tools.lambda_function.provider import OF_THE_CALL, connect, read_error
+from stint.tools.outcomes import timed_out
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
+
+TIMEOUT = 100.0
+"""Seconds of a whole call, which includes the start of the function."""
+
+
+class Sandbox:
+    """The function. `find_tenant` returns the tenant of the current code.
+
+    Lambda runs each tenant's code in execution environments of its own.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        find_tenant: Callable[[], str],
+        connect: "Callable[[float], LambdaClient]" = connect,
+    ) -> None:
+        self._function = function
+        self._find_tenant = find_tenant
+        self._connect = connect
+        self._client: LambdaClient | None = None
+
+    async def run(self, code: str, files: Mapping[str, bytes], /) -> RunResult:
+        """Run code; see the port."""
+        event: dict[str, object] = {"code": code, "seconds": RUN_SECONDS}
+        if files:
+            event["files"] = [
+                {"name": name, "content": base64.b64encode(content).decode()} for name, content in files.items()
+            ]
+        return await asyncio.to_thread(self._call, json.dumps(event).encode(), self._find_tenant())
+
+    def _call(self, payload: bytes, tenant: str) -> RunResult:
+        if self._client is None:
+            self._client = self._connect(TIMEOUT)
+        try:
+            answer = self._client.invoke(FunctionName=self._function, TenantId=tenant, Payload=payload)
+            body = answer["Payload"].read()
+        except ReadTimeoutError:
+            return RunResult(refused=text_of(timed_out(TIMEOUT).content))
+        except (ClientError, BotoCoreError) as error:
+            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
+            if code in OF_THE_CALL:
+                return RunResult(refused=f"The code could not be run ({code}). Try again later.")
+            raise ToolUnavailable(f"The code interpreter's function cannot be invoked ({code})") from error
+        if answer.get("FunctionError"):
+            return RunResult(refused=text_of(read_error(body).content))
+        try:
+            return RunResult.model_validate_json(body)
+        except ValidationError:
+            raise ToolUnavailable("The code interpreter's function returned an answer in another form") from None

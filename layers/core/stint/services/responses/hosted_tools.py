@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.code_interpreter import CodeInterpreterChoice, CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationChoice, ImageGenerationTool
-from stint.domain.openai.mcp_items import McpListTools
+from stint.domain.openai.mcp_items import McpCall, McpError, McpListTools
 from stint.domain.openai.response_options import PlainText
 from stint.domain.openai.response_tools import (
     AllowedToolsChoice,
@@ -21,6 +22,7 @@ from stint.domain.openai.response_tools import (
     WebSearchTool,
 )
 from stint.domain.openai.stored_responses import ResponseSettings
+from stint.domain.tools import ToolResponse
 from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION
 
 WEB_SEARCH = "web_search"
@@ -126,3 +128,23 @@ def names_of(choice: NamedChoice, listed: Iterable[McpListTools]) -> list[str]:
             return [CODE_INTERPRETER]
         case _:
             return [WEB_SEARCH]
+
+
+def finish_mcp_call(item: McpCall, response: ToolResponse) -> McpCall:
+    """Return the item of a call that an MCP server has answered."""
+    text = text_of(response.content)
+    if (response.metadata or {}).get("error"):
+        error = McpError(type="mcp_tool_execution_error", content=text)
+        return item.model_copy(update={"status": "failed", "error": error})
+    return item.model_copy(update={"status": "completed", "output": text})
+
+
+def result_of(item: McpCall) -> str:
+    """Return the text of a call's result or error."""
+    match item.error:
+        case None:
+            return item.output or ""
+        case McpError(content=str(text)):
+            return text
+        case error:
+            return error.message or error.model_dump_json()

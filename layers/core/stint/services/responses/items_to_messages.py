@@ -22,14 +22,14 @@ from stint.domain.openai.items import (
     ReasoningItem,
     WebSearchCall,
 )
-from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpError
+from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.openai.opaque import CompactedContext, OpaqueReader
 from stint.domain.openai.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
 from stint.loop.transcript import Transcript
 from stint.services.conversations.item_files import share_out
 from stint.services.responses.code_runs import logs_in
-from stint.services.responses.hosted_tools import WEB_SEARCH
+from stint.services.responses.hosted_tools import WEB_SEARCH, result_of
 from stint.services.responses.search_items import chunks_of, urls_of
 from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION
 
@@ -214,16 +214,6 @@ class MessageBuilder:
                 f"{name} {call_id!r}."
             )
         return call
-
-
-def result_of(item: McpCall) -> str:
-    match item.error:
-        case None:
-            return item.output or ""
-        case McpError(content=str(text)):
-            return text
-        case error:
-            return error.message or error.model_dump_json()
 
 
 def call_of(call_id: str, name: str, arguments: str) -> ToolCall:

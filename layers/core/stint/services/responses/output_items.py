@@ -16,7 +16,7 @@ from stint.domain.openai.items import (
     ReasoningItem,
     WebSearchCall,
 )
-from stint.domain.openai.mcp_items import McpApprovalRequest, McpCall, McpError, McpListTools
+from stint.domain.openai.mcp_items import McpApprovalRequest, McpCall, McpListTools
 from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.openai.stored_responses import ResponseOutcome, ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.schema import Schema
@@ -25,7 +25,7 @@ from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.conversations.include import CODE_OUTPUTS, ENCRYPTED_REASONING, FILE_RESULTS, SEARCH_SOURCES
 from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.code_runs import cite_files, files_of_run, find_container, finish_run, open_run
-from stint.services.responses.hosted_tools import HostedTools, is_plain
+from stint.services.responses.hosted_tools import HostedTools, finish_mcp_call, is_plain
 from stint.services.responses.search_items import (
     finish_file_search,
     finish_web_search,
@@ -245,14 +245,6 @@ def shows_raw(settings: ResponseSettings) -> bool:
 
 def text_of_arguments(call: ToolCall) -> str:
     return call.arguments_json or (call.arguments if isinstance(call.arguments, str) else "{}")
-
-
-def finish_mcp_call(item: McpCall, response: ToolResponse) -> McpCall:
-    text = text_of(response.content)
-    if (response.metadata or {}).get("error"):
-        error = McpError(type="mcp_tool_execution_error", content=text)
-        return item.model_copy(update={"status": "failed", "error": error})
-    return item.model_copy(update={"status": "completed", "output": text})
 
 
 def whole(settings: ResponseSettings) -> ResponseSettings:

@@ -26,12 +26,7 @@ from stint.services.conversations.include import CODE_OUTPUTS, ENCRYPTED_REASONI
 from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.code_runs import cite_files, files_of_run, find_container, finish_run, open_run
 from stint.services.responses.hosted_tools import HostedTools, finish_mcp_call, is_plain
-from stint.services.responses.search_items import (
-    finish_file_search,
-    finish_web_search,
-    open_search,
-    sources_of,
-)
+from stint.services.responses.search_items import finish_file_search, finish_web_search, open_search, sources_of
 from stint.tools.port import CODE_INTERPRETER, IMAGE_GENERATION
 
 Encode = Callable[[Schema], str]

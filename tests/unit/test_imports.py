@@ -38,7 +38,7 @@ MODULES = {
     "agents": 689,
     "knowledge": 726,
     "october": 734,
-    "registry": 705,
+    "registry": 706,
     "responses": 777,
     "turns": 684,
     "worker": 666,

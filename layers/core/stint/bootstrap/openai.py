@@ -134,9 +134,8 @@ def compose_responses(
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code)
-    limits, read_file = adapters.document_limits, partial(read_stored_file, tenant, store)
-    reader = DocumentReader(adapters.fetch, adapters.check_url, limits, read_file)
-    inputs = InputReader(contexts, reader)
+    read_file = partial(read_stored_file, tenant, store)
+    reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits, read_file)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
     stored = ResponseReader(tenant, store, recovery, deletions, links)
@@ -150,8 +149,8 @@ def compose_responses(
         stored_responses=stored,
         conversations=conversations,
         chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters),
-        compaction=Compaction(router, services.registry, inputs, services.meters),
-        token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
+        compaction=Compaction(router, services.registry, InputReader(contexts, reader), services.meters),
+        token_counts=TokenCounts(planner, InputReader(contexts, reader), settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,
         make_response_admission=partial(make_response_admission, responses, recovery),
         make_waiting_responses=lambda: make_waiting_responses(responses, stored),

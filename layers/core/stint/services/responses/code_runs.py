@@ -41,7 +41,7 @@ class CodeAccess:
 async def code_interpreter(
     tool: CodeInterpreterTool, place: int, code: CodeAccess, settings: ResponseSettings, response_id: str
 ) -> ServerTool:
-    """Return the tool of a response that runs code.
+    """Return the tool of a response that runs code. A request that only counts tokens has no `response_id`.
 
     Raises:
         NotFound: there is no such container. The message names it.
@@ -52,7 +52,7 @@ async def code_interpreter(
     container_id = id_of_container(tool, response_id)
     is_own = isinstance(tool.container, AutoContainer)
     file_ids = (tool.container.file_ids or []) if isinstance(tool.container, AutoContainer) else None
-    users = end_users_of(settings.safety_identifier, settings.user)
+    users = end_users_of(settings.safety_identifier, settings.user) if response_id else []
     with at_fault(f"tools[{place}].container{'.file_ids' if is_own else ''}"):
         await code.containers.check(container_id, file_ids, users)
     has_images = CODE_OUTPUTS in settings.include

@@ -79,9 +79,9 @@ class ContainerFiles:
             NotFound: the container has expired, or was deleted.
             Conflict: other runs changed it all the time.
         """
-        made = await self.put_files(container_id, written, "assistant")
         if new:
             await self.ensure(container_id, given)
+        made = await self.put_files(container_id, written, "assistant")
         kept, omitted = await self.change(container_id, made, removed)
         await self.store.delete_contents([file for file in made if file.name in omitted])
         return {file.name: file.id for file in kept if file in made}, omitted

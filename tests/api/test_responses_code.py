@@ -301,3 +301,17 @@ def test_containers_are_listed_by_name_and_created_once_per_key(http: httpx.Clie
     assert [each["id"] for each in listed] == [made[2]["id"], made[0]["id"]]
     after = http.get("/v1/containers", params={"after": made[1]["id"], "order": "asc"}).json()["data"]
     assert [each["name"] for each in after] == ["a", "k"]
+
+
+@pytest.mark.usefixtures("scripted")
+def test_the_container_of_a_response_belongs_to_its_end_user(http: httpx.Client) -> None:
+    counted = http.post(f"{RESPONSES}/input_tokens", json={"input": "Hello", "tools": [AUTO], "user": "ann"})
+    response = respond(http, plan(write={"a": "a"}), tools=[AUTO], user="ann")
+    container = item_of(response, "code_interpreter_call")["container_id"]
+
+    kinds_of_ann = [each["kind"] for each in http.get("/v1/admin/users/ann").json()["data"]]
+    receipt = http.delete("/v1/admin/users/ann").json()
+
+    assert (counted.status_code, kinds_of_ann) == (200, ["container", "response"])
+    assert (receipt["complete"], receipt["deleted"]) == (True, {"container": 1, "response": 1})
+    assert http.get(f"/v1/containers/{container}").status_code == 404

@@ -114,7 +114,7 @@ def compose(
     transcripts = transcripts or TranscriptCache(settings.transcript_cache_bytes)
     opener = SessionOpener(tenant, store, agents, transcripts, settings.lease_seconds, settings.history_bytes)
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
-    make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send))
+    make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send, lambda: tools))
     redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
     credentials = SealedCredentials(tenant, adapters.credential_cipher)
     references = SecretReferences(tenant, read_secret_of_toolgroup)
@@ -184,11 +184,13 @@ def make_turn_retries(tenant: str, store: Store, agents: Agents) -> "TurnRetries
     return TurnRetries(tenant, store, make_turn_tail(tenant, store, agents))
 
 
-def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -> "RAGServices":
+def compose_rag(
+    tenant: str, adapters: Adapters, store: Store, send: SendTask, get_tools: Callable[[], Tools]
+) -> "RAGServices":
     """Make the use cases of vector dbs, whose modules are loaded now."""
     from stint.bootstrap import rag  # noqa: PLC0415
 
-    return rag.compose_rag(tenant, adapters, store, send)
+    return rag.compose_rag(tenant, adapters, store, send, get_tools)
 
 
 async def read_secret_of_toolgroup(arn: str, name: str) -> str:

@@ -24,6 +24,7 @@ from stint.services.knowledge.tasks import IngestionTasks
 from stint.services.knowledge.text_models import TextModels
 from stint.services.knowledge.vector_dbs import VectorDBs
 from stint.services.knowledge.vector_io import VectorIO
+from stint.services.registry.tools import Tools
 from stint.store.store import Store
 
 
@@ -40,15 +41,20 @@ class RAGServices:
     text_models: TextModels
 
 
-def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -> RAGServices:
-    """Make the use cases of a tenant. `send` sends tasks to the worker, which ingests and deletes documents."""
+def compose_rag(
+    tenant: str, adapters: Adapters, store: Store, send: SendTask, get_tools: Callable[[], Tools] | None = None
+) -> RAGServices:
+    """Make the use cases of a tenant. `send` sends tasks to the worker, which ingests and deletes documents.
+
+    `get_tools` returns the tools that write queries; without it, none can.
+    """
     get_registry = cache(lambda: make_registry(tenant, adapters, store))
 
     async def find_models(model_id: str) -> Sequence[Model]:
         return await get_registry().find_models(model_id)
 
     text_models = TextModels(adapters.router, get_registry)
-    queries = QueryGenerator(text_models)
+    queries = QueryGenerator(text_models, get_tools)
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     models = EmbeddingModels(adapters.embedders, find_models, model_access(tenant, adapters.settings))
     delete_store = delete_later(tenant, store, send)

@@ -56,6 +56,9 @@ REMOTE_EXECUTION = "builtin::remote_execution"
 MEMORY_BANKS = "memory_banks"
 """The argument of an agent's search in vector dbs that makes it a retrieval from memory banks."""
 
+QUERY_GENERATOR = "query_generator_config"
+"""The argument of such a retrieval that says who writes its query."""
+
 RAG_RUNTIME = "rag-runtime"
 """The provider of the search in vector dbs. The `retrieve` argument of its toolgroups has effect before tools run."""
 

@@ -1,6 +1,6 @@
 """The arguments of a retrieval from memory banks, which an agent's args have."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -24,13 +24,25 @@ class MemoryBankSelection(Request):
     entities: EntityNames = Field(default_factory=list)
 
 
+class CustomQueryGeneratorConfig(Request):
+    """A tool writes the query: that of a registered `toolgroup`, or an endpoint in `args`.
+
+    The name is `group` or `group/tool`. With the name `builtin::remote_execution`, `args` define the endpoint.
+    """
+
+    type: Literal["custom"]
+    toolgroup: str = "query_generator"
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
 class MemoryRetrievalArguments(Request):
     """The query, and the settings of the agent."""
 
     query: Content
     memory_banks: Annotated[list[MemoryBankSelection], Field(max_length=MAX_VECTOR_DBS)]
     query_generator_config: Annotated[
-        DefaultRAGQueryGeneratorConfig | LLMRAGQueryGeneratorConfig, Field(discriminator="type")
+        DefaultRAGQueryGeneratorConfig | LLMRAGQueryGeneratorConfig | CustomQueryGeneratorConfig,
+        Field(discriminator="type"),
     ] = Field(default_factory=DefaultRAGQueryGeneratorConfig)
     max_tokens_in_context: Annotated[int, Field(ge=0)] = 4096
     max_chunks: Annotated[int, Field(ge=1, le=MAX_CHUNKS)] = 10

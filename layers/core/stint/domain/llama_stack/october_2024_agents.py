@@ -136,8 +136,20 @@ class LLMQueryGenerator(Request):
     template: Annotated[str, Field(max_length=MAX_TEMPLATE_LENGTH)]
 
 
+class CustomGeneratorData(Request):
+    """What writes the queries: an endpoint at a `url`, or the tool of a registered `toolgroup`."""
+
+    url: URL | str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    timeout: Annotated[float, Field(gt=0, le=30)] = 30
+    toolgroup: str | None = None
+
+
 class CustomQueryGenerator(Request):
+    """A function or an endpoint writes the query."""
+
     type: Literal["custom"]
+    provider_data: CustomGeneratorData = Field(default_factory=CustomGeneratorData)
 
 
 QueryGeneratorConfig = Annotated[

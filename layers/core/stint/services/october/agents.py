@@ -13,6 +13,7 @@ from stint.domain.inference import (
     TopPSamplingStrategy,
 )
 from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig, ToolShieldNames
+from stint.domain.llama_stack.memory_retrieval import CustomQueryGeneratorConfig
 from stint.domain.llama_stack.october_2024_agents import (
     CodeInterpreterToolDefinition,
     FunctionCallToolDefinition,
@@ -26,12 +27,12 @@ from stint.domain.llama_stack.october_2024_agents import (
     WolframAlphaToolDefinition,
 )
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef
-from stint.services.october.memory_tool import to_memory
+from stint.services.october.memory_tool import RAG, to_memory
 from stint.services.october.parameters import to_parameters
 from stint.services.october.remote_tools import to_endpoint
 from stint.services.registry.inline_toolgroups import define_toolgroup
 from stint.services.registry.tools import Tools, as_port
-from stint.tools.port import KNOWLEDGE_SEARCH, REMOTE_EXECUTION
+from stint.tools.port import KNOWLEDGE_SEARCH, QUERY_GENERATOR, REMOTE_EXECUTION
 from stint.tools.secret_references import refuse_references
 
 WEB_SEARCH, WOLFRAM_ALPHA = "builtin::websearch", "builtin::wolfram_alpha"
@@ -86,8 +87,20 @@ async def check_endpoints(config: AgentConfig, tools: Tools) -> None:
             refuse_references(json.dumps(group.args), "agent_config.tools")
             defined = define_toolgroup(group.args)
             await tools.provider_of(defined).check(as_port(defined))
+        elif isinstance(group, AgentToolGroupWithArgs) and group.name == RAG:
+            await check_generator(group, tools)
         elif group in (CODE_INTERPRETER, PHOTOGEN):
             await tools.select(group)
+
+
+async def check_generator(group: AgentToolGroupWithArgs, tools: Tools) -> None:
+    """Check the query generator of the memory tool. Raises InvalidRequest if it is a custom one that does not exist."""
+    config = group.args[QUERY_GENERATOR]
+    if config["type"] == "custom":
+        from stint.services.knowledge.custom_query_generator import CustomQueries  # noqa: PLC0415 - few agents have one
+
+        found = CustomQueryGeneratorConfig.model_validate(config)
+        await CustomQueries(lambda: tools).check(found, "agent_config.tools.query_generator_config")
 
 
 def to_choice(config: OctoberAgentConfig) -> ToolChoice:

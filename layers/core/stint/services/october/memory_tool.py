@@ -3,9 +3,10 @@
 from typing import Any
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.llama_stack.memory_retrieval import MemoryBankSelection
+from stint.domain.llama_stack.memory_retrieval import CustomQueryGeneratorConfig, MemoryBankSelection
 from stint.domain.llama_stack.october_2024_agents import (
     BankConfig,
+    CustomGeneratorData,
     CustomQueryGenerator,
     GraphBankConfig,
     KeyValueBankConfig,
@@ -15,6 +16,7 @@ from stint.domain.llama_stack.october_2024_agents import (
 )
 from stint.domain.tools import AgentToolGroupWithArgs
 from stint.services.knowledge.prompt_template import fill_prompt_template
+from stint.tools.port import REMOTE_EXECUTION
 
 RAG = "builtin::rag"
 
@@ -48,12 +50,29 @@ def to_selection(bank: BankConfig) -> MemoryBankSelection:
     )
 
 
+def to_custom_generator(data: CustomGeneratorData, param: str) -> dict[str, Any]:
+    """Convert a custom query generator. Without a name, it is the toolgroup `query_generator`."""
+    if data.url is not None and data.toolgroup is not None:
+        raise InvalidRequest(f"{param} has both a url and a toolgroup. Remove one.", param=param)
+    if data.url is None:
+        named = {"toolgroup": data.toolgroup} if data.toolgroup is not None else {}
+        return CustomQueryGeneratorConfig(type="custom", **named).model_dump()
+    endpoint = {
+        "name": "write_query",
+        "url": data.url if isinstance(data.url, str) else data.url.uri,
+        "method": "POST",
+        "headers": data.headers,
+        "timeout": data.timeout,
+    }
+    args = {"tools": [endpoint]}
+    return CustomQueryGeneratorConfig(type="custom", toolgroup=REMOTE_EXECUTION, args=args).model_dump()
+
+
 def to_generator(config: QueryGeneratorConfig, param: str) -> dict[str, Any]:
-    """Convert a query generator. Raises InvalidRequest for a custom one, and for a template that cannot be used."""
+    """Convert a query generator. Raises InvalidRequest for one whose template or endpoint cannot be used."""
     param = f"{param}.query_generator_config"
     if isinstance(config, CustomQueryGenerator):
-        message = f"{param}: This server has no custom query generator. Use default or llm."
-        raise InvalidRequest(message, param=param)
+        return to_custom_generator(config.provider_data, f"{param}.provider_data")
     if not isinstance(config, LLMQueryGenerator):
         return {"type": "default", "separator": config.sep}
     try:

@@ -6,7 +6,15 @@ from typing import Any
 from stint.domain.errors import DeadlineExceeded, StintError, StoreUnavailable
 from stint.domain.inference import ToolSignature
 from stint.tools.outcomes import failure, unknown_tool
-from stint.tools.port import KNOWLEDGE_SEARCH, MEMORY_BANKS, CallerSession, Invocation, Toolgroup, ToolOutcome
+from stint.tools.port import (
+    KNOWLEDGE_SEARCH,
+    MEMORY_BANKS,
+    QUERY_GENERATOR,
+    CallerSession,
+    Invocation,
+    Toolgroup,
+    ToolOutcome,
+)
 
 SIGNATURE = ToolSignature(
     KNOWLEDGE_SEARCH,
@@ -54,8 +62,9 @@ class KnowledgeTools:
             return unknown_tool(invocation.tool_name, [KNOWLEDGE_SEARCH])
         self._search = self._search or self._make_search()
         arguments = dict(invocation.arguments)
-        if MEMORY_BANKS not in invocation.fixed:  # the model must not choose other banks than the agent's
-            arguments.pop(MEMORY_BANKS, None)
+        for name in (MEMORY_BANKS, QUERY_GENERATOR):  # the model must not choose others than the agent's
+            if name not in invocation.fixed:
+                arguments.pop(name, None)
         try:
             return await self._search(arguments, invocation.session)
         except (StoreUnavailable, DeadlineExceeded):

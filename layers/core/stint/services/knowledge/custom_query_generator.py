@@ -15,7 +15,7 @@ from stint.loop.tool_timeout import run_with_grace
 from stint.loop.toolbox import ServerTool
 from stint.services.knowledge.query_generator import MAX_QUERY_LENGTH
 from stint.services.registry.tools import Tools
-from stint.tools.port import REMOTE_EXECUTION, Invocation
+from stint.tools.port import ATTACHMENTS, REMOTE_EXECUTION, Invocation
 from stint.tools.secret_references import refuse_references
 
 GENERATOR_SECONDS = 30.0
@@ -91,7 +91,8 @@ class CustomQueries:
             raise ToolUnavailable(f"{FAILED} did not respond within {GENERATOR_SECONDS:g} s.") from None
         if outcome.error:
             raise ToolUnavailable(f"{FAILED} failed: {text_of(outcome.content)[:500]}")
-        return read_query(outcome.content if isinstance(outcome.content, str) else "")
+        is_text = isinstance(outcome.content, str) and ATTACHMENTS not in outcome.metadata
+        return read_query(text_of(outcome.content) if is_text else "")
 
 
 def read_query(answer: str) -> str:

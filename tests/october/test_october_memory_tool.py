@@ -154,6 +154,7 @@ def test_attachments_go_into_the_bank_of_the_session_and_are_found_in_later_turn
     assert retrieval(later)["memory_bank_ids"] == [bank["identifier"]]
     assert "Pumas eat guanacos." in retrieval(later)["inserted_context"][1]
     assert (bank["type"], bank["chunk_size_in_tokens"]) == ("vector", 512)
+    assert bank["embedding_model"] == app_fixture.settings.embedding_model
     assert http.get(f"/v1/vector_stores/{bank['identifier']}").status_code == 404
 
 

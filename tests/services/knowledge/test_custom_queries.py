@@ -24,7 +24,7 @@ from stint.services.knowledge.custom_query_generator import CustomQueries
 from stint.tools.http.provider import HttpEndpoints
 from stint.tools.knowledge.provider import KnowledgeTools
 from stint.tools.lambda_function.provider import LambdaFunctions
-from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+from stint.tools.port import Invocation, Toolgroup, ToolOutcome, ToolProvider
 
 INLINE = "builtin::remote_execution"
 
@@ -62,7 +62,10 @@ def endpoint() -> Iterator[ScriptedHTTPServer]:
 
 @pytest.fixture
 def tenant_fixture(cloud: Cloud, tenant: str) -> TurnFixture:
-    providers = {"lambda-function": LambdaFunctions(["own"]), "remote-execution": HttpEndpoints(Guard(["127.0.0.1"]))}
+    providers: dict[str, ToolProvider] = {
+        "lambda-function": LambdaFunctions(["own"]),
+        "remote-execution": HttpEndpoints(Guard(["127.0.0.1"])),
+    }
     return TurnFixture(cloud.store, tenant, script(), providers=providers)
 
 
@@ -157,7 +160,7 @@ async def test_a_generator_has_a_time_limit(
     if not own:
         monkeypatch.setattr(custom_query_generator, "GENERATOR_SECONDS", 0.1)
 
-    with pytest.raises(ToolUnavailable, match="did not respond within 0.1 s"):
+    with pytest.raises(ToolUnavailable, match=r"did not respond within 0\.1 s"):
         await queries_of(tenant_fixture).generate(at(endpoint.url, **({"timeout": 0.1} if own else {})), ["x"])
 
 

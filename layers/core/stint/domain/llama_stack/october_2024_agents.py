@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from stint.domain.content import URL
 from stint.domain.entities import EntityNames
 from stint.domain.limits import MAX_INFER_ITERS, ToolLimit
+from stint.domain.llama_stack.october_2024_memory import refuse_comma
 from stint.domain.llama_stack.rag import MAX_CHUNKS, MAX_TEMPLATE_LENGTH, MAX_VECTOR_DBS
 from stint.domain.schema import Request
 
@@ -90,29 +91,32 @@ class FunctionCallToolDefinition(RemoteTool):
     parameters: dict[str, OctoberParameter]
 
 
+BankId = Annotated[str, AfterValidator(refuse_comma)]
+
+
 class VectorBankConfig(Request):
     type: Literal["vector"]
-    bank_id: str
+    bank_id: BankId
 
 
 class KeyValueBankConfig(Request):
     """`keys` are the ids of the documents."""
 
     type: Literal["keyvalue"]
-    bank_id: str
+    bank_id: BankId
     keys: Annotated[list[str], Field(max_length=100)] = Field(default_factory=list)
 
 
 class KeywordBankConfig(Request):
     type: Literal["keyword"]
-    bank_id: str
+    bank_id: BankId
 
 
 class GraphBankConfig(Request):
     """`entities` name those whose documents are retrieved. Without them, they are those that the query names."""
 
     type: Literal["graph"]
-    bank_id: str
+    bank_id: BankId
     entities: EntityNames = Field(default_factory=list)
 
 
@@ -137,7 +141,7 @@ class LLMQueryGenerator(Request):
 
 
 class CustomGeneratorData(Request):
-    """What writes the queries: an endpoint at a `url`, or the tool of a registered `toolgroup`."""
+    """The writer of the queries: an endpoint at a `url`, or the tool of a registered `toolgroup`."""
 
     url: URL | str | None = None
     headers: dict[str, str] = Field(default_factory=dict)

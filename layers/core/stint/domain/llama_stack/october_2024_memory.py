@@ -5,12 +5,22 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from stint.domain.content import URL
-from stint.domain.fields import Omitted
+from stint.domain.fields import Omitted, invalid
 from stint.domain.limits import PartLimit, check_metadata
 from stint.domain.llama_stack.october_2024_messages import OctoberContent
 from stint.domain.llama_stack.rag import MAX_CHUNK_TOKENS
-from stint.domain.llama_stack.registrations import Identifier
+from stint.domain.llama_stack.vector_dbs import VectorDBName
 from stint.domain.schema import Request, Schema
+
+
+def refuse_comma(bank_id: str) -> str:
+    """Refuse a comma, because a stored retrieval has the ids of its banks in a text, with commas between them."""
+    if "," in bank_id:
+        raise invalid("The id of a bank cannot have a comma. Choose another one.")
+    return bank_id
+
+
+BankIdentifier = Annotated[VectorDBName, Field(max_length=256), AfterValidator(refuse_comma)]
 
 MOST_DOCUMENTS = 1_000
 """Maximum documents of a request."""
@@ -20,7 +30,7 @@ class VectorBank(Request):
     """A bank whose chunks are found by their meaning. `overlap_size_in_tokens` is a quarter of the chunk by default."""
 
     type: Literal["vector"] = "vector"
-    identifier: Identifier
+    identifier: BankIdentifier
     provider_id: str = ""
     embedding_model: str = ""
     chunk_size_in_tokens: Annotated[int, Field(ge=1, le=MAX_CHUNK_TOKENS)] = 512
@@ -31,7 +41,7 @@ class KeywordBank(Request):
     """A bank whose chunks are found by their words."""
 
     type: Literal["keyword"]
-    identifier: Identifier
+    identifier: BankIdentifier
     provider_id: str = ""
 
 
@@ -39,7 +49,7 @@ class KeyValueBank(Request):
     """A bank whose documents are found by their ids."""
 
     type: Literal["keyvalue"]
-    identifier: Identifier
+    identifier: BankIdentifier
     provider_id: str = ""
 
 
@@ -47,7 +57,7 @@ class GraphBank(Request):
     """A bank whose documents are found by the entities that they name. `model` finds those of documents."""
 
     type: Literal["graph"]
-    identifier: Identifier
+    identifier: BankIdentifier
     provider_id: str = ""
     model: Omitted[str] = None
 

@@ -56,7 +56,7 @@ STREAMS: dict[int | str, dict[str, Any]] = {
 async def create_october_agent(body: OctoberAgentCreateRequest, services: OctoberServicesDep) -> Response:
     """Create an agent."""
     config = to_agent_config(body.agent_config)
-    await check_endpoints(config, services.toolgroups.tools)
+    await check_endpoints(config, body.agent_config.tools, services.toolgroups.tools)
     agent_id = await services.agents.create(config)
     return document(AgentCreateResponse(agent_id=agent_id))
 
@@ -80,7 +80,7 @@ async def get_october_session(
     params: Annotated[OctoberSessionQuery, Depends(read_params(OctoberSessionQuery))], services: OctoberServicesDep
 ) -> Response:
     """Read a session with its turns in creation order, or with those of `turn_ids`."""
-    pages = await read_session(services.sessions, params)
+    pages = await read_session(services.sessions, params, services.make_banks)
     session, others = pages.session, pages.others
     if others is None:
         return document(session)

@@ -75,7 +75,7 @@ def to_agent_config(config: OctoberAgentConfig) -> AgentConfig:
     )
 
 
-async def check_endpoints(config: AgentConfig, tools: Tools) -> None:
+async def check_endpoints(config: AgentConfig, definitions: Sequence[ToolDefinition], tools: Tools) -> None:
     """Check the endpoints that an agent's tools call, and that code can be run and images made if tools do.
 
     Raises:
@@ -88,19 +88,24 @@ async def check_endpoints(config: AgentConfig, tools: Tools) -> None:
             defined = define_toolgroup(group.args)
             await tools.provider_of(defined).check(as_port(defined))
         elif isinstance(group, AgentToolGroupWithArgs) and group.name == RAG:
-            await check_generator(group, tools)
+            place = next(place for place, each in enumerate(definitions) if isinstance(each, MemoryToolDefinition))
+            await check_generator(group, tools, f"agent_config.tools[{place}].{QUERY_GENERATOR}")
         elif group in (CODE_INTERPRETER, PHOTOGEN):
             await tools.select(group)
 
 
-async def check_generator(group: AgentToolGroupWithArgs, tools: Tools) -> None:
-    """Check the query generator of the memory tool. Raises InvalidRequest if it is a custom one that does not exist."""
+async def check_generator(group: AgentToolGroupWithArgs, tools: Tools, param: str) -> None:
+    """Check the query generator of the memory tool, which the field `param` names.
+
+    Raises:
+        InvalidRequest: it is a custom one that cannot be used.
+    """
     config = group.args[QUERY_GENERATOR]
     if config["type"] == "custom":
         from stint.services.knowledge.custom_query_generator import CustomQueries  # noqa: PLC0415 - few agents have one
 
         found = CustomQueryGeneratorConfig.model_validate(config)
-        await CustomQueries(lambda: tools).check(found, "agent_config.tools.query_generator_config")
+        await CustomQueries(lambda: tools).check(found, param)
 
 
 def to_choice(config: OctoberAgentConfig) -> ToolChoice:

@@ -91,6 +91,13 @@ class MemoryBanks:
         """Return a bank. Raises NotFound."""
         return to_definition(await self.vector_dbs.open(identifier))
 
+    async def get_of_session(self, session_id: str, vector_db_id: str) -> BankDefinition:
+        """Return the own bank of a session. Raises NotFound."""
+        stored = await self.vector_dbs.store.vector_stores.get(self.vector_dbs.tenant, vector_db_id)
+        if stored.settings.owner != session_id:
+            raise NotFound("Memory bank", vector_db_id)
+        return to_definition(stored)
+
     async def get_created(self, bank_id: str) -> CreatedBank:
         """Return a bank in the form of client 0.0.40. Raises NotFound."""
         return to_created(bank_id, read_stored(await self.vector_dbs.open(bank_id)))

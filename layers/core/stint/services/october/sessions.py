@@ -1,14 +1,20 @@
 """Sessions with their turns in the form of October 2024."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from stint.domain.errors import NotFound
 from stint.domain.llama_stack.october_2024_memory import VectorBank
 from stint.domain.llama_stack.october_2024_turns import OctoberSession, OctoberSessionQuery, OctoberTurn
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn
 from stint.services.agents.sessions import Sessions
 from stint.services.october.turns import from_turns
+
+if TYPE_CHECKING:  # loaded by the composition
+    from stint.services.october.banks import MemoryBanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +25,12 @@ class SessionPages:
     others: AsyncGenerator[list[OctoberTurn], None] | None
 
 
-async def read_session(sessions: Sessions, query: OctoberSessionQuery) -> SessionPages:
+async def read_session(
+    sessions: Sessions, query: OctoberSessionQuery, get_banks: "Callable[[], MemoryBanks]"
+) -> SessionPages:
     """Read a session with its turns in creation order, or with those that are wanted.
+
+    `get_banks` is called if the session has a bank of its own.
 
     Raises:
         NotFound: there is no such agent or session.
@@ -28,7 +38,8 @@ async def read_session(sessions: Sessions, query: OctoberSessionQuery) -> Sessio
     wanted = None if query.turn_ids is None else {name.rpartition(":")[2] for name in query.turn_ids}
     session, others = await sessions.read_pages(query.agent_id, query.session_id, wanted)
     tools: dict[str, str] = {}
-    shown = from_session(session, tools)
+    bank = await find_bank(session.session_id, session.vector_db_id, get_banks) if session.vector_db_id else None
+    shown = from_session(session, bank, tools)
     return SessionPages(shown, None if others is None else convert_pages(others, tools))
 
 
@@ -40,13 +51,21 @@ async def convert_pages(
         yield from_turns(turns, tools)
 
 
-def from_session(session: Session, tools: dict[str, str]) -> OctoberSession:
+async def find_bank(session_id: str, identifier: str, get_banks: "Callable[[], MemoryBanks]") -> VectorBank:
+    """Return the own bank of a session. Without its settings, if it is being deleted."""
+    with suppress(NotFound):
+        found = await get_banks().get_of_session(session_id, identifier)
+        if isinstance(found, VectorBank):
+            return found
+    return VectorBank(identifier=identifier)
+
+
+def from_session(session: Session, bank: VectorBank | None, tools: dict[str, str]) -> OctoberSession:
     """Convert a session. Its bank has the long attachments of its turns."""
-    bank = session.vector_db_id and VectorBank(identifier=session.vector_db_id)
     return OctoberSession(
         session_id=session.session_id,
         session_name=session.session_name,
         turns=from_turns(session.turns, tools),
         started_at=session.started_at,
-        memory_bank=bank or None,
+        memory_bank=bank,
     )

@@ -20,6 +20,10 @@ MAX_VECTOR_DBS = 20
 """Maximum vector dbs of a query."""
 
 MAX_TEMPLATE_LENGTH = 10_000
+
+MAX_QUERY_LENGTH = 8_000
+"""Maximum characters of a query. More would not fit into an embedding model."""
+
 DEFAULT_CHUNK_TEMPLATE = "Result {index}\nContent: {chunk.content}\nMetadata: {metadata}\n"
 
 

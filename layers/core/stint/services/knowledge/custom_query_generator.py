@@ -10,10 +10,10 @@ from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.domain.ids import new_id
 from stint.domain.json_text import parse_json
 from stint.domain.llama_stack.memory_retrieval import CustomQueryGeneratorConfig
+from stint.domain.llama_stack.rag import MAX_QUERY_LENGTH
 from stint.domain.tools import AgentToolGroupWithArgs
 from stint.loop.tool_timeout import run_with_grace
 from stint.loop.toolbox import ServerTool
-from stint.services.knowledge.query_generator import MAX_QUERY_LENGTH
 from stint.services.registry.tools import Tools
 from stint.tools.port import ATTACHMENTS, REMOTE_EXECUTION, Invocation
 from stint.tools.secret_references import refuse_references

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from stint.domain.content import Content, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.memory_retrieval import CustomQueryGeneratorConfig
-from stint.domain.llama_stack.rag import DefaultRAGQueryGeneratorConfig, LLMRAGQueryGeneratorConfig
+from stint.domain.llama_stack.rag import MAX_QUERY_LENGTH, DefaultRAGQueryGeneratorConfig, LLMRAGQueryGeneratorConfig
 from stint.services.knowledge.prompt_template import fill_prompt_template
 from stint.services.knowledge.text_models import TextModels
 from stint.services.registry.tools import Tools
 
 MODEL_SECONDS = 60.0
 """Maximum seconds of the model that writes a query."""
-
-MAX_QUERY_LENGTH = 8_000
-"""Maximum characters of a query. More would not fit into an embedding model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from typing import Any
 
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
+from stint.domain.llama_stack.rag import MAX_QUERY_LENGTH
 from stint.domain.llama_stack.vector_io import ChunkQueryRequest, ChunkQueryResponse, FoundVectorChunk
 from stint.domain.retrieval import FoundChunk, RRFRanker, SearchRequest
-from stint.services.knowledge.query_generator import MAX_QUERY_LENGTH
 from stint.services.knowledge.rag import ChunkSearch
 from stint.services.knowledge.rag_context import metadata_of, token_counts
 from stint.services.knowledge.vector_dbs import VectorDBs, named_vector_db

@@ -9,11 +9,10 @@ from stint.domain.entities import LONGEST_NAME, MOST_NAMED, is_list_of_names
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.october_2024_memory import BankChunk, MemoryQueryRequest, MemoryQueryResponse
 from stint.domain.llama_stack.october_2024_messages import OctoberContent
-from stint.domain.llama_stack.rag import MAX_CHUNKS
+from stint.domain.llama_stack.rag import MAX_CHUNKS, MAX_QUERY_LENGTH
 from stint.domain.retrieval import SearchRequest
 from stint.retrieval.chunking.tokens import count_tokens
 from stint.services.knowledge.graph import GraphSearch
-from stint.services.knowledge.query_generator import MAX_QUERY_LENGTH
 from stint.services.knowledge.rag import ChunkSearch
 from stint.services.october.banks import MemoryBanks
 from stint.services.october.contents import to_content

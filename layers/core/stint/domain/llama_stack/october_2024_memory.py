@@ -9,7 +9,7 @@ from stint.domain.fields import Omitted, invalid
 from stint.domain.limits import PartLimit, check_metadata
 from stint.domain.llama_stack.october_2024_messages import OctoberContent
 from stint.domain.llama_stack.rag import MAX_CHUNK_TOKENS
-from stint.domain.llama_stack.vector_dbs import VectorDBName
+from stint.domain.llama_stack.registrations import Identifier, check_segments
 from stint.domain.schema import Request, Schema
 
 
@@ -20,7 +20,7 @@ def refuse_comma(bank_id: str) -> str:
     return bank_id
 
 
-BankIdentifier = Annotated[VectorDBName, Field(max_length=256), AfterValidator(refuse_comma)]
+BankIdentifier = Annotated[Identifier, AfterValidator(check_segments), AfterValidator(refuse_comma)]
 
 MOST_DOCUMENTS = 1_000
 """Maximum documents of a request."""

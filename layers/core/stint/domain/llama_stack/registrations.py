@@ -40,6 +40,13 @@ def check_endpoint(endpoint: URL) -> URL:
     return endpoint
 
 
+def check_segments(name: str) -> str:
+    """Refuse a name with an empty segment, because proxies merge slashes."""
+    if "" in name.split("/"):
+        raise invalid("The name begins with a slash, or has two in a row, so no URL can contain it. Choose another.")
+    return name
+
+
 ModelType = Literal["llm", "embedding"]
 Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(check_identifier)]
 

@@ -4,18 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from stint.domain.fields import invalid
-from stint.domain.llama_stack.registrations import Owner, check_identifier
+from stint.domain.llama_stack.registrations import Owner, check_identifier, check_segments
 from stint.domain.schema import Request, Schema
 
 MAX_IDENTIFIER_BYTES = 1_000
-
-
-def check_segments(name: str) -> str:
-    """Refuse a name with an empty segment, because proxies merge slashes."""
-    if "" in name.split("/"):
-        raise invalid("The name begins with a slash, or has two in a row, so no URL can contain it. Choose another.")
-    return name
 
 
 VectorDBName = Annotated[str, Field(min_length=1), AfterValidator(check_identifier), AfterValidator(check_segments)]

@@ -81,7 +81,8 @@ MUTATIONS = [
         "a chat completion is stored before its answer ends",
         f"{CORE}/services/chat/chat.py",
         "await self.make_stored().save(run.completion.request, run.completion.whole())",
-        '__import__("asyncio").ensure_future(self.make_stored().save(run.completion.request, run.completion.whole()))',
+        '__import__("asyncio").get_running_loop().call_later(0.1, __import__("asyncio").ensure_future, '
+        "self.make_stored().save(run.completion.request, run.completion.whole()))",
         failing("deaths", "stored-chat"),
     ),
 ]

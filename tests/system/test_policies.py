@@ -165,6 +165,17 @@ def test_every_grant_is_one_that_is_meant(statements: list[Statement]) -> None:
     assert grants_of(statements) == GRANTS
 
 
+def test_every_role_without_grants_on_data_may_assume_the_data_role(
+    translated: dict[str, Any], statements: list[Statement]
+) -> None:
+    denied = {each.holder for each in statements if each.effect == "Deny" and TABLE in each.resource}
+
+    parameters = translated["Resources"]["Isolation"]["Properties"]["Parameters"]
+
+    assert "TurnsRole" in denied
+    assert {each["Fn::GetAtt"][0] for each in parameters["FunctionRoleArns"]["Fn::Join"][1]} == denied
+
+
 def test_roles_are_those_of_services(translated: dict[str, Any]) -> None:
     trusted = {
         name: short(statement["Principal"])

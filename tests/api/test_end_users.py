@@ -205,7 +205,7 @@ def test_an_export_has_everything_and_an_end(http: httpx.Client, app_fixture: Ap
     assert found["response"]["data"]["id"] == ids["response"]
     assert base64.b64decode(found["file_content"]["base64"]) == MARK.encode() * 1_000
     assert found["turn"]["data"]["output_message"]["content"] == MARK
-    assert found["end"]["objects"] == 4
+    assert found["end"]["objects"] == 5
     assert response.headers["content-type"].startswith("application/jsonl")
 
 

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from stint.domain.ids import new_id
 from stint.domain.principals import Principal
 from stint.net.guard import Guard
 from stint.services.knowledge import tasks
+from stint.tools.image_generation.scripted import draw
 from stint.tools.mcp.provider import McpTools
 
 
@@ -157,3 +159,13 @@ class Invocation:
 
     def get_remaining_time_in_millis(self) -> int:
         return 29_000
+
+
+@pytest.fixture
+def large_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the scripted model draw images of 1 MB that cannot be compressed."""
+
+    def draw_large(prompt: str, size: tuple[int, int], *, transparent: bool = False) -> bytes:
+        return draw(prompt, size, transparent=transparent) + random.Random(prompt).randbytes(1_000_000)
+
+    monkeypatch.setattr("stint.tools.image_generation.scripted.draw", draw_large)

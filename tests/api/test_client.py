@@ -246,7 +246,8 @@ def test_the_registry_is_read(client: LlamaStackClient) -> None:
         "hashed",
     ]
     assert client.providers.retrieve("scripted").health == {"status": "OK"}
-    assert [tool.identifier for tool in client.tools.list()] == ["web_search", "wolfram_alpha", "knowledge_search"]
+    names = ["web_search", "wolfram_alpha", "knowledge_search", "photogen"]
+    assert [tool.identifier for tool in client.tools.list()] == names
     assert [group.identifier for group in client.toolgroups.list()] == [
         "builtin::websearch",
         "builtin::wolfram_alpha",

@@ -11,11 +11,12 @@ from tests.api.api_client import assert_error, open_session, say
 from tests.api.app_fixture import AppFixture
 from tests.servers.images import read_png
 
-from stint.domain.inference import ToolResult
+from stint.domain.inference import ToolResult, UserInput
 from stint.tools.image_generation.scripted import draw
 
 PROMPT = 'photogen {"query": "a red fox"}'
 TOOLS: Any = [{"name": "builtin::photogen", "args": {"size": "96x64"}}]
+NOTE = "The image was generated, and the user sees it."
 FOX = base64.b64encode(draw("a red fox", (96, 64))).decode()
 
 
@@ -59,7 +60,7 @@ def test_models_get_a_note_and_no_image(http: httpx.Client, app_fixture: AppFixt
         for message in request.messages
         if isinstance(message, ToolResult)
     ]
-    assert results == ["The image was generated, and the user sees it."] * 2
+    assert results == [NOTE] * 2
 
 
 def test_a_rejoined_stream_has_the_same_events(http: httpx.Client) -> None:
@@ -98,3 +99,26 @@ def test_a_toolgroup_of_images_can_be_registered_with_options(http: httpx.Client
     refused = http.post("/v1/toolgroups", json=body | {"toolgroup_id": "b", "args": {"size": "huge"}})
 
     assert "WIDTHxHEIGHT" in assert_error(refused, 400, "invalid_request")["message"]
+
+
+@pytest.mark.usefixtures("large_images")
+def test_large_images_are_read_with_their_turns_but_not_with_the_history(
+    http: httpx.Client, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session(http, model="recorded/model", toolgroups=TOOLS)
+    shown = [say(http, session, f'photogen {{"query": "fox {number}"}}').json() for number in range(4)]
+    fetched: list[str] = []
+    get_object = app_fixture.s3.get_object
+    monkeypatch.setattr(app_fixture.s3, "get_object", lambda **of: fetched.append(of["Key"]) or get_object(**of))
+    app_fixture.made.clear()
+    app_fixture.recorder.requests.clear()
+
+    say(http, session, "And what is that?")
+
+    [request] = app_fixture.recorder.requests
+    assert request.messages[1] == UserInput('photogen {"query": "fox 0"}')
+    assert [each.content for each in request.messages if isinstance(each, ToolResult)] == [NOTE] * 4
+    assert len(fetched) == 1  # that of the last turn, which may be resumed
+    turns = http.get(session).json()["turns"][:4]
+    assert [turn["output_attachments"] for turn in turns] == [turn["output_attachments"] for turn in shown]
+    assert all(len(turn["output_attachments"][0]["content"]["uri"]) > 1_000_000 for turn in turns)

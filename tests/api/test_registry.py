@@ -24,13 +24,15 @@ def test_what_is_there_from_the_start_is_listed(http: httpx.Client) -> None:
         "builtin::websearch",
         "builtin::wolfram_alpha",
         "builtin::rag",
+        "builtin::photogen",
     ]
     assert [(tool["identifier"], tool["toolgroup_id"]) for tool in tools] == [
         ("web_search", "builtin::websearch"),
         ("wolfram_alpha", "builtin::wolfram_alpha"),
         ("knowledge_search", "builtin::rag"),
+        ("photogen", "builtin::photogen"),
     ]
-    assert [tool["metadata"] for tool in tools] == [None, None, None]
+    assert [tool["metadata"] for tool in tools] == [None] * 4
     assert http.get("/v1/shields").json() == {"data": []}
 
 

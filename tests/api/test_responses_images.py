@@ -23,7 +23,7 @@ from tests.api.responses_client import (
 )
 from tests.servers.images import read_png
 
-from stint.domain.inference import ToolResult
+from stint.domain.inference import ToolResult, UserInput
 from stint.tools.image_generation.scripted import draw
 
 TOOL = {"type": "image_generation", "size": "96x64"}
@@ -163,3 +163,36 @@ def test_a_rejoined_stream_has_the_same_events(
 
     assert again == events
     assert "image_generation_call.partial_image" in kinds(again)
+
+
+@pytest.mark.usefixtures("large_images")
+@pytest.mark.parametrize("kept_in", ["chain", "conversation"])
+def test_large_images_are_read_with_their_items_but_not_with_the_context(
+    http: httpx.Client, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch, kept_in: str
+) -> None:
+    linked: dict[str, Any] = {}
+    if kept_in == "conversation":
+        linked = {"conversation": http.post("/v1/conversations", json={}).json()["id"]}
+    first = ""
+    for number in range(4):
+        said = f'call: image_generation {{"prompt": "fox {number}"}}'
+        made = respond(http, said, model="recorded/model", tools=[TOOL], **linked)
+        first = first or made["id"]
+        if kept_in == "chain":
+            linked = {"previous_response_id": made["id"]}
+    fetched: list[str] = []
+    get_object = app_fixture.s3.get_object
+    monkeypatch.setattr(app_fixture.s3, "get_object", lambda **of: fetched.append(of["Key"]) or get_object(**of))
+    app_fixture.made.clear()
+    app_fixture.recorder.requests.clear()
+
+    respond(http, "And what is that?", model="recorded/model", **linked)
+
+    [request] = app_fixture.recorder.requests
+    assert request.messages[0] == UserInput('call: image_generation {"prompt": "fox 0"}')
+    assert [each.content for each in request.messages if isinstance(each, ToolResult)] == [NOTE] * 4
+    assert fetched == []
+    assert len(item_of(get(http, first), "image_generation_call")["result"]) > 1_000_000
+    if kept_in == "conversation":
+        items = http.get(f"/v1/conversations/{linked['conversation']}/items", params={"order": "asc"}).json()["data"]
+        assert len(items[1]["result"]) > 1_000_000

@@ -161,7 +161,7 @@ def test_a_built_in_toolgroup_is_gone_when_unregistered_and_back_when_registered
         return [group["identifier"] for group in http.get("/v1/toolgroups").json()["data"]]
 
     assert (gone.status_code, gone.json()) == (200, None)
-    assert listed() == ["builtin::wolfram_alpha", "builtin::rag"]
+    assert listed() == ["builtin::wolfram_alpha", "builtin::rag", "builtin::photogen"]
     assert_error(http.get(f"/v1/toolgroups/{name}"), 404, "toolgroup_not_found")
     assert_error(http.delete(f"/v1/toolgroups/{name}"), 404, "toolgroup_not_found")
     assert_error(http.get("/v1/tools", params={"toolgroup_id": name}), 404, "toolgroup_not_found")

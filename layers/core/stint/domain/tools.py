@@ -148,6 +148,10 @@ GENERATED_IMAGE = "generated_image"
 The image is in the content, for the user. Models get the content's texts only."""
 
 
+LARGE_IMAGE = 10_000
+"""Characters of base64 from which an image is stored apart from what models get of its result."""
+
+
 class ToolResponse(Request):
     """The result of one call."""
 
@@ -160,6 +164,12 @@ class ToolResponse(Request):
     def content_for_model(self) -> Content:
         """Return the content without a generated image, of which a model needs no bytes."""
         return text_of(self.content) if self.generated_image is not None else self.content
+
+    def without_image(self) -> "ToolResponse | None":
+        """Return the result as models get it; None if it has no large image."""
+        if len(self.generated_image or "") < LARGE_IMAGE:
+            return None
+        return self.model_copy(update={"content": self.content_for_model})
 
     @property
     def generated_image(self) -> str | None:

@@ -62,13 +62,13 @@ NO_LINKS = NoLinks()
 
 
 class ChainReader:
-    """Reads one chain of a tenant."""
+    """Reads one chain of a tenant. With `max_bytes`, which is for a model, large generated images are left out."""
 
     def __init__(self, logs: ResponseLogs, tenant: str, max_bytes: int | None, known: KnownLinks) -> None:
         self._logs = logs
         self._tenant = tenant
         self._known = known
-        self._left = max_bytes
+        self._left, self._briefly = max_bytes, max_bytes is not None
         self._ids: list[str] = []
         self._found: dict[str, LogItems] = {}
 
@@ -80,7 +80,8 @@ class ChainReader:
             complete = await self._read_round(wanted)
             wanted = await self._ancestors() if complete else []
         ids = self._ids[::-1]
-        read = await self._logs.read([self._found[link] for link in ids if link in self._found])
+        found = [self._found[link] for link in ids if link in self._found]
+        read = await self._logs.read(found, briefly=self._briefly)
         return Chain(ids, {stored.header.response_id: stored for stored in read}, complete)
 
     def _extend(self, wanted: list[str]) -> None:
@@ -103,7 +104,7 @@ class ChainReader:
             if log is None and link not in live:
                 self._known.forget(link)
                 raise NotFound("Response", link)
-            if not self._fits(sizes[link] if log is None else log.size):
+            if not self._fits(sizes[link] if log is None else log.context_size):
                 return False
             self._ids.append(link)
             if log is not None:

@@ -12,7 +12,7 @@ from stint.domain.paging import Page
 from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.conversation_leases import has_lapsed
-from stint.store.documents import Documents, fitting, json_size
+from stint.store.documents import Documents, context_size, fitting, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
@@ -204,14 +204,16 @@ class ConversationStore:
         chosen: list[items.Item] = []
         total = 0
         async for item in found:
-            total += json_size(item)
+            total += context_size(item)
             if chosen and max_bytes is not None and total > max_bytes:
-                return ItemHistory(await self._read(chosen[::-1]), False, has_lapsed(own))
+                return ItemHistory(
+                    await self._read(chosen[::-1], briefly=max_bytes is not None), False, has_lapsed(own)
+                )
             chosen.append(item)
-        return ItemHistory(await self._read(chosen[::-1]), True, has_lapsed(own))
+        return ItemHistory(await self._read(chosen[::-1], briefly=max_bytes is not None), True, has_lapsed(own))
 
-    async def _read(self, found: Sequence[items.Item]) -> Items:
-        return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found)]
+    async def _read(self, found: Sequence[items.Item], *, briefly: bool = False) -> Items:
+        return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found, briefly=briefly)]
 
     async def mark_deleted(self, tenant: str, conversation_id: str) -> None:
         """Hide a conversation from all reads at once. A holder of its lease loses it.

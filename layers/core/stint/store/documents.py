@@ -83,8 +83,16 @@ class Documents:
         return await self._blobs.put(prefix, body)
 
     async def pack(self, item: Item, document: Schema, prefix: str) -> Item:
-        """Return the item with its document. A document that is too large is in S3 when this returns."""
-        return await self.pack_json(item, to_json(document), prefix)
+        """Return the item with its document. A document that is too large is in S3 when this returns.
+
+        One with large images is in S3, too, and the item has what models get of it as `brief`.
+        """
+        raw, brief = to_json(document), document.without_images()
+        if brief is None:
+            return await self.pack_json(item, raw, prefix)
+        shown = to_json(brief)
+        stored = await self._put_blob(item, raw, min(await _compress(raw), raw, key=len), prefix)
+        return stored | {"brief": await _compress(shown), "brief_size": len(shown)}
 
     async def pack_json(self, item: Item, raw: bytes, prefix: str, *, short: bytes | None = None) -> Item:
         """Return the item with the JSON of its document. `short` is stored in its place if that fits into the item."""
@@ -99,17 +107,21 @@ class Documents:
         if size(chosen) <= MAX_ITEM:
             return chosen
         body = min(compressed if inline is raw else await _compress(raw), raw, key=len)
+        return await self._put_blob(item, raw, body, prefix)
+
+    async def _put_blob(self, item: Item, raw: bytes, body: bytes, prefix: str) -> Item:
         key = await self._blobs.put(prefix, body)
         return item | {"blob": key, "length": len(body), "sha256": sha256(body).digest(), "size": len(raw)}
 
-    async def read(self, items: Sequence[Item]) -> list[bytes]:
-        """Return the JSON of each item's document. Those in S3 are fetched concurrently.
+    async def read(self, items: Sequence[Item], *, briefly: bool = False) -> list[bytes]:
+        """Return the JSON of each item's document; with `briefly`, without large generated images.
 
-        Raises NotFound for a blob that was deleted in the meantime.
+        Those in S3 are fetched concurrently. Raises NotFound for a blob that was deleted in the meantime.
         """
-        large = [item for item in items if "blob" in item]
+        inline = [item.get("brief") if briefly and "brief" in item else item.get("doc") for item in items]
+        large = [item for item, doc in zip(items, inline, strict=True) if doc is None]
         fetched = iter(await map_concurrently(self._fetch, large))
-        return [next(fetched) if "blob" in item else _inline(item["doc"]) for item in items]
+        return [next(fetched) if doc is None else _inline(doc) for doc in inline]
 
     async def delete_blob(self, item: Item) -> None:
         """Delete the object in S3 with a record's document, if there is one."""
@@ -149,6 +161,11 @@ def _inline(doc: str | bytes) -> bytes:
 def json_size(item: Item) -> int:
     """Return the bytes of JSON of an item's document, without reading it."""
     return int(item["size"]) if "size" in item else len(item["doc"].encode())
+
+
+def context_size(item: Item) -> int:
+    """Return the bytes of JSON of what models get of an item's document."""
+    return int(item["brief_size"]) if "brief_size" in item else json_size(item)
 
 
 def to_json(document: Schema) -> bytes:

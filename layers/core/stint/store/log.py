@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from stint.domain.run_outcome import RunStatus
 from stint.store import keys
-from stint.store.documents import json_size
+from stint.store.documents import context_size, json_size
 from stint.store.items import Item
 
 ENDS = "sk, ended_as, sealed_at"
@@ -39,6 +39,11 @@ class LogItems(NamedTuple):
     def size(self) -> int:
         """Count the bytes of JSON of header and records."""
         return sum(map(json_size, self.items))
+
+    @property
+    def context_size(self) -> int:
+        """Count the bytes of JSON of header and records, without large generated images."""
+        return sum(map(context_size, self.items))
 
 
 async def turn_logs(items: AsyncIterable[Item]) -> AsyncGenerator[LogItems, None]:

@@ -56,7 +56,7 @@ class ResponseLogs:
             if max_bytes is not None and total > max(max_bytes, 0):
                 return []
             log = await self.find(tenant, response_id)
-            total += log.size if log and response_id != ids[0] else 0
+            total += log.context_size if log and response_id != ids[0] else 0
             return [log]
 
         return [log for found in await map_concurrently(find, ids, calls=CALLS) for log in found]
@@ -67,14 +67,14 @@ class ResponseLogs:
         found = await self._table.get_many(list(wanted.values()), attributes=LIVE)
         return {response_id for response_id, key in wanted.items() if is_live(found.get(key))}
 
-    async def read(self, found: Sequence[LogItems]) -> list[StoredResponse]:
-        """Read the documents of logs, with those in S3 concurrently."""
-        documents = iter(await self._documents.read([item for log in found for item in log.items]))
+    async def read(self, found: Sequence[LogItems], *, briefly: bool = False) -> list[StoredResponse]:
+        """Read the documents of logs, with those in S3 concurrently; `briefly`: without large generated images."""
+        documents = iter(await self._documents.read([item for log in found for item in log.items], briefly=briefly))
         return [
             StoredResponse(
                 header=ResponseHeader.model_validate_json(next(documents)),
                 records=[ResponseRecord.model_validate_json(next(documents)) for _ in log.records],
-                size=log.size,
+                size=log.context_size,
                 taken_up=bool(log.lease and log.lease.get("attempts")),
                 lease_until=log.lease.get("lease_until") if log.lease else None,
             )

@@ -12,7 +12,7 @@ from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.store import keys
-from stint.store.documents import MAX_ITEM, Documents, json_size, pack_counted, put_checked
+from stint.store.documents import MAX_ITEM, Documents, context_size, pack_counted, put_checked
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.log import LogItems
@@ -26,7 +26,8 @@ class TurnDocuments:
     """Writes and reads the documents of turns.
 
     A small document has only what its record's key does not tell. Large ones are whole, because they gain nothing.
-    Whole documents of any size can be read. The `size` of a record is that of its whole document in any case.
+    Whole documents of any size can be read. The `size` of a record is that of its whole document in any case; the sizes
+    of turns are without large generated images, which no model gets.
     """
 
     def __init__(self, table: Table, documents: Documents) -> None:
@@ -54,25 +55,26 @@ class TurnDocuments:
         except ConditionFailed:
             await self._documents.delete_blob(packed)
             raise
-        return json_size(packed)
+        return context_size(packed)
 
     async def pack(self, item: Item, document: TurnDocument, prefix: str) -> Item:
         """Return the item with its document."""
         whole = document.to_json(exclude_none=True)
-        short = shorten(item, document) if len(whole) <= MAX_ITEM else None
+        fits = len(whole) <= MAX_ITEM and document.without_images() is None
+        short = shorten(item, document) if fits else None
         if short is None:
             return await self._documents.pack(item, document, prefix)
         return await self._documents.pack_json(item, whole, prefix, short=short)
 
-    async def read(self, found: Sequence[LogItems]) -> list[StoredTurn]:
-        """Read whole turns."""
+    async def read(self, found: Sequence[LogItems], *, briefly: bool = False) -> list[StoredTurn]:
+        """Read whole turns; with `briefly`, without large generated images."""
         items = [item for log in found for item in log.items]
-        documents = iter(zip(items, await self._documents.read(items), strict=True))
+        documents = iter(zip(items, await self._documents.read(items, briefly=briefly), strict=True))
         return [
             StoredTurn(
                 header=TurnHeader.model_validate(restored(*next(documents))),
                 records=[TurnRecord.model_validate(restored(*next(documents))) for _ in log.records],
-                size=log.size,
+                size=log.context_size,
             )
             for log in found
         ]

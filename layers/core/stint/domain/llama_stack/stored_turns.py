@@ -21,6 +21,7 @@ from stint.domain.steps import (
     ShieldCallStep,
     Step,
     ToolExecutionStep,
+    without_images,
 )
 from stint.domain.tools import ToolCall, ToolResponse
 
@@ -71,6 +72,11 @@ class TurnRecord(Schema):
     unfinished: PartialStep | None = None
     unannounced: bool | None = None
     merged: list[MergedMessage] | None = None
+
+    def without_images(self) -> "TurnRecord | None":
+        """Return the record as models get it; None if it has no large image."""
+        changed = without_images(self.step, self.early)
+        return self.model_copy(update=changed) if changed else None
 
     @property
     def fence(self) -> bool:

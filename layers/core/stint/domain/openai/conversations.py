@@ -7,10 +7,12 @@ from pydantic import Field, field_validator
 from stint.domain.expiry import Expiry
 from stint.domain.fields import Metadata, Omitted, refusal
 from stint.domain.limits import PartLimit
+from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import Item, ItemReference
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
+from stint.domain.tools import LARGE_IMAGE
 
 MAX_ITEMS = 20
 """Maximum items of one request, as at OpenAI."""
@@ -35,6 +37,13 @@ class StoredItem(Schema):
 
     item: Item
     texts: list[str] = Field(default_factory=list, exclude_if=is_empty)
+
+    def without_images(self) -> "StoredItem | None":
+        """Return the item as models get it; None if it has no large image."""
+        item = self.item
+        if not isinstance(item, ImageGenerationCall) or len(item.result or "") < LARGE_IMAGE:
+            return None
+        return self.model_copy(update={"item": item.model_copy(update={"result": None})})
 
 
 def check_references(items: list[InputItem]) -> list[InputItem]:

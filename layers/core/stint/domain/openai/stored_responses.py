@@ -18,7 +18,7 @@ from stint.domain.partial_steps import PartialStep
 from stint.domain.principals import Principal
 from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
-from stint.domain.steps import Step, ToolExecutionStep
+from stint.domain.steps import Step, ToolExecutionStep, without_images
 from stint.domain.stops import stop_name
 
 Truncation = Literal["auto", "disabled"]
@@ -184,6 +184,11 @@ class ResponseRecord(Schema):
     consumption: Omitted[Consumption] = None
     ending: Omitted[ResponseOutcome] = None
     unfinished: Omitted[PartialStep] = None
+
+    def without_images(self) -> "ResponseRecord | None":
+        """Return the record as models get it; None if it has no large image."""
+        changed = without_images(self.step, self.early)
+        return self.model_copy(update=changed) if changed else None
 
 
 @dataclass(slots=True)

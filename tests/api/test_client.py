@@ -252,6 +252,7 @@ def test_the_registry_is_read(client: LlamaStackClient) -> None:
         "builtin::websearch",
         "builtin::wolfram_alpha",
         "builtin::rag",
+        "builtin::photogen",
     ]
     assert client.shields.list() == []
     assert client.inspect.health().status == "OK"

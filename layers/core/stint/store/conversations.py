@@ -206,9 +206,7 @@ class ConversationStore:
         async for item in found:
             total += context_size(item)
             if chosen and max_bytes is not None and total > max_bytes:
-                return ItemHistory(
-                    await self._read(chosen[::-1], briefly=max_bytes is not None), False, has_lapsed(own)
-                )
+                return ItemHistory(await self._read(chosen[::-1], briefly=True), False, has_lapsed(own))
             chosen.append(item)
         return ItemHistory(await self._read(chosen[::-1], briefly=max_bytes is not None), True, has_lapsed(own))
 

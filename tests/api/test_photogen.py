@@ -109,7 +109,12 @@ def test_large_images_are_read_with_their_turns_but_not_with_the_history(
     shown = [say(http, session, f'photogen {{"query": "fox {number}"}}').json() for number in range(4)]
     fetched: list[str] = []
     get_object = app_fixture.s3.get_object
-    monkeypatch.setattr(app_fixture.s3, "get_object", lambda **of: fetched.append(of["Key"]) or get_object(**of))
+
+    def get_noted(**of: Any) -> Any:
+        fetched.append(of["Key"])
+        return get_object(**of)
+
+    monkeypatch.setattr(app_fixture.s3, "get_object", get_noted)
     app_fixture.made.clear()
     app_fixture.recorder.requests.clear()
 

@@ -182,7 +182,12 @@ def test_large_images_are_read_with_their_items_but_not_with_the_context(
             linked = {"previous_response_id": made["id"]}
     fetched: list[str] = []
     get_object = app_fixture.s3.get_object
-    monkeypatch.setattr(app_fixture.s3, "get_object", lambda **of: fetched.append(of["Key"]) or get_object(**of))
+
+    def get_noted(**of: Any) -> Any:
+        fetched.append(of["Key"])
+        return get_object(**of)
+
+    monkeypatch.setattr(app_fixture.s3, "get_object", get_noted)
     app_fixture.made.clear()
     app_fixture.recorder.requests.clear()
 

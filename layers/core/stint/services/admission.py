@@ -36,6 +36,9 @@ TAKEN = "message_taken"
 TEMPORARY = (StoreUnavailable, DeadlineExceeded, Interrupted, RateLimitExceeded)
 """Errors after which a message still waits, and the worker starts it."""
 
+REPEATED = (StoreUnavailable, Interrupted, RateLimitExceeded)
+"""Errors after which its request tries again."""
+
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
@@ -82,7 +85,12 @@ class Admission:
             Conflict: too many messages wait already.
         """
         await self.send(place.message_id)
-        await self.line.accept(place, message)
+        try:
+            await self.line.accept(place, message)
+        except StoreUnavailable:
+            with suppress(StoreUnavailable):
+                await self.line.leave(place.message_id)
+            raise
 
     async def start_waiting(self, message_id: str, start: Start[T], deadline: float) -> T | StartedRun:
         """Start the run of an accepted message after those that came before it.
@@ -95,7 +103,11 @@ class Admission:
         async with self.kept(message_id):
             pauses = PollingPauses(deadline)
             while True:
-                started = await self.start_if_first(message_id, start)
+                try:
+                    started = await self.start_if_first(message_id, start)
+                except REPEATED as error:
+                    started = None
+                    logger.warning("A message was not started; trying again", extra={"error": error.message})
                 if started is not None:
                     return started
                 await pauses.wait()

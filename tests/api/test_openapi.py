@@ -99,7 +99,7 @@ def test_every_operation_is_described_with_its_parameters_and_errors(described: 
         assert given == names
         assert operation["summary"]
         assert operation["description"]
-        waits = method == "post" and (path.endswith("/turn") or path.removeprefix("/v1") == "/responses")
+        waits = method == "POST" and (path.endswith("/turn") or path.removeprefix("/v1") == "/responses")
         assert set(operation["responses"]) == {"200", "4XX", "5XX"} | ({"202"} if waits else set())
         for status in ("4XX", "5XX"):
             content = operation["responses"][status]["content"]["application/json"]

@@ -33,6 +33,7 @@ MATCHES = frozenset({"match", "fullmatch"})
 DYNAMIC = {
     "providers/openai/errors.py": 1,  # the names of parameters, in a provider's message
     "models/scripted/model.py": 1,  # names of tools: letters, digits, _ and -
+    "services/responses/code_runs.py": 1,  # the name of a file, as a literal at the beginning of a word
     "shields/phrases.py": 1,  # one set of characters
 }
 """Expressions that are put together where they are used, by file."""

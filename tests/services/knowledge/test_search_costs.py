@@ -53,7 +53,7 @@ async def test_a_search_of_a_response_costs_two_steps_and_two_reads_more(knowled
     assert Counter(knowledge.cloud.calls) - calls == {"BatchGetItem": 2, "PutItem": 2}
 
 
-async def test_a_search_of_a_turn_costs_two_steps_and_three_reads_more(cloud: Cloud, tenant: str) -> None:
+async def test_a_search_of_a_turn_costs_two_steps_three_reads_and_a_look_for_waiting_messages(cloud: Cloud, tenant: str) -> None:
     rag = RAGFixture(cloud, tenant, script())
     await rag.register("team/a")
     await rag.insert("team/a", {"doc-1": "Llamas live in Peru."})
@@ -71,7 +71,7 @@ async def test_a_search_of_a_turn_costs_two_steps_and_three_reads_more(cloud: Cl
 
     assert written == 4
     assert sum(cloud.units[name] for name in WRITES) == 6
-    assert Counter(cloud.calls) - calls == {"BatchGetItem": 3, "PutItem": 2}
+    assert Counter(cloud.calls) - calls == {"BatchGetItem": 3, "PutItem": 2, "Query": 1}
     assert rag.index.calls == {"query": 1}
 
 

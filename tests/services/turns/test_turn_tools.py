@@ -417,7 +417,7 @@ async def test_k_parallel_calls_cost_k_and_one_further_units(making: Making) -> 
 
     units = making.cloud.units
     assert units["PutItem"] + units["UpdateItem"] == 4 + 3 + 1
-    assert making.cloud.calls["Query"] == 1, "what is registered"
+    assert making.cloud.calls["Query"] == 2, "what is registered, and the messages that wait before the second call"
 
 
 async def test_a_cold_turn_reads_the_registry_beside_the_rest(making: Making) -> None:

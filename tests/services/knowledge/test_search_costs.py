@@ -53,7 +53,7 @@ async def test_a_search_of_a_response_costs_two_steps_and_two_reads_more(knowled
     assert Counter(knowledge.cloud.calls) - calls == {"BatchGetItem": 2, "PutItem": 2}
 
 
-async def test_a_search_of_a_turn_costs_two_steps_three_reads_and_a_look_for_waiting_messages(cloud: Cloud, tenant: str) -> None:
+async def test_a_search_of_a_turn_costs_two_steps_three_reads_and_a_query(cloud: Cloud, tenant: str) -> None:
     rag = RAGFixture(cloud, tenant, script())
     await rag.register("team/a")
     await rag.insert("team/a", {"doc-1": "Llamas live in Peru."})

@@ -157,7 +157,7 @@ JSON: Mapping[str, Sequence[Body]] = {
     "POST /v1/uploads": constant({"bytes": 5, "filename": "a.txt", "mime_type": "text/plain", "purpose": "assistants"}),
     "POST /v1/uploads/{upload_id}/complete": [lambda ids: {"part_ids": [ids["part_id"]]}],
     "POST /v1/containers": [lambda ids: {"name": "another", "file_ids": [ids["file_id"]]}],
-    "POST /v1/containers/{container_id}/files": [lambda ids: {"file_id": ids["file_id"]}],
+    "POST /v1/containers/{container_id}/files": [lambda ids: {"file_id": ids["image_id"]}],
     "POST /v1/vector_stores": [lambda ids: {"file_ids": [ids["file_id"]]}],
     "POST /v1/vector_stores/{vector_store_id}": constant({"name": "renamed"}),
     "POST /v1/vector_stores/{vector_store_id}/search": constant({"query": "contents"}),

@@ -19,6 +19,8 @@ GOES_ON = frozenset(
         "POST /v1/conversations/{conversation_id}",
         "POST /v1/conversations/{conversation_id}/items",
         "POST /v1/chat/completions/{completion_id}",
+        "POST /v1/containers",
+        "POST /v1/containers/{container_id}/files",
         "POST /v1/files",
         "POST /v1/uploads",
         "POST /v1/uploads/{upload_id}/parts",

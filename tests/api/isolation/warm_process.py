@@ -79,6 +79,7 @@ class WarmProcess:
             "STINT_SCRIPTED_MODELS": "true",
             "STINT_SCRIPTED_WORD_SECONDS": "0",
             "STINT_DEFAULT_MODEL": "scripted/demo",
+            "STINT_SANDBOX_FUNCTION": "sandbox",  # the scripted model does not call it
             "STINT_USAGE_SUMS": "true",
             "STINT_ALLOWED_HOSTS": "127.0.0.1",
         }

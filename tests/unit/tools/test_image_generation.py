@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,12 +11,13 @@ from tests.servers.images import read_png
 
 from stint.caller import ModelAccess
 from stint.domain.content import ImageContentItem, items_of, text_of
-from stint.domain.errors import Forbidden, InvalidRequest, ModelError, QuotaExceeded
+from stint.domain.errors import Forbidden, InvalidRequest, ModelError, ModelUnreachable, QuotaExceeded
 from stint.domain.inference import Usage
 from stint.domain.prices import parse_prices
 from stint.domain.tools import GENERATED_IMAGE
 from stint.metering import Meter, set_meter
-from stint.tools.image_generation.port import GeneratedImage, ImageOptions
+from stint.tools.image_generation.metered import estimate
+from stint.tools.image_generation.port import GeneratedImage, ImageOptions, ImageRefused
 from stint.tools.image_generation.provider import ImageGeneration
 from stint.tools.image_generation.router import ImageRouter
 from stint.tools.image_generation.scripted import ScriptedImages, draw
@@ -27,7 +29,7 @@ GROUP = Toolgroup("builtin::photogen", "image-generation")
 class Counting:
     """A model that counts tokens, or fails with an error."""
 
-    def __init__(self, usage: Usage | None = None, error: Exception | None = None) -> None:
+    def __init__(self, usage: Usage | None = None, error: BaseException | None = None) -> None:
         self.usage, self.error = usage, error
 
     def check(self, _model_id: str, _options: ImageOptions, /) -> None:
@@ -156,12 +158,35 @@ async def test_a_budget_is_reserved_before_and_settled_after() -> None:
     set_meter(Meter(prices=parse_prices('{"openai/*": {"input": 0, "output": 0, "image": 0.04}}'), spending=budget))
 
     await call(provider(Counting()), query="a fox")
-    await call(provider(Counting(error=ModelError("no"))), query="a fox")
+    await call(provider(Counting(error=ModelError("no", upstream_status=500))), query="a fox")
 
     assert budget.settled == [(0, 0.04), (0, 0.0)]
     budget.dollars = 0.03
     with pytest.raises(QuotaExceeded):
         await call(provider(Counting()), query="a fox")
+
+
+@pytest.mark.parametrize(
+    ("error", "charged"),
+    [
+        (InvalidRequest("The image has 4000000 bytes"), 1),
+        (ModelError("The provider of the image model sent no image."), 1),
+        (asyncio.CancelledError(), 1),
+        (ImageRefused("The image model refused"), 0),
+        (ModelError("The provider answered 500", upstream_status=500), 0),
+        (ModelUnreachable("Cannot reach the provider"), 0),
+    ],
+)
+async def test_a_call_that_the_provider_may_have_charged_costs_its_estimate(error: BaseException, charged: int) -> None:
+    budget = Budget(0.05)
+    meter = Meter(prices=parse_prices('{"openai/*": {"input": 0, "output": 0, "image": 0.04}}'), spending=budget)
+    set_meter(meter)
+
+    with suppress(asyncio.CancelledError, InvalidRequest):
+        await call(provider(Counting(error=error)), query="a fox")
+
+    assert budget.settled == [(charged * estimate("a fox").total_tokens, charged * 0.04)]
+    assert (meter.counted.model_calls, meter.counted.model_dollars) == (charged, charged * 0.04)
 
 
 async def test_a_call_ends_at_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from stint.net.guard import Guard
 from stint.providers.bedrock.client import connect
 from stint.tools.image_generation.bedrock import BedrockImages
 from stint.tools.image_generation.openai import OpenAIImages
-from stint.tools.image_generation.port import MAX_IMAGE_BYTES, ImageOptions
+from stint.tools.image_generation.port import MAX_IMAGE_BYTES, ImageOptions, ImageRefused
 from stint.tools.image_generation.scripted import draw
 
 PNG = draw("a fox", (64, 64))
@@ -115,8 +115,8 @@ def test_what_a_model_of_bedrock_lacks_is_refused_by_name(
 @pytest.mark.parametrize(
     ("answer", "error", "words"),
     [
-        (reply(finish_reasons=["Filter reason: prompt"]), InvalidRequest, "refused: Filter reason: prompt"),
-        (reply(images=[], error="Blocked by content filters"), InvalidRequest, "refused: Blocked"),
+        (reply(finish_reasons=["Filter reason: prompt"]), ImageRefused, "refused: Filter reason: prompt"),
+        (reply(images=[], error="Blocked by content filters"), ImageRefused, "refused: Blocked"),
         (reply(images=[]), ModelError, "no image"),
         (reply(images=["not base64!"]), ModelError, "no image"),
         (reply(images=[base64.b64encode(b"<html>" * 9).decode()]), ModelError, "no image"),
@@ -130,8 +130,9 @@ async def test_an_answer_of_bedrock_without_an_image_is_an_error(
 ) -> None:
     server.script(answer)
 
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=words) as raised:
         await bedrock.generate(STABLE, "a fox", ImageOptions())
+    assert raised.type is error
 
 
 async def test_a_prompt_that_is_too_long_for_the_model_is_not_sent(
@@ -182,6 +183,13 @@ async def test_an_image_at_a_url_inside_the_network_is_not_fetched(
     with pytest.raises(InvalidRequest, match=r"may not be called|http"):
         await openai().generate("flux", "a fox", ImageOptions())
     assert len(server.requests) == 1
+
+
+async def test_a_refusal_of_a_server_is_one(server: ScriptedHTTPServer, openai: Connect) -> None:
+    server.script(Reply((b'{"error": {"message": "blocked"}}',), status=400))
+
+    with pytest.raises(ImageRefused, match="blocked"):
+        await openai().generate("flux", "a fox", ImageOptions())
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,10 @@ class ModelUnauthorized(ModelError):
     type = "server_error"
 
 
+class ModelUnreachable(ModelError):
+    """No connection to the provider can be made, so that the request was not sent."""
+
+
 class ModelOverloaded(ModelError):
     """The provider has no capacity. `retry_after` is in seconds, if the provider sent it."""
 

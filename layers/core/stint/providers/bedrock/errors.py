@@ -24,6 +24,7 @@ from stint.domain.errors import (
     ModelError,
     ModelOverloaded,
     ModelUnauthorized,
+    ModelUnreachable,
     RateLimited,
     StintError,
 )
@@ -60,9 +61,11 @@ def explain(error: Exception, parameters: dict[str, Any]) -> StintError:
         case NoCredentialsError():
             return ModelUnauthorized("Bedrock cannot be called without AWS credentials: configure them")
         case NoRegionError():
-            return ModelError("Bedrock cannot be called without a region: set AWS_DEFAULT_REGION")
+            return ModelUnreachable("Bedrock cannot be called without a region: set AWS_DEFAULT_REGION")
         case EndpointConnectionError() | ConnectTimeoutError():
-            return ModelError(f"Cannot reach Bedrock: {error} (check the region and AWS_ENDPOINT_URL_BEDROCK_RUNTIME)")
+            return ModelUnreachable(
+                f"Cannot reach Bedrock: {error} (check the region and AWS_ENDPOINT_URL_BEDROCK_RUNTIME)"
+            )
         case ReadTimeoutError() | StreamTimeoutError():
             return ModelError("Bedrock sent nothing for too long")
         case BotoCoreError():

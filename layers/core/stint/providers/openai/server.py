@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 import httpx
 
-from stint.domain.errors import ModelError
+from stint.domain.errors import ModelError, ModelUnreachable
 from stint.providers.openai.connections import Connections, ConnectionTrace
 from stint.providers.openai.errors import ErrorReader, ProviderFailure, ServerSettings
 
@@ -126,7 +126,7 @@ class OpenAIServer:
                 return ModelError(f"{server}, or its redirect, is not a valid URL (check {setting})")
             case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
                 reason = str(error) or f"no connection within {self.timeout.connect:g} s"
-                return ModelError(f"Cannot reach the model's provider at {server}: {reason} (check {setting})")
+                return ModelUnreachable(f"Cannot reach the model's provider at {server}: {reason} (check {setting})")
             case _:
                 return ModelError(f"The model's provider at {server} closed the connection ({type(error).__name__})")
 

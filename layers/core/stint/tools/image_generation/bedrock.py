@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.providers.bedrock.errors import ERRORS, explain
 from stint.tools.image_generation.answers import read_base64
-from stint.tools.image_generation.port import GeneratedImage, ImageOptions
+from stint.tools.image_generation.port import GeneratedImage, ImageOptions, ImageRefused, as_refusal
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
@@ -41,7 +41,8 @@ class BedrockImages:
 
     async def generate(self, model_id: str, prompt: str, options: ImageOptions, /) -> GeneratedImage:
         """Generate an image; see the port."""
-        body = write_body(model_id, prompt, options)
+        with as_refusal():
+            body = write_body(model_id, prompt, options)
         return await asyncio.to_thread(self._invoke, model_id, json.dumps(body))
 
     def _invoke(self, model_id: str, body: str) -> GeneratedImage:
@@ -51,7 +52,8 @@ class BedrockImages:
             )
             raw = answer["body"].read()
         except ERRORS as error:
-            raise explain(error, {}) from error
+            with as_refusal():
+                raise explain(error, {}) from error
         return read_answer(raw)
 
     def _client(self) -> "BedrockRuntimeClient":
@@ -128,7 +130,8 @@ def read_answer(raw: bytes) -> GeneratedImage:
     """Return the image of an answer of either family.
 
     Raises:
-        InvalidRequest: a filter of the provider refused the prompt or the image.
+        ImageRefused: a filter of the provider refused the prompt or the image.
+        InvalidRequest: the image is too large.
         ModelError: there is no image.
     """
     try:
@@ -139,5 +142,5 @@ def read_answer(raw: bytes) -> GeneratedImage:
         raise ModelError("Bedrock sent an answer without an image.") from error
     refused = next((str(reason) for reason in reasons if reason), None)
     if refused is not None:
-        raise InvalidRequest(f"The image model refused: {refused[:500]}")
+        raise ImageRefused(f"The image model refused: {refused[:500]}")
     return GeneratedImage(read_base64(images[0]))

@@ -1,10 +1,12 @@
 """Image models whose calls are counted, and admitted by the budgets of the run that makes them."""
 
+from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
 from stint.domain.inference import Usage
 from stint.metering import Meter, find_meter
 from stint.run_stop import refuse_stopped
-from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions
+from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions, ImageRefused
 
+BAD_REQUEST = 400
 CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 5_000
 """Tokens that are reserved for an image. One of 1024 by 1024 pixels in high quality has about as many."""
@@ -32,18 +34,32 @@ class MeteredImages:
     async def _generate_metered(
         self, meter: Meter, model_id: str, prompt: str, options: ImageOptions
     ) -> GeneratedImage:
-        """Generate an image under a reservation of its probable price. A call that fails costs nothing."""
+        """Generate an image under a reservation of its probable price, which a call without a usable image costs."""
         full_id, estimated = f"{self._provider}/{model_id}", estimate(prompt)
-        price, spent, cost = meter.prices.find(full_id), 0, 0.0
+        price = meter.prices.find(full_id)
         dollars = price.cost_of(estimated, images=1) if price else 0.0
         reservation = meter.spending and await meter.spending.admit_call(estimated.total_tokens, dollars)
+        spent, cost = estimated.total_tokens, dollars
         try:
             image = await self.model.generate(model_id, prompt, options)
             spent, cost = (image.usage or Usage()).total_tokens, meter.count_image(full_id, image.usage)
+        except BaseException as error:
+            if is_free(error):
+                spent, cost = 0, 0.0
+            else:
+                meter.count_image(full_id, None)
+            raise
         finally:
             if reservation:
                 await reservation.settle(spent, cost)
         return image
+
+
+def is_free(error: BaseException) -> bool:
+    """Return whether the provider charges nothing for a call that ended in an error: it refused it, or never got it."""
+    if isinstance(error, ModelError) and (error.upstream_status or 0) >= BAD_REQUEST:
+        return True
+    return isinstance(error, ImageRefused | ModelUnauthorized | ModelUnreachable)
 
 
 def estimate(prompt: str) -> Usage:

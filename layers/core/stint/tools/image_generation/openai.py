@@ -8,7 +8,7 @@ from stint.domain.errors import ModelError
 from stint.domain.inference import Usage
 from stint.providers.openai.server import OpenAIServer, ReadKey, ServerOptions
 from stint.tools.image_generation.answers import NO_IMAGE, check_image, read_base64
-from stint.tools.image_generation.port import GeneratedImage, ImageOptions
+from stint.tools.image_generation.port import GeneratedImage, ImageOptions, as_refusal
 
 ALWAYS_BASE64 = ("gpt-image", "chatgpt-image")
 """Beginnings of the names of models that refuse `response_format`, and always answer with base64."""
@@ -48,7 +48,8 @@ class OpenAIImages:
         body = {"model": model_id, "prompt": prompt, "n": 1, **given}
         if not model_id.startswith(ALWAYS_BASE64):
             body["response_format"] = "b64_json"
-        answer = await self.server.post("images/generations", body)
+        with as_refusal():
+            answer = await self.server.post("images/generations", body)
         try:
             image = dict(answer["data"][0])
             counts = dict(answer.get("usage") or {})

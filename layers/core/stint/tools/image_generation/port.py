@@ -1,7 +1,8 @@
 """The port of image models, and what they are asked for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
@@ -108,6 +109,19 @@ class GeneratedImage:
         return next((name for start, name in known if self.data.startswith(start)), "image/webp")
 
 
+class ImageRefused(InvalidRequest):
+    """The provider refuses the prompt or an option, and charges nothing."""
+
+
+@contextmanager
+def as_refusal() -> Iterator[None]:
+    """Raise ImageRefused for InvalidRequest."""
+    try:
+        yield
+    except InvalidRequest as error:
+        raise ImageRefused(error.message, code=error.code, param=error.param) from error
+
+
 class ImageModel(Protocol):
     """Generates images with the models of one provider."""
 
@@ -123,7 +137,8 @@ class ImageModel(Protocol):
         """Generate one image.
 
         Raises:
-            InvalidRequest: the model refused the prompt or an option.
+            ImageRefused: the model refused the prompt or an option.
+            InvalidRequest: its image cannot be used.
             ModelError: the provider failed, or sent no image.
         """
         ...

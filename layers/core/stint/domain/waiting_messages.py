@@ -48,3 +48,8 @@ class MessageState:
     def claimed_by(self) -> str | None:
         """Return the run that has claimed the message."""
         return self.run_id or self.merged_into
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the message was claimed or cancelled, or has failed."""
+        return self.cancelled or self.error is not None or self.claimed_by is not None

@@ -121,6 +121,7 @@ class Admission:
             return None
         state = await self.line.get(message_id)
         if state is None or state.cancelled or state.error is not None:
+            await self.line.leave(message_id)  # the process that cancelled or failed it died before
             return await self.find_started(message_id)
         run_ids: list[str] = []
 
@@ -132,17 +133,16 @@ class Admission:
             started = await start(message_id if state.run_id is None else new_id(), claim)
         except TEMPORARY:
             raise
-        except Conflict as conflict:
-            if conflict.code in LOCKED:
+        except StintError as error:
+            if error.code in LOCKED:
                 return None
-            if conflict.code == TAKEN:
+            if error.code == TAKEN:
                 await self.line.leave(message_id)
                 return await self.find_started(message_id)
-            raise
-        except StintError as error:
             await self.line.fail(message_id, ErrorInfo.of(error))
             raise
-        await self.line.finish(message_id, run_ids[0])
+        with suppress(StoreUnavailable):  # the run goes on; the worker removes the place
+            await self.line.finish(message_id, run_ids[0])
         return started
 
     async def claim(self, message_id: str, run_id: str) -> None:
@@ -175,11 +175,9 @@ class Admission:
         pauses = PollingPauses(deadline)
         while True:
             try:
-                await self.interrupt()
+                with suppress(NotFound):  # the header of a run that is being started
+                    await self.interrupt()
                 return await start()
-            except NotFound as error:  # the header of a run that is being started
-                if await self.is_free():
-                    raise error from None
             except Conflict as conflict:
                 if conflict.code not in LOCKED:
                     raise

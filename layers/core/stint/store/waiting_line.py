@@ -102,25 +102,25 @@ class WaitingLine:
 
         `lost` is its state with a claim of a run that has died without storing it.
         """
-        condition, values = UNCLAIMED, Item()
-        if lost is not None and lost.claimed_by is not None:
-            name = "run_id" if lost.run_id is not None else "merged_into"
-            condition, values = f"{OPEN} AND {name} = :lost", {":lost": lost.claimed_by}
+        condition, values = unclaimed(lost)
         return await self._change(message_id, {"run_id": run_id, "merged_into": None}, condition, values)
 
     async def claim_merge(self, message_id: str, run_id: str) -> bool:
         """Claim a message for the running run, and return whether this succeeded."""
         return await self._change(message_id, {"merged_into": run_id}, UNCLAIMED)
 
-    async def cancel(self, message_id: str, end_user: str | None) -> bool:
-        """Cancel a message that no run has claimed, and return whether this succeeded.
+    async def cancel(self, message_id: str, end_user: str | None, lost: MessageState | None = None) -> bool:
+        """Cancel a message that no run has claimed, and return whether this succeeded. `lost` is as in `claim_run`.
 
         With an `end_user`, only a message of that user.
         """
         state = await self.get(message_id)
         if state is None or (end_user is not None and state.message.end_user != end_user):
             return False
-        cancelled = await self._change(message_id, {"cancelled_at": int(time.time())}, UNCLAIMED)
+        condition, values = unclaimed(lost)
+        cancelled = state.cancelled or await self._change(
+            message_id, {"cancelled_at": int(time.time())}, condition, values
+        )
         if cancelled:
             await self.leave(message_id)
         return cancelled
@@ -152,6 +152,14 @@ class WaitingLine:
 
     def _message(self, message_id: str) -> Key:
         return Key(self.keys.messages, message_id)
+
+
+def unclaimed(lost: MessageState | None) -> tuple[str, Item]:
+    """Return the condition that no run has claimed a message but a lost one, and its values."""
+    if lost is None or lost.claimed_by is None:
+        return UNCLAIMED, {}
+    name = "run_id" if lost.run_id is not None else "merged_into"
+    return f"{OPEN} AND {name} = :lost", {":lost": lost.claimed_by}
 
 
 def place_of(item: Item) -> WaitingPlace:

@@ -35,16 +35,33 @@ class WaitingResponses:
         state = await self.find(response_id)
         request = CreateResponse.model_validate_json(state.message.body)
         store, tenant = self.responses.store, self.responses.tenant
-        await store.conversation_line(tenant, request.conversation_id or "").cancel(
-            message_of(response_id), find_end_user()
-        )
+        conversation_id = request.conversation_id or ""
+        lost = state if await self.is_lost(conversation_id, state) else None
+        line = store.conversation_line(tenant, conversation_id)
+        await line.cancel(message_of(response_id), find_end_user(), lost)
         return await self.get(response_id)
+
+    async def is_lost(self, conversation_id: str, state: MessageState) -> bool:
+        """Return whether the response that has claimed a message is not stored, and does not run."""
+        store, tenant = self.responses.store, self.responses.tenant
+        if state.claimed_by is None:
+            return False
+        claimed = name_of("resp", state.claimed_by)
+        if await store.conversation_leases.find_holder(tenant, conversation_id) == claimed:
+            return False
+        try:
+            await store.responses.get(tenant, claimed)
+        except NotFound:
+            return True
+        return False
 
     async def find_accepted(self, attempt: RequestAttempt, line: WaitingLine) -> str | None:
         """Return the message of an earlier attempt of a request that waits in line."""
         places = await line.read()
         if attempt.repeated:
-            return attempt.object_id if attempt.object_id in {place.message_id for place in places} else None
+            state = await line.get(attempt.object_id)
+            known = state is not None and (state.is_over or attempt.object_id in {each.message_id for each in places})
+            return attempt.object_id if known else None
         for place in places:
             same = place.fingerprint == attempt.fingerprint
             if same and await line.note_retry(place.message_id, attempt.retry_count):

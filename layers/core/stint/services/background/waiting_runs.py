@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from stint.caller import NO_ATTEMPT, acting_as, find_end_user, set_attempt, set_end_user
+from stint.caller import NO_ATTEMPT, RequestAttempt, acting_as, find_end_user, set_attempt, set_end_user
 from stint.domain.errors import DeadlineExceeded, StintError
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.principals import Principal
 from stint.domain.tasks import WaitingTask
-from stint.domain.waiting_messages import MessageState, WaitingMessage
+from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.services.admission import TEMPORARY, StartedRun
 from stint.services.background.response_admission import ResponseAdmission
 from stint.services.responses.responses import Responses
@@ -44,7 +44,7 @@ class WaitingRuns:
             if state is not None and state.claimed_by is None and not state.cancelled and state.error is None:
                 await line.finish(message_id, message_id)  # its request died before it was accepted
             return
-        if places[message_id].alive or not await self.run(admission, message_id, state, deadline):
+        if places[message_id].alive or not await self.run(admission, places[message_id], state, deadline):
             await admission.send_task(message_id)
 
     def admission_of(self, task: WaitingTask) -> TurnAdmission | ResponseAdmission:
@@ -53,15 +53,18 @@ class WaitingRuns:
         return self.admit_turns(task.agent_id or "", task.session_id or "")
 
     async def run(
-        self, admission: TurnAdmission | ResponseAdmission, message_id: str, state: MessageState, deadline: float
+        self, admission: TurnAdmission | ResponseAdmission, place: WaitingPlace, state: MessageState, deadline: float
     ) -> bool:
         """Run a message to its end, and return whether it no longer waits."""
+        message_id = place.message_id
         with acting_for(state.message):
+            set_attempt(RequestAttempt(place.fingerprint, place.retry_count))
             try:
                 if isinstance(admission, TurnAdmission):
                     await self.run_turn(admission, message_id, state.message.body, deadline)
                 else:
                     await self.run_response(admission, message_id, state.message.body, deadline)
+                await admission.line.leave(message_id)  # its removal after the start may have failed
             except TEMPORARY as error:
                 still = isinstance(error, DeadlineExceeded)
                 logger.log(logging.INFO if still else logging.WARNING, "A message still waits", extra=of(error))

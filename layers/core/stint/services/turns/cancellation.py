@@ -4,11 +4,13 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from stint.caller import find_end_user
-from stint.domain.errors import Conflict
+from stint.domain.errors import Conflict, NotFound
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.run_signals import HeartbeatReceived, TurnRef
 from stint.domain.schema import now
+from stint.domain.waiting_messages import MessageState
+from stint.services.agents.interrupted import runs
 from stint.services.polling_pauses import poll
 from stint.services.turns.resume import forget_calls
 from stint.services.turns.turns import Turns
@@ -65,7 +67,20 @@ class TurnCancellation:
     async def cancel_message(self, run: TurnRef) -> bool:
         """Cancel a message that waits for the session, and return whether there is one of the caller's end user."""
         line = self.turns.store.session_line(self.turns.tenant, run.agent_id, run.session_id)
-        return await line.cancel(run.turn_id, find_end_user())
+        state = await line.get(run.turn_id)
+        lost = state if state is not None and await self.is_lost(run, state) else None
+        return await line.cancel(run.turn_id, find_end_user(), lost)
+
+    async def is_lost(self, run: TurnRef, state: MessageState) -> bool:
+        """Return whether the turn that has claimed a message has not stored it, and does not run."""
+        store, ids = self.turns.store, (self.turns.tenant, run.agent_id, run.session_id)
+        if state.claimed_by is None or runs(await store.sessions.get(*ids), state.claimed_by):
+            return False
+        try:
+            turn = await store.turns.get(*ids, state.claimed_by)
+        except NotFound:
+            return True
+        return state.merged_into is not None and run.turn_id not in {each.message_id for each in turn.merged}
 
     async def signal(self, run: TurnRef) -> bool:
         """Cancel a turn in the process that runs it, and return whether there is one."""

@@ -111,8 +111,8 @@ class TurnAdmission:
         state = await self.line.get(message_id)
         if state is None:
             return None
-        over = state.cancelled or state.error is not None or state.claimed_by is not None
-        return message_id if over or message_id in {place.message_id for place in await self.line.read()} else None
+        known = state.is_over or message_id in {place.message_id for place in await self.line.read()}
+        return message_id if known else None
 
     async def find_running(self) -> str | None:
         turns = self.turns

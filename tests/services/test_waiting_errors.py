@@ -1,0 +1,144 @@
+"""Waiting messages after errors and deaths around their claim, their cancellation and their removal."""
+
+import asyncio
+from functools import partial
+from uuid import UUID
+
+import pytest
+from tests.clock import CLOCK
+from tests.script_model import said, script
+from tests.services.deaths import die_at
+from tests.services.test_waiting_runs import Waiting, WaitingInConversation
+from tests.services.worker_fixture import WorkerFixture
+from tests.store.conftest import Cloud
+
+from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
+from stint.domain.errors import Conflict, NotFound, StoreUnavailable
+from stint.http.response_admission import cancel_run
+from stint.services.admission import Admission
+from stint.services.turns.turns import Turns
+from stint.store.responses import ResponseStore
+from stint.store.turns import TurnStore
+from stint.store.waiting_line import ALIVE_SECONDS, WaitingLine
+
+
+async def unavailable(*_: object, **__: object) -> None:
+    raise StoreUnavailable("throttled")
+
+
+async def opened(cloud: Cloud, tenant: str) -> Waiting:
+    return await Waiting(WorkerFixture(cloud, tenant, script(said(), said()))).open()
+
+
+async def cancel(waiting: Waiting, message_id: str) -> str:
+    cancellation = waiting.fixture.turns.make_turn_cancellation()
+    return (await cancellation.cancel(waiting.agent_id, waiting.session_id, message_id)).status.value
+
+
+async def work(waiting: Waiting, times: int = 1) -> None:
+    for _ in range(times):
+        CLOCK.move(ALIVE_SECONDS + 1)
+        await waiting.work()
+
+
+async def test_a_cancellation_that_dies_does_not_block_the_line(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    first, _ = await waiting.accept("one"), await waiting.accept("two")
+    await die_at(own_cloud, "DeleteItem", 0, partial(cancel, waiting, first))
+    await work(waiting, 3)
+    assert (await waiting.inputs(), await waiting.places()) == (["two"], 0)
+
+
+async def test_a_message_whose_start_failed_can_be_cancelled(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await opened(own_cloud, tenant)
+    message = await waiting.accept("one")
+    with monkeypatch.context() as patched:
+        patched.setattr(TurnStore, "put_header", unavailable)
+        await waiting.work()
+    assert await cancel(waiting, message) == "cancelled"
+    await work(waiting, 2)
+    assert (await waiting.inputs(), await waiting.places()) == ([], 0)
+
+
+async def test_a_response_whose_start_failed_can_be_cancelled(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await WaitingInConversation(WorkerFixture(own_cloud, tenant, script(said(), said()))).open()
+    CLOCK.move(ALIVE_SECONDS + 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(ResponseStore, "put", unavailable)
+        await waiting.work()
+    assert (await cancel_run(waiting.fixture.services, waiting.response_id)).status == "cancelled"
+    await work(waiting, 2)
+    assert (await waiting.read()).status == "cancelled"
+
+
+async def test_a_repetition_finds_the_response_that_the_worker_ran_with_another_id(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await WaitingInConversation(WorkerFixture(own_cloud, tenant, script(said(), said()))).open()
+    CLOCK.move(ALIVE_SECONDS + 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(ResponseStore, "put", unavailable)
+        await waiting.work()
+    await work(waiting)
+    assert (await waiting.read()).status == "completed"
+    message = str(UUID(waiting.response_id.removeprefix("resp_")))
+    attempt = RequestAttempt(object_id=message, repeated=True)
+    found = await waiting.fixture.services.make_waiting_responses().find_accepted(attempt, waiting.admission.line)
+    assert found == message
+
+
+async def test_a_run_goes_on_if_its_place_cannot_be_removed(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await opened(own_cloud, tenant)
+    await waiting.accept("one")
+    with monkeypatch.context() as patched:
+        patched.setattr(WaitingLine, "leave", unavailable)
+        await waiting.work()
+    assert await waiting.fixture.turns.make_turn_admission(waiting.agent_id, waiting.session_id).is_free()
+    await work(waiting)
+    assert (await waiting.inputs(), await waiting.places()) == (["one"], 0)
+
+
+async def test_a_start_that_is_refused_does_not_block_the_line(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise Conflict("The file is not ready.", code="file_not_ready")
+
+    waiting = await opened(own_cloud, tenant)
+    await waiting.accept("one")
+    with monkeypatch.context() as patched:
+        patched.setattr(Turns, "start", refuse)
+        await waiting.work()
+    await waiting.accept("two")
+    await work(waiting)
+    assert (await waiting.inputs(), await waiting.places()) == (["two"], 0)
+
+
+async def test_a_turn_of_the_worker_is_found_by_a_retry(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    set_attempt(RequestAttempt("f" * 32))
+    await waiting.accept("one")
+    set_attempt(NO_ATTEMPT)
+    await waiting.work()
+    history = await waiting.fixture.store.turns.history(tenant, waiting.agent_id, waiting.session_id)
+    assert history.turns[0].header.fingerprint == "f" * 32
+
+
+async def test_an_interruption_of_a_run_without_a_header_starts(own_cloud: Cloud) -> None:
+    async def interrupt() -> None:
+        raise NotFound("Turn", "t")
+
+    async def is_free() -> bool:
+        return True
+
+    async def start() -> str:
+        return "started"
+
+    admission = Admission(None, is_free, interrupt, None, None)  # type: ignore[arg-type]
+    assert await admission.start_after_interrupting(start, asyncio.get_running_loop().time() + 5) == "started"

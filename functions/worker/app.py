@@ -122,7 +122,7 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
         elif isinstance(task, IngestionTask):
             observed("ingest", context, partial(ingest_documents, record, task, seconds))
         elif isinstance(task, WaitingTask):
-            observed("waiting", context, partial(run_waiting, task, seconds))
+            observed("waiting", context, partial(run_waiting, record, task, seconds))
         else:
             observed("delete", context, partial(continue_deletion, task, seconds))
     except StillWritten as error:
@@ -167,13 +167,13 @@ def ingest_documents(record: SQSRecord, task: IngestionTask, seconds: float, _: 
     return run_async(run())
 
 
-def run_waiting(task: WaitingTask, seconds: float, _: Observation) -> int:
+def run_waiting(record: SQSRecord, task: WaitingTask, seconds: float, _: Observation) -> int:
     """Run a message that waits, if its request died and it is its turn."""
     add_log_keys(message_id=task.message_id)
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
-        await composition.make_waiting_runs(task.tenant).handle(task, deadline)
+        await composition.make_waiting_runs(task.tenant).handle(task, deadline, last=is_last(record))
         return 200
 
     return run_async(run())

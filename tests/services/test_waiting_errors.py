@@ -142,3 +142,32 @@ async def test_an_interruption_of_a_run_without_a_header_starts(own_cloud: Cloud
 
     admission = Admission(None, is_free, interrupt, None, None)  # type: ignore[arg-type]
     assert await admission.start_after_interrupting(start, asyncio.get_running_loop().time() + 5) == "started"
+
+
+async def test_the_last_delivery_of_a_task_sends_it_again_while_the_store_fails(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await opened(own_cloud, tenant)
+    await waiting.accept("one")
+    with monkeypatch.context() as patched:
+        patched.setattr(WaitingLine, "read", unavailable)
+        await waiting.work(last=True)
+    await work(waiting)
+    assert (await waiting.inputs(), await waiting.places()) == (["one"], 0)
+
+
+async def test_a_message_whose_start_fails_unexpectedly_does_not_block_the_line(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    waiting = await opened(own_cloud, tenant)
+    await waiting.accept("one")
+    with monkeypatch.context() as patched:
+        patched.setattr(Turns, "start", fail)
+        with pytest.raises(RuntimeError):
+            await waiting.work(last=True)
+    await waiting.accept("two")
+    await work(waiting)
+    assert (await waiting.inputs(), await waiting.places()) == (["two"], 0)

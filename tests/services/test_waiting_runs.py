@@ -49,12 +49,12 @@ class Waiting:
         CLOCK.move(ALIVE_SECONDS + 1)
         return message_id
 
-    async def work(self) -> None:
+    async def work(self, *, last: bool = False) -> None:
         """Handle each task once."""
         desk = self.fixture.desk
         tasks, desk.waiting = desk.waiting, []
         for task in tasks:
-            await self.runs.handle(task, asyncio.get_running_loop().time() + 900)
+            await self.runs.handle(task, asyncio.get_running_loop().time() + 900, last=last)
 
     async def inputs(self) -> list[str]:
         ids = self.fixture.tenant, self.agent_id, self.session_id

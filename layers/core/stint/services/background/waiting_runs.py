@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from stint.caller import NO_ATTEMPT, RequestAttempt, acting_as, find_end_user, set_attempt, set_end_user
-from stint.domain.errors import DeadlineExceeded, StintError
+from stint.domain.errors import DeadlineExceeded, StintError, Unexpected
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.principals import Principal
+from stint.domain.run_outcome import ErrorInfo
 from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.services.admission import TEMPORARY, StartedRun
@@ -31,14 +32,30 @@ class WaitingRuns:
     admit_turns: Callable[[str, str], TurnAdmission]
     admit_responses: Callable[[str], ResponseAdmission]
 
-    async def handle(self, task: WaitingTask, deadline: float) -> None:
+    async def handle(self, task: WaitingTask, deadline: float, *, last: bool = False) -> None:
         """Run a message if it is its turn. If it must wait, or has a request, its task is sent again.
+
+        With `last`, no delivery follows: the task is sent again after an error of the store. After an unexpected one
+        the message has failed, so that it does not block those behind it.
 
         Raises:
             StoreUnavailable: the task could not be handled.
         """
         admission = self.admission_of(task)
-        line, message_id = admission.line, task.message_id
+        try:
+            await self.run_first(admission, task.message_id, deadline)
+        except StintError:
+            if not last:
+                raise
+            await admission.send_task(task.message_id)
+        except Exception:
+            if last:
+                await admission.line.fail(task.message_id, ErrorInfo.of(Unexpected()))
+            raise
+
+    async def run_first(self, admission: TurnAdmission | ResponseAdmission, message_id: str, deadline: float) -> None:
+        """Run a message if it is its turn, or send its task again."""
+        line = admission.line
         state, places = await line.get(message_id), {place.message_id: place for place in await line.read()}
         if state is None or message_id not in places:
             if state is not None and state.claimed_by is None and not state.cancelled and state.error is None:

@@ -15,6 +15,7 @@ from tests.store.tenant_records import list_blobs, read_records
 from stint.domain.errors import StoreUnavailable
 from stint.domain.principals import ANONYMOUS
 from stint.http.middleware import authentication
+from stint.http.scopes import FOLLOWED_PATHS, KEYED_PATHS, READING_PATHS, ROUTE_SCOPES
 
 ANN, BOB = "ann/müller@example.com", "bob"
 MARK = "plums of ann"
@@ -304,6 +305,35 @@ def test_the_answer_of_an_idempotency_key_belongs_to_the_end_user(
 
     assert (receipt["complete"], receipt["deleted"]) == (True, {"idempotent_request": 1})
     assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+@pytest.mark.parametrize("api", ["vector_stores", "vector-io", "rag-tool", "October's memory"])
+def test_keyed_searches_keep_nothing_of_an_erased_end_user(
+    http: httpx.Client, app_fixture: AppFixture, api: str
+) -> None:
+    store = sent(http, "/v1/vector_stores", {})["id"]
+    sent(http, f"/v1/vector_stores/{store}/files", {"file_id": upload(http, MARK.encode(), ANN)})
+    app_fixture.ingest()
+    path, body = {
+        "vector_stores": (f"/v1/vector_stores/{store}/search", {"query": "plums"}),
+        "vector-io": ("/v1/vector-io/query", {"vector_db_id": store, "query": "plums"}),
+        "rag-tool": ("/v1/tool-runtime/rag-tool/query", {"vector_db_ids": [store], "content": "plums"}),
+        "October's memory": ("/memory/query", {"bank_id": store, "query": "plums"}),
+    }[api]
+    headers = {b"idempotency-key": b"k"}
+    assert MARK in http.post(path, json=body, headers=headers).text
+
+    erase(http, ANN)
+
+    repeated = http.post(path, json=body, headers=headers)
+    assert (repeated.status_code, MARK in repeated.text) == (200, False)
+    assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+def test_the_routes_that_only_read_exist() -> None:
+    assert {f"POST {path}" for path in READING_PATHS} <= ROUTE_SCOPES.keys()
+    written = {f"POST {path}" for path in KEYED_PATHS | FOLLOWED_PATHS}
+    assert not any(f"POST {path}" in written or ROUTE_SCOPES[f"POST {path}"] != "use" for path in READING_PATHS)
 
 
 def test_a_keyed_request_whose_answer_was_not_stored_is_erased_once_its_lease_has_ended(

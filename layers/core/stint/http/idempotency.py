@@ -23,7 +23,7 @@ from stint.domain.idempotency import StoredAnswer
 from stint.http.attempts import hash_body, place_of_request, read_body, receive_body
 from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
-from stint.http.scopes import FOLLOWED_PATHS, KEYED_PATHS
+from stint.http.scopes import FOLLOWED_PATHS, KEYED_PATHS, READING_PATHS
 from stint.http.sse import COMMENT, COMMENT_LINE, DONE
 from stint.http.stream_endings import is_ending, is_failure, read_last_event
 from stint.services.idempotency.requests import Follow, IdempotentRequests, OpenRequest
@@ -56,7 +56,7 @@ RETURNED_ONCE = (
 async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive, send: Send) -> None:
     """Run a request unless it was run before; otherwise send the answer of the first one. `path` is its route's.
 
-    A turn or response that another request runs is followed.
+    A turn or response that another request runs is followed. A request that only reads runs each time.
 
     Raises:
         InvalidRequest: the key is not valid.
@@ -64,6 +64,9 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
         RequestRunning: the first request runs longer than this one may.
     """
     key = key_of(Headers(scope=scope))
+    if path in READING_PATHS:
+        await handle(scope, receive, send)
+        return
     body, receive_again = await read_body(receive)
     requests: IdempotentRequests = (
         scope["app"].state.make_services(require_principal().tenant).make_idempotent_requests()

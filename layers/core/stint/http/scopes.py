@@ -242,6 +242,25 @@ FOLLOWED_PATHS = frozenset(
 )
 """Paths whose POST begins a run that repetitions with its idempotency key follow while it runs."""
 
+READING_PATHS = frozenset(
+    {
+        "/v1/vector_stores/{vector_store_id}/search",
+        "/v1/vector-io/query",
+        "/v1/tool-runtime/rag-tool/query",
+        "/agents/session/get",
+        "/agents/turn/get",
+        "/agents/step/get",
+        "/memory_banks/get",
+        "/memory/get",
+        "/memory/query",
+        "/memory/documents/get",
+        "/models/get",
+        "/shields/get",
+        "/telemetry/get_trace",
+    }
+)
+"""Paths whose POST only reads. Their answers have contents of others' objects, and are not remembered."""
+
 OPEN_PATHS = frozenset(route.partition(" ")[2] for route, scope in ROUTE_SCOPES.items() if scope is None)
 
 

@@ -128,6 +128,20 @@ def test_an_erased_end_user_leaves_nothing(http: httpx.Client, app_fixture: AppF
     assert erase(http, ANN)["deleted"] == {}
 
 
+def test_a_container_belongs_to_each_end_user_whose_files_are_added(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    container = sent(http, "/v1/containers", {"name": "shared"}, BOB)["id"]
+    for user, content in ((ANN, MARK.encode()), (ANN, b"more"), (BOB, b"pears")):
+        sent(http, f"/v1/containers/{container}/files", {"file_id": upload(http, content, user)}, user)
+    assert [{"kind": "container", "id": container} in listed(http, user) for user in (ANN, BOB)] == [True, True]
+
+    assert erase(http, ANN)["deleted"] == {"file": 2, "container": 1}
+
+    assert MARK.encode() not in stored_bytes(app_fixture)
+    assert [each["kind"] for each in listed(http, BOB)] == ["file"]
+
+
 def test_a_deleted_object_leaves_no_entry(http: httpx.Client, app_fixture: AppFixture) -> None:
     ids = use_everything(http, app_fixture, ANN, MARK)
     for path in ("responses", "conversations", "files", "containers"):

@@ -304,6 +304,21 @@ def test_containers_are_listed_by_name_and_created_once_per_key(http: httpx.Clie
 
 
 @pytest.mark.usefixtures("scripted")
+def test_a_named_container_belongs_to_the_end_users_of_its_responses(http: httpx.Client) -> None:
+    container = http.post("/v1/containers", json={"name": "shared"}).json()["id"]
+    tool = {"type": "code_interpreter", "container": container}
+    respond(http, plan(write={"a": "of ann"}), tools=[tool], user="ann")
+    respond(http, plan(write={"b": "of bob"}), tools=[tool], safety_identifier="bob")
+
+    owned = [http.get(f"/v1/admin/users/{user}").json()["data"] for user in ("ann", "bob")]
+    receipt = http.delete("/v1/admin/users/ann").json()
+
+    assert [{"kind": "container", "id": container} in each for each in owned] == [True, True]
+    assert receipt["deleted"] == {"response": 1, "container": 1}
+    assert http.get(f"/v1/containers/{container}").status_code == 404
+
+
+@pytest.mark.usefixtures("scripted")
 def test_the_container_of_a_response_belongs_to_its_end_user(http: httpx.Client) -> None:
     counted = http.post(f"{RESPONSES}/input_tokens", json={"input": "Hello", "tools": [AUTO], "user": "ann"})
     response = respond(http, plan(write={"a": "a"}), tools=[AUTO], user="ann")

@@ -23,7 +23,7 @@ from stint.store import knowledge_keys as keys
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing
 from stint.store.items import Item
-from stint.store.owners import add_owners, remove_owners
+from stint.store.owners import add_owners, hash_user, remove_owners
 from stint.store.parallel import map_concurrently
 from stint.store.table import LIVE, SMALL_PAGE, Table, take
 from stint.store.tombstones import is_live, mark_deleted
@@ -61,11 +61,15 @@ FILES: TypeAdapter[list[StoredContainerFile]] = TypeAdapter(
 
 @dataclass(frozen=True, slots=True)
 class StoredContainer:
-    """A container with its files. `revision` counts its changes; 0 is a container that is not stored."""
+    """A container with its files. `revision` counts its changes; 0 is a container that is not stored.
+
+    `end_users` has the hashes of the end users to whom it belongs.
+    """
 
     container: Container
     files: tuple[StoredContainerFile, ...] = ()
     revision: int = 0
+    end_users: str = ""
 
 
 class ContainerStore:
@@ -86,7 +90,10 @@ class ContainerStore:
         return _stored(item)
 
     async def save(self, tenant: str, stored: StoredContainer, users: Sequence[str] = ()) -> None:
-        """Write a container that was read, or a new one. Raises ConditionFailed if it has changed since."""
+        """Write a container that was read, or a new one. Raises ConditionFailed if it has changed since.
+
+        It belongs to `users`, too, a unit for each to whom it did not belong.
+        """
         container, revision = stored.container, stored.revision
         key = keys.container(tenant, container.id)
         attributes: Item = {
@@ -95,9 +102,13 @@ class ContainerStore:
             "revision": revision + 1,
             "expires_at": container.expires_at,
         }
+        owners = set(stored.end_users.split())
+        added = [user for user in users if hash_user(user) not in owners]
+        if added:
+            await add_owners(self._table, tenant, added, "container", container.id)
+            attributes["end_users"] = " ".join(sorted(owners.union(map(hash_user, added))))
         if not revision:
-            owned = await add_owners(self._table, tenant, users, "container", container.id)
-            await self._table.put_new(key._asdict() | owned | attributes)
+            await self._table.put_new(key._asdict() | attributes)
             return
         values = {":revision": revision, ":now": int(time.time())}
         await self._table.update(key, attributes, f"revision = :revision AND {LIVE}", values)
@@ -174,5 +185,8 @@ def with_files(stored: StoredContainer, files: Sequence[StoredContainerFile]) ->
 
 def _stored(item: Item) -> StoredContainer:
     return StoredContainer(
-        Container.model_validate_json(item["doc"]), tuple(FILES.validate_json(item["files"])), item["revision"]
+        Container.model_validate_json(item["doc"]),
+        tuple(FILES.validate_json(item["files"])),
+        item["revision"],
+        item.get("end_users", ""),
     )

@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stint.caller import end_users_of
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.openai.code_interpreter import MAX_CONTAINER_BYTES, MAX_CONTAINER_FILES
 from stint.domain.openai.containers import Container, ContainerExpiry
@@ -70,23 +69,25 @@ class ContainerFiles:
         /,
         *,
         new: bool,
+        users: Sequence[str],
     ) -> tuple[dict[str, str], list[str]]:
         """Store the files that code wrote. Return their ids by their names, and the names of those over the limits.
 
-        `given` are the files that it started with. `new`: the container is stored unless it is.
+        `given` are the files that it started with. `new`: the container is stored unless it is. It belongs to `users`,
+        too.
 
         Raises:
             NotFound: the container has expired, or was deleted.
             Conflict: other runs changed it all the time.
         """
         if new:
-            await self.ensure(container_id, given)
+            await self.ensure(container_id, given, users)
         made = await self.put_files(container_id, written, "assistant")
-        kept, omitted = await self.change(container_id, made, removed)
+        kept, omitted = await self.change(container_id, made, removed, users)
         await self.store.delete_contents([file for file in made if file.name in omitted])
         return {file.name: file.id for file in kept if file in made}, omitted
 
-    async def ensure(self, container_id: str, given: Mapping[str, bytes]) -> None:
+    async def ensure(self, container_id: str, given: Mapping[str, bytes], users: Sequence[str]) -> None:
         """Store the container of a response with its given files, unless another run has done it."""
         try:
             await self.store.get(self.tenant, container_id)
@@ -94,19 +95,26 @@ class ContainerFiles:
         except NotFound:
             files = await self.put_files(container_id, given, "user")
         try:
-            await self.store_new(new_container(container_id, container_id), files)
+            await self.store_new(new_container(container_id, container_id), files, users)
         except ConditionFailed:
             await self.store.delete_contents(files)
 
     async def change(
-        self, container_id: str, written: Sequence[StoredContainerFile], removed: Sequence[str]
+        self,
+        container_id: str,
+        written: Sequence[StoredContainerFile],
+        removed: Sequence[str],
+        users: Sequence[str] = (),
     ) -> tuple[tuple[StoredContainerFile, ...], list[str]]:
-        """Replace, add and remove files of a container. Return its files, and the names of those over the limits."""
+        """Replace, add and remove files of a container, which belongs to `users`, too.
+
+        Return its files, and the names of those over the limits.
+        """
         for _ in range(ATTEMPTS):
             stored = await self.store.get(self.tenant, container_id)
             files, omitted = merge_files(stored.files, written, removed)
             try:
-                await self.store.save(self.tenant, with_files(stored, files))
+                await self.store.save(self.tenant, with_files(stored, files), users)
             except ConditionFailed:
                 continue
             kept = {file.blob for file in files}
@@ -151,11 +159,13 @@ class ContainerFiles:
 
         return await map_concurrently(put, list(contents))
 
-    async def store_new(self, new: StoredContainer, files: Sequence[StoredContainerFile]) -> StoredContainer:
-        """Store a new container. The task that will delete it after its expiry is sent first."""
+    async def store_new(
+        self, new: StoredContainer, files: Sequence[StoredContainerFile], users: Sequence[str]
+    ) -> StoredContainer:
+        """Store a new container of end users. The task that will delete it after its expiry is sent first."""
         await self.send(deletion_of(self.tenant, new.container.id))
         stored = with_files(new, files)
-        await self.store.save(self.tenant, stored, end_users_of())
+        await self.store.save(self.tenant, stored, users)
         return stored
 
 

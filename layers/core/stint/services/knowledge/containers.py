@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from stint.caller import create_once
+from stint.caller import create_once, end_users_of
 from stint.domain.errors import NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.containers import (
@@ -56,7 +56,7 @@ class Containers:
         new = new_container(container_id, request.name, request.expires_after)
         given = await self.contents.load_files(request.file_ids or ())
         files = await self.contents.put_files(container_id, given, "user")
-        return (await self.contents.store_new(new, files)).container
+        return (await self.contents.store_new(new, files, end_users_of())).container
 
     async def get(self, container_id: str) -> Container:
         return (await self.store.get(self.tenant, container_id)).container
@@ -92,7 +92,7 @@ class Containers:
         await self.store.get(self.tenant, container_id)
         await self.contents.check_files([request.file_id], "file_id")
         [added] = await self.contents.put_files(container_id, await self.contents.load_files([request.file_id]), "user")
-        _, omitted = await self.contents.change(container_id, [added], ())
+        _, omitted = await self.contents.change(container_id, [added], (), end_users_of())
         if omitted:
             await self.store.delete_contents([added])
             raise too_much(f"The container {container_id}", "file_id")

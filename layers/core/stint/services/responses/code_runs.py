@@ -56,7 +56,7 @@ async def code_interpreter(
     with at_fault(f"tools[{place}].container{'.file_ids' if is_own else ''}"):
         await code.containers.check(container_id, file_ids, users)
     has_images = CODE_OUTPUTS in settings.include
-    provider = ContainerInterpreter(code.runner, code.containers, container_id, file_ids, has_images)
+    provider = ContainerInterpreter(code.runner, code.containers, container_id, file_ids, has_images, users)
     return ServerTool(SIGNATURE, Toolgroup(CODE_INTERPRETER, CODE_INTERPRETER), provider)
 
 

@@ -57,6 +57,7 @@ class ContainerAccess(Protocol):
         /,
         *,
         new: bool,
+        users: Sequence[str],
     ) -> tuple[dict[str, str], list[str]]:
         """Store the files of a run. Return their ids by their names, and the names of those over the limits.
 
@@ -69,7 +70,7 @@ class ContainerAccess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ContainerInterpreter:
-    """The tool of one response. `file_ids` are the files of a container of its own, or None.
+    """The tool of one response of end users. `file_ids` are the files of a container of its own, or None.
 
     `has_images`: images that the code writes are in the metadata, too.
     """
@@ -79,6 +80,7 @@ class ContainerInterpreter:
     container_id: str
     file_ids: Sequence[str] | None
     has_images: bool = False
+    users: Sequence[str] = ()
 
     async def check(self, _: Toolgroup, /) -> None:
         """Accept any toolgroup: it configures nothing."""
@@ -102,7 +104,7 @@ class ContainerInterpreter:
             return failure(run.refused)
         written = {file.name: content_of(file) for file in run.files}
         ids, omitted = await self.containers.write(
-            self.container_id, given, written, run.removed, new=self.file_ids is not None
+            self.container_id, given, written, run.removed, new=self.file_ids is not None, users=self.users
         )
         metadata: dict[str, Any] = {CONTAINER_FILES: ids} if ids else {}
         if self.has_images and (images := images_of(written)):

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import HEX, is_name
-from stint.store.keys import Key
+from stint.store.keys import Key, checked_tenant
 
 DOCUMENTS = "document:"
 ENTITIES = "entity:"
@@ -25,35 +25,35 @@ def vector_index(tenant: str, store_id: str) -> str:
 
 def index_owner(tenant: str) -> str:
     """Return the part of a tenant in the names of its indexes. A policy of IAM compares it."""
-    return sha256(_tenant(tenant).encode()).hexdigest()[:16]
+    return sha256(checked_tenant(tenant).encode()).hexdigest()[:16]
 
 
 def vector_store_blobs(tenant: str, store_id: str) -> str:
     """The prefix of the objects of a vector store in the bucket."""
-    return f"kept/{_tenant(tenant)}/vector_stores/{_digits('Vector store', 'vs_', store_id)}/"
+    return f"kept/{checked_tenant(tenant)}/vector_stores/{_digits('Vector store', 'vs_', store_id)}/"
 
 
 def files(tenant: str) -> list[str]:
     """The shards of a tenant's files, so that not all of them are written to one partition."""
-    return [f"{_tenant(tenant)}#file.{shard}" for shard in range(SHARDS)]
+    return [f"{checked_tenant(tenant)}#file.{shard}" for shard in range(SHARDS)]
 
 
 def file(tenant: str, file_id: str) -> Key:
     """The record of a file, which is its list entry, too."""
     shard = int(_digits("File", "file-", file_id)[-1], 16) % SHARDS
-    return Key(f"{_tenant(tenant)}#file.{shard}", file_id)
+    return Key(f"{checked_tenant(tenant)}#file.{shard}", file_id)
 
 
 def file_blobs(tenant: str, file_id: str, *, expires: bool = False) -> str:
     """The prefix of the objects of a file in the bucket. A rule of the bucket removes those of files that expire."""
     digits = _digits("File", "file-", file_id)
-    return f"{'expiring' if expires else 'kept'}/{_tenant(tenant)}/files/{digits}/"
+    return f"{'expiring' if expires else 'kept'}/{checked_tenant(tenant)}/files/{digits}/"
 
 
 def upload(tenant: str, upload_id: str) -> Key:
     """The record of an upload, in the partition of its parts."""
     _digits("Upload", "upload_", upload_id)
-    return Key(f"{_tenant(tenant)}#upload:{upload_id}", "meta")
+    return Key(f"{checked_tenant(tenant)}#upload:{upload_id}", "meta")
 
 
 def upload_part(tenant: str, upload_id: str, part_id: str) -> Key:
@@ -69,23 +69,23 @@ def part_of(sk: str) -> str:
 def upload_blobs(tenant: str, upload_id: str, *, expires: bool) -> str:
     """The prefix of the objects of an upload's parts, which stay there when it becomes a file."""
     digits = _digits("Upload", "upload_", upload_id)
-    return f"{'expiring' if expires else 'kept'}/{_tenant(tenant)}/uploads/{digits}/"
+    return f"{'expiring' if expires else 'kept'}/{checked_tenant(tenant)}/uploads/{digits}/"
 
 
 def containers(tenant: str) -> list[str]:
     """The shards of a tenant's containers. Each has whole records."""
-    return [f"{_tenant(tenant)}#container.{shard}" for shard in range(SHARDS)]
+    return [f"{checked_tenant(tenant)}#container.{shard}" for shard in range(SHARDS)]
 
 
 def container(tenant: str, container_id: str) -> Key:
     """The record of a container with the list of its files."""
     shard = int(_digits("Container", "cntr_", container_id)[-1], 16) % SHARDS
-    return Key(f"{_tenant(tenant)}#container.{shard}", container_id)
+    return Key(f"{checked_tenant(tenant)}#container.{shard}", container_id)
 
 
 def container_blobs(tenant: str, container_id: str) -> str:
     """The prefix of the objects of a container's files in the bucket, all of which expire."""
-    return f"expiring/{_tenant(tenant)}/containers/{_digits('Container', 'cntr_', container_id)}/"
+    return f"expiring/{checked_tenant(tenant)}/containers/{_digits('Container', 'cntr_', container_id)}/"
 
 
 def is_file_id(value: str) -> bool:
@@ -94,17 +94,17 @@ def is_file_id(value: str) -> bool:
 
 def vector_stores(tenant: str) -> list[str]:
     """The shards of a tenant's vector stores. Each has whole records."""
-    return [f"{_tenant(tenant)}#vector_store.{shard}" for shard in range(SHARDS)]
+    return [f"{checked_tenant(tenant)}#vector_store.{shard}" for shard in range(SHARDS)]
 
 
 def vector_store(tenant: str, store_id: str) -> Key:
     shard = int(_digits("Vector store", "vs_", store_id)[-1], 16) % SHARDS
-    return Key(f"{_tenant(tenant)}#vector_store.{shard}", store_id)
+    return Key(f"{checked_tenant(tenant)}#vector_store.{shard}", store_id)
 
 
 def vector_db_names(tenant: str) -> str:
     """The partition of the names of vector dbs."""
-    return f"{_tenant(tenant)}#vector_db"
+    return f"{checked_tenant(tenant)}#vector_db"
 
 
 def vector_db_name(tenant: str, identifier: str) -> Key:
@@ -114,7 +114,7 @@ def vector_db_name(tenant: str, identifier: str) -> Key:
 def vector_store_records(tenant: str, store_id: str) -> str:
     """The partition of a vector store: its documents, file batches and entities."""
     _digits("Vector store", "vs_", store_id)
-    return f"{_tenant(tenant)}#vector_store:{store_id}"
+    return f"{checked_tenant(tenant)}#vector_store:{store_id}"
 
 
 def vector_store_document(tenant: str, store_id: str, document: str) -> Key:
@@ -169,9 +169,3 @@ def _digits(kind: str, prefix: str, value: str) -> str:
     if digits == value or HEX.fullmatch(digits) is None:
         raise NotFound(kind, value)
     return digits
-
-
-def _tenant(value: str) -> str:
-    if not value or "#" in value or "/" in value:
-        raise ValueError(f"{value!r} is not a valid tenant: it is empty or contains '#' or '/'")
-    return value

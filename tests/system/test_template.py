@@ -1,5 +1,6 @@
 import json
 import os
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -354,12 +355,24 @@ def test_only_forms_are_binary(system: System) -> None:
     assert system.binary_media_types == ("multipart/form-data",)
 
 
+def test_each_function_has_alarms() -> None:
+    functions = {path.name for path in (ROOT / "functions").iterdir() if (path / "app.py").exists()}
+    text = (ROOT / "infra" / "aws" / "alarms.yaml").read_text()
+
+    watched = {
+        name: set(re.findall(rf"Id: (\w+)\n(?:.*\n){{2}}.*MetricName: {name}, Dim.*FunctionName", text))
+        for name in ("Errors", "Throttles")
+    }
+
+    assert watched == {"Errors": functions - {"authorizer"}, "Throttles": functions}
+
+
 def test_the_readme_counts_what_the_alarms_cost() -> None:
     text = (ROOT / "infra" / "aws" / "alarms.yaml").read_text()
 
     alarms, metrics = text.count("Type: AWS::CloudWatch::Alarm"), text.count("MetricStat:")
-    assert (alarms, metrics) == (5, 22)
-    assert "five alarms over 22 metrics" in (ROOT / "README.md").read_text()
+    assert (alarms, metrics) == (5, 24)
+    assert "five alarms over 24 metrics" in (ROOT / "README.md").read_text()
 
 
 def data_resources() -> dict[str, Any]:

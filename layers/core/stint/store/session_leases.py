@@ -1,5 +1,6 @@
 """The leases of sessions, for one turn at a time. A lease is in the session's record, and each write costs one unit."""
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -112,6 +113,27 @@ class SessionLeases:
         first = leases.attempt({}, {"lease_turn": turn_id} | own, f"{condition} AND {IS_OWN}" if owner else condition)
         lease = await leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
         return session_lease(tenant, agent_id, session_id, lease)
+
+    async def claim(self, tenant: str, agent_id: str, session_id: str, owner: str) -> str:
+        """Return the hash of a session's end user, or empty. A session without one becomes that of `owner`, if given.
+
+        Raises:
+            Forbidden: the session belongs to another end user.
+            NotFound: the session does not exist, is deleted, or has expired.
+        """
+        key = keys.session(tenant, agent_id, session_id)
+        found = await self._table.get(key)
+        while True:
+            if not is_live(found):
+                raise NotFound("Session", session_id)
+            if not owner or found.get("end_users") == owner:
+                return str(found.get("end_users", ""))
+            await add_owner(self._table, tenant, agent_id, found, owner)
+            condition = f"attribute_exists(pk) AND {LIVE} AND attribute_not_exists(end_users)"
+            try:
+                found = await self._table.update(key, {"end_users": owner}, condition, {":now": int(time.time())})
+            except ConditionFailed as refused:
+                found = refused.item
 
     async def expire(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:
         """Make the lease for a turn lapse now; do nothing if the session is not leased for it."""

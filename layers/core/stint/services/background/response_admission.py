@@ -5,14 +5,17 @@ from dataclasses import replace
 from functools import cached_property
 from uuid import UUID
 
-from stint.caller import find_attempt, find_end_user, find_principal, set_attempt
+from stint.caller import end_users_of, find_attempt, find_end_user, find_principal, set_attempt
+from stint.domain.end_users import OwnedObject
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_tools import McpTool
 from stint.domain.schema import now
+from stint.domain.stops import stop_name
 from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
+from stint.run_stop import refuse_stopped
 from stint.services.admission import Admission, StartedRun
 from stint.services.background.cancellation import ResponseCancellation
 from stint.services.responses.response_run import ResponseRun
@@ -49,6 +52,7 @@ class ResponseAdmission:
         Raises:
             Conflict: too many messages wait already.
             InvalidRequest: the request has credentials.
+            Stopped: the conversation, the caller's key or the tenant was stopped.
         """
         if any(isinstance(tool, McpTool) and tool.bears_credentials for tool in request.tools):
             raise InvalidRequest(
@@ -56,6 +60,11 @@ class ResponseAdmission:
                 "authorization of its MCP tools, or when_busy.",
                 param="tools",
             )
+        async with self.responses.meters.watch():
+            await refuse_stopped(stop_name("conversation", self.conversation_id))
+        for user in end_users_of(request.safety_identifier, request.user):
+            own = OwnedObject(kind="conversation", id=self.conversation_id)
+            await self.store.end_users.add(self.tenant, user, own)
         attempt, caller = find_attempt(), find_principal()
         message_id = message_of(new_response_id(attempt))
         message = WaitingMessage(

@@ -4,13 +4,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cached_property
 
-from stint.caller import find_attempt, find_end_user, find_principal, set_attempt
+from stint.caller import find_attempt, find_end_user, find_principal, note_owners, set_attempt
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.schema import now
+from stint.domain.stops import stop_name
 from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
+from stint.run_stop import refuse_stopped
 from stint.services.admission import Admission, StartedRun
 from stint.services.agents.interrupted import runs
 from stint.services.agents.masking import refuse_masked_args
@@ -20,6 +22,7 @@ from stint.services.senders import name_sender
 from stint.services.turns.cancellation import TurnCancellation
 from stint.services.turns.merging import is_mergeable
 from stint.services.turns.turn_run import Note, TurnRun
+from stint.store.owners import hash_user
 from stint.store.waiting_line import WaitingLine
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
@@ -48,9 +51,14 @@ class TurnAdmission:
         Raises:
             Conflict: too many messages wait already.
             InvalidRequest: an image cannot be used.
+            Forbidden: the session belongs to another end user.
+            Stopped: the session, the caller's key or the tenant was stopped.
         """
+        async with self.turns.meters.watch():
+            await refuse_stopped(stop_name("session", self.session_id))
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.turns.reader.check_images(images_of("messages", [each.content for each in request.messages]))
+        await self.claim_session()
         attempt, caller = find_attempt(), find_principal()
         sender = name_sender() if request.when_busy == "merge" and is_mergeable(request) else ""
         place = WaitingPlace(
@@ -67,6 +75,12 @@ class TurnAdmission:
         )
         await self.admission.accept(place, message)
         return place.message_id
+
+    async def claim_session(self) -> None:
+        """Make the session the end user's, and note to whom it belongs, before a message is stored."""
+        user, leases = find_end_user(), self.turns.store.session_leases
+        owner = hash_user(user) if user else ""
+        note_owners((await leases.claim(self.turns.tenant, self.agent_id, self.session_id, owner)).split())
 
     async def start(
         self,

@@ -10,10 +10,9 @@ from infra.local.engine import ROOT
 from infra.local.system import System
 from infra.local.translation import translate
 from infra.scripts.auth_options import OPEN
-from infra.scripts.lint_templates import VARIANTS, lint
+from infra.scripts.lint_templates import VARIANTS
 from infra.scripts.options import Options, Refused, choose_template, main
 from tests.system.data_outputs import OUTPUTS
-from tests.system.test_template import require_cfn_lint
 
 OPEN_ROUTES = {"/v1/health", "/health"}
 INTEGRATION = "x-amazon-apigateway-integration"
@@ -194,12 +193,3 @@ def test_only_an_open_build_prints_a_warning(root: Path, auth: str, capsys: pyte
 
 def test_every_value_is_linted_by_make_validate() -> None:
     assert {each.auth for each in VARIANTS} == {"authorizer", "iam", "none"}
-
-
-@pytest.mark.parametrize("auth", ["iam", "none"])
-def test_cfn_lint_finds_nothing_in_a_template_without_the_authorizer(root: Path, auth: str) -> None:
-    require_cfn_lint()
-
-    done = lint(choose_template(Options(auth=auth), root))
-
-    assert (done.returncode, done.stdout) == (0, ""), done.stdout

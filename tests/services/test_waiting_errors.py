@@ -30,6 +30,16 @@ async def opened(cloud: Cloud, tenant: str) -> Waiting:
     return await Waiting(WorkerFixture(cloud, tenant, script(said(), said()))).open()
 
 
+async def failed_once(cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch) -> WaitingInConversation:
+    """Return a response that the worker claimed, and could not store."""
+    waiting = await WaitingInConversation(WorkerFixture(cloud, tenant, script(said(), said()))).open()
+    CLOCK.move(ALIVE_SECONDS + 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(ResponseStore, "put", unavailable)
+        await waiting.work()
+    return waiting
+
+
 async def cancel(waiting: Waiting, message_id: str) -> str:
     cancellation = waiting.fixture.turns.make_turn_cancellation()
     return (await cancellation.cancel(waiting.agent_id, waiting.session_id, message_id)).status.value
@@ -65,11 +75,7 @@ async def test_a_message_whose_start_failed_can_be_cancelled(
 async def test_a_response_whose_start_failed_can_be_cancelled(
     own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = await WaitingInConversation(WorkerFixture(own_cloud, tenant, script(said(), said()))).open()
-    CLOCK.move(ALIVE_SECONDS + 1)
-    with monkeypatch.context() as patched:
-        patched.setattr(ResponseStore, "put", unavailable)
-        await waiting.work()
+    waiting = await failed_once(own_cloud, tenant, monkeypatch)
     assert (await cancel_run(waiting.fixture.services, waiting.response_id)).status == "cancelled"
     await work(waiting, 2)
     assert (await waiting.read()).status == "cancelled"
@@ -78,11 +84,7 @@ async def test_a_response_whose_start_failed_can_be_cancelled(
 async def test_a_repetition_finds_the_response_that_the_worker_ran_with_another_id(
     own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = await WaitingInConversation(WorkerFixture(own_cloud, tenant, script(said(), said()))).open()
-    CLOCK.move(ALIVE_SECONDS + 1)
-    with monkeypatch.context() as patched:
-        patched.setattr(ResponseStore, "put", unavailable)
-        await waiting.work()
+    waiting = await failed_once(own_cloud, tenant, monkeypatch)
     await work(waiting)
     assert (await waiting.read()).status == "completed"
     message = str(UUID(waiting.response_id.removeprefix("resp_")))

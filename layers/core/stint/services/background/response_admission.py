@@ -115,14 +115,7 @@ class ResponseAdmission:
             await self.cancellation.cancel(running)
 
     async def is_lost(self, _message_id: str, state: MessageState) -> bool:
-        """Return whether the response that has claimed a message is not stored. None runs in the conversation."""
-        if state.claimed_by is None:
-            return False
-        try:
-            await self.store.responses.get(self.tenant, name_of("resp", state.claimed_by))
-        except NotFound:
-            return True
-        return False
+        return await is_lost(self.responses, self.conversation_id, state)
 
     async def send_task(self, message_id: str) -> None:
         task = WaitingTask(tenant=self.tenant, conversation_id=self.conversation_id, message_id=message_id)
@@ -132,3 +125,18 @@ class ResponseAdmission:
 def message_of(response_id: str) -> str:
     """Return the id of the message with the digits of a response's id."""
     return str(UUID(response_id.removeprefix("resp_")))
+
+
+async def is_lost(responses: Responses, conversation_id: str, state: MessageState) -> bool:
+    """Return whether the response that has claimed a message is not stored, and does not run."""
+    store, tenant = responses.store, responses.tenant
+    if state.claimed_by is None:
+        return False
+    claimed = name_of("resp", state.claimed_by)
+    if await store.conversation_leases.find_holder(tenant, conversation_id) == claimed:
+        return False
+    try:
+        await store.responses.get(tenant, claimed)
+    except NotFound:
+        return True
+    return False

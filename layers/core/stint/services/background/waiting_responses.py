@@ -9,7 +9,7 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response, make_response
 from stint.domain.openai.stored_responses import ResponseError, ResponseOutcome, ResponseStatus
 from stint.domain.waiting_messages import MessageState
-from stint.services.background.response_admission import message_of
+from stint.services.background.response_admission import is_lost, message_of
 from stint.services.responses.masking import masked
 from stint.services.responses.read import ResponseReader
 from stint.services.responses.responses import Responses
@@ -36,24 +36,10 @@ class WaitingResponses:
         request = CreateResponse.model_validate_json(state.message.body)
         store, tenant = self.responses.store, self.responses.tenant
         conversation_id = request.conversation_id or ""
-        lost = state if await self.is_lost(conversation_id, state) else None
+        lost = state if await is_lost(self.responses, conversation_id, state) else None
         line = store.conversation_line(tenant, conversation_id)
         await line.cancel(message_of(response_id), find_end_user(), lost)
         return await self.get(response_id)
-
-    async def is_lost(self, conversation_id: str, state: MessageState) -> bool:
-        """Return whether the response that has claimed a message is not stored, and does not run."""
-        store, tenant = self.responses.store, self.responses.tenant
-        if state.claimed_by is None:
-            return False
-        claimed = name_of("resp", state.claimed_by)
-        if await store.conversation_leases.find_holder(tenant, conversation_id) == claimed:
-            return False
-        try:
-            await store.responses.get(tenant, claimed)
-        except NotFound:
-            return True
-        return False
 
     async def find_accepted(self, attempt: RequestAttempt, line: WaitingLine) -> str | None:
         """Return the message of an earlier attempt of a request that waits in line."""

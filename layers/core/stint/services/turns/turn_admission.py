@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from stint.caller import find_attempt, find_end_user, find_principal, note_owners, set_attempt
-from stint.domain.errors import NotFound
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import TurnCreateRequest
+from stint.domain.run_signals import TurnRef
 from stint.domain.schema import now
 from stint.domain.stops import stop_name
 from stint.domain.tasks import WaitingTask
@@ -143,15 +143,8 @@ class TurnAdmission:
             await self.cancellation.cancel(self.agent_id, self.session_id, running)
 
     async def is_lost(self, message_id: str, state: MessageState) -> bool:
-        """Return whether the turn that has claimed a message does not have it. No turn runs in the session."""
-        turns = self.turns
-        if state.claimed_by is None:
-            return False
-        try:
-            turn = await turns.store.turns.get(turns.tenant, self.agent_id, self.session_id, state.claimed_by)
-        except NotFound:
-            return True
-        return state.merged_into is not None and message_id not in {each.message_id for each in turn.merged}
+        """Return whether the turn that has claimed a message does not have it, and does not run."""
+        return await self.cancellation.is_lost(TurnRef(self.agent_id, self.session_id, message_id), state)
 
     async def send_task(self, message_id: str) -> None:
         task = WaitingTask(

@@ -29,10 +29,10 @@ class RunSignalStore:
         self._stops = stops
 
     async def read(self, tenant: str, runs: Sequence[RunRef]) -> tuple[Mapping[str, int], Mapping[RunRef, RunSignals]]:
-        """Read the stops of a tenant, and the signals to its runs, with one call. Only the first 99 runs are read."""
-        named = {signal_record(tenant, run): run for run in runs}
-        stops, found = await self._stops.read_with(tenant, list(named))
-        return stops, {named[key]: signals_of(named[key], item) for key, item in found.items()}
+        """Read the stops of a tenant, and the signals to its runs, with one call for up to 99 runs."""
+        records = {run: signal_record(tenant, run) for run in runs}
+        stops, found = await self._stops.read_with(tenant, list(set(records.values())))
+        return stops, {run: signals_of(run, found[key]) for run, key in records.items() if key in found}
 
     async def cancel_turn(self, tenant: str, run: TurnRef, owner: str = "") -> bool:
         """Cancel a turn, and return whether the session is leased for it.

@@ -9,6 +9,7 @@ from stint.store.capacity import call_counted
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, decode, encode
 from stint.store.keys import Key, checked_tenant
+from stint.store.parallel import map_concurrently
 
 if TYPE_CHECKING:
     from stint.aws.dynamodb import DynamoDBClient
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 OTHERS = frozenset({"pk", "sk", "stops"})
 """The attributes that are not stops."""
 
-MAX_BESIDE = 99
-"""Maximum records that are read with the stops: DynamoDB reads 100 in a call."""
+BATCH = 100
+"""Maximum records of a call."""
 
 TOO_MANY = "The tenant has {} stops, which is the maximum. Lift one of them, or stop the whole tenant."
 
@@ -40,19 +41,23 @@ class StopStore:
         return stops_of(decode(answer["Item"])) if "Item" in answer else {}
 
     async def read_with(self, tenant: str, keys: Sequence[Key]) -> tuple[Mapping[str, int], Mapping[Key, Item]]:
-        """Read the stops of a tenant and other records with one call: half a read unit for each of 4 KB.
+        """Read the stops of a tenant and other records, up to BATCH per call: half a read unit for each of 4 KB.
 
-        At most MAX_BESIDE records are read; missing ones are omitted.
+        Missing records are omitted. Raises StoreUnavailable if a part was not read.
         """
         own = stop_record(tenant)
-        wanted = [encode(key._asdict()) for key in (own, *keys[:MAX_BESIDE])]
-        request = {"RequestItems": {self._table_name: {"Keys": wanted}}}
+        wanted = [own, *keys]
+        parts = [wanted[at : at + BATCH] for at in range(0, len(wanted), BATCH)]
+        found = {key: item for part in await map_concurrently(self._read_part, parts) for key, item in part.items()}
+        return stops_of(found.pop(own, {})), found
+
+    async def _read_part(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        request = {"RequestItems": {self._table_name: {"Keys": [encode(key._asdict()) for key in keys]}}}
         answer = await call_counted(self._client, "BatchGetItem", request)
         if answer.get("UnprocessedKeys"):
             raise StoreUnavailable("The database is overloaded. Try again.")
         items = map(decode, answer["Responses"].get(self._table_name, []))
-        found = {Key(item["pk"], item["sk"]): item for item in items}
-        return stops_of(found.pop(own, {})), found
+        return {Key(item["pk"], item["sk"]): item for item in items}
 
     async def add(self, tenant: str, name: str, now: int) -> int:
         """Add a stop, and return its time, which is earlier if it exists. Raises Conflict if there are too many."""

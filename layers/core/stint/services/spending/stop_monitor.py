@@ -69,7 +69,7 @@ class StopMonitor:
         return self.known
 
     async def read_signals(self) -> None:
-        """Read the stops and the signals to the runs with one call, and end the runs that they name.
+        """Read the stops and the signals to the runs together, and end the runs that they name.
 
         Raises StoreUnavailable.
         """

@@ -12,6 +12,7 @@ from infra.scripts.options import Options
 from samtranslator.yaml_helper import yaml_parse
 
 from stint.domain.prices import InfrastructurePrices
+from stint.tools.code_interpreter.sandbox import MEMORY_MB as SANDBOX_MEMORY_MB
 
 FREE_METRICS = 50
 PARAMETERS = {
@@ -135,6 +136,7 @@ def test_costs_have_the_memory_of_the_functions(widgets: list[dict[str, Any]]) -
     for name, size in memory.items():
         given = resources[name.capitalize()]["Properties"]["MemorySize"]
         assert size == (str(given) if isinstance(given, int) else "256")
+    assert str(SANDBOX_MEMORY_MB) == memory["sandbox"]
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=lambda options: f"{options.auth} {options.start} {options.scale}")

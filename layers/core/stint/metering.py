@@ -100,7 +100,7 @@ class Meter:
         now.milliseconds, now.memory_mb = round((time.monotonic() - self.started) * 1000), self.memory_mb
         infrastructure = self.prices.infrastructure
         cost = infrastructure.cost_of(now.write_units, self.read_units, now.milliseconds, now.memory_mb)
-        now.infrastructure_dollars = round(cost, DIGITS)
+        now.infrastructure_dollars = round(self.counted.infrastructure_dollars + cost, DIGITS)
         return now
 
 
@@ -158,6 +158,15 @@ def count_tool_calls(calls: int) -> None:
     meter = _meter.get()
     if meter is not None:
         meter.counted.tool_calls += calls
+
+
+def count_sandbox(milliseconds: int, memory_mb: int) -> None:
+    """Count an invocation of the function that runs code. Do nothing outside of a run."""
+    meter = _meter.get()
+    if meter is not None:
+        meter.counted.sandbox_milliseconds += milliseconds
+        dollars = meter.prices.infrastructure.cost_of_invocation(milliseconds, memory_mb)
+        meter.counted.infrastructure_dollars += dollars
 
 
 def count_capacity(operation: str, consumed: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:

@@ -1,14 +1,17 @@
 """The tool that runs code, against an HTTP server in place of Lambda."""
 
+import asyncio
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from tests.clock import CLOCK
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.domain.errors import ToolUnavailable
+from stint.metering import Meter, set_meter
 from stint.tools.code_interpreter.provider import CodeInterpreter
 from stint.tools.code_interpreter.sandbox import Sandbox
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
@@ -111,6 +114,50 @@ async def test_a_function_that_cannot_answer_is_unavailable(functions: ScriptedH
 
     with pytest.raises(ToolUnavailable, match="code interpreter"):
         await call(code="1")
+
+
+@pytest.fixture
+async def meter() -> AsyncIterator[Meter]:
+    """Begin a run that is metered."""
+    meter = Meter()
+    set_meter(meter)
+    yield meter
+    set_meter(None)
+
+
+async def test_the_time_of_code_is_a_cost_of_the_run(functions: ScriptedHTTPServer, meter: Meter) -> None:
+    with CLOCK.stop():
+        functions.script(Reply((lambda: CLOCK.move(1.5), *answer(stdout="2").parts)))
+        await call(code="print(1 + 1)")
+        counted = meter.read()
+
+    assert counted.sandbox_milliseconds == 1500
+    invocations = 2  # of the function of the run, and of the sandbox
+    assert counted.infrastructure_dollars == pytest.approx(invocations * 0.2 / 1e6 + 1.5 * 0.0000133334, abs=1e-9)
+
+
+async def test_code_without_an_answer_costs_the_longest_run(functions: ScriptedHTTPServer, meter: Meter) -> None:
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    functions.script(Reply((lambda: loop.call_soon_threadsafe(started.set),), ending="hang"), Reply(status=0))
+    run = asyncio.create_task(call(code="while True: pass"))
+    await started.wait()
+
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+    assert meter.read().sandbox_milliseconds == 60_000
+
+    with pytest.raises(ToolUnavailable):
+        await call(code="1")
+    assert meter.read().sandbox_milliseconds == 120_000
+
+
+async def test_a_function_that_was_not_invoked_costs_nothing(functions: ScriptedHTTPServer, meter: Meter) -> None:
+    functions.script(Reply((b'{"Message": "slow down"}',), 429, {"x-amzn-errortype": "TooManyRequestsException"}))
+
+    assert (await call(code="1")).error
+
+    assert meter.read().sandbox_milliseconds == 0
 
 
 async def test_a_failed_function_is_an_error_without_its_trace(functions: ScriptedHTTPServer) -> None:

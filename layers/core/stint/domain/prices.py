@@ -48,10 +48,13 @@ class InfrastructurePrices(BaseModel):
     gb_seconds: float = Field(default=0.0000133334, ge=0)
 
     def cost_of(self, write_units: int, read_units: float, milliseconds: int, memory_mb: int) -> float:
-        """Return the dollars of one invocation."""
+        """Return the dollars of one invocation, with its units."""
         storage = write_units * self.write_units + read_units * self.read_units
-        duration = milliseconds / 1000 * memory_mb / 1024 * self.gb_seconds
-        return (storage + self.invocations) / MILLION + duration
+        return storage / MILLION + self.cost_of_invocation(milliseconds, memory_mb)
+
+    def cost_of_invocation(self, milliseconds: int, memory_mb: int) -> float:
+        """Return the dollars of one invocation of a function, by its time."""
+        return self.invocations / MILLION + milliseconds / 1000 * memory_mb / 1024 * self.gb_seconds
 
 
 IN_PROCESS = ("hashed/", "local/")

@@ -22,8 +22,8 @@ Count = Annotated[int, Field(exclude_if=is_zero)]
 class Consumption(Schema):
     """The consumption of a run, as it is stored with the run's ending.
 
-    Units are those of DynamoDB. `milliseconds` and `memory_mb` are those of the function. `model_dollars` is None if
-    the price of a model is not known.
+    Units are those of DynamoDB. `milliseconds` and `memory_mb` are those of the function, `sandbox_milliseconds` those
+    of the function that runs code. `model_dollars` is None if the price of a model is not known.
     """
 
     model_calls: Count = 0
@@ -35,6 +35,7 @@ class Consumption(Schema):
     write_units: Count = 0
     read_units: Count = 0
     milliseconds: Count = 0
+    sandbox_milliseconds: Count = 0
     memory_mb: Count = 0
     model_dollars: float | None = None
     infrastructure_dollars: Annotated[float, Field(exclude_if=is_zero)] = 0.0
@@ -58,7 +59,7 @@ class Consumption(Schema):
 
 COUNTS = (
     *("model_calls", "tool_calls", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"),
-    *("write_units", "read_units", "milliseconds"),
+    *("write_units", "read_units", "milliseconds", "sandbox_milliseconds"),
 )
 
 
@@ -66,7 +67,8 @@ class Receipt(Schema):
     """The consumption of a turn or response, and its cost in US dollars at list prices.
 
     `cached_tokens` are a part of the input, `reasoning_tokens` a part of the output. `tool_calls` are those that the
-    server ran. `model_dollars` and `dollars` are null if the price of a model is not known.
+    server ran, `sandbox_milliseconds` the time of the code that it ran. `model_dollars` and `dollars` are null if the
+    price of a model is not known.
     """
 
     model_calls: int
@@ -78,6 +80,7 @@ class Receipt(Schema):
     write_units: int
     read_units: int
     milliseconds: int
+    sandbox_milliseconds: int
     memory_mb: int
     model_dollars: float | None
     infrastructure_dollars: float

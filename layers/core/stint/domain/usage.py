@@ -40,6 +40,7 @@ class UsageSum(Schema):
     write_units: int = 0
     read_units: int = 0
     milliseconds: int = 0
+    sandbox_milliseconds: int = 0
     dollars: float = 0.0
 
 

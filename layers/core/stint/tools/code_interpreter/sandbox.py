@@ -3,16 +3,20 @@
 import asyncio
 import base64
 import json
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
 from pydantic import ValidationError
 
 from stint.domain.content import text_of
 from stint.domain.errors import ToolUnavailable
+from stint.metering import count_sandbox
 from stint.tools.code_interpreter.runs import RUN_SECONDS, RunResult
-from stint.tools.lambda_function.provider import OF_THE_CALL, connect, read_error
+from stint.tools.lambda_function.provider import OF_THE_CALL, THREADS, connect, read_error
 from stint.tools.outcomes import timed_out
 
 if TYPE_CHECKING:
@@ -20,6 +24,16 @@ if TYPE_CHECKING:
 
 TIMEOUT = 100.0
 """Seconds of a whole call, which includes the start of the function."""
+
+MEMORY_MB = 1024
+"""Memory of the function, as in the template."""
+
+
+@dataclass(slots=True)
+class InvocationTime:
+    """The time of an invocation; None if there was none."""
+
+    milliseconds: int | None = None
 
 
 class Sandbox:
@@ -38,6 +52,8 @@ class Sandbox:
         self._find_tenant = find_tenant
         self._connect = connect
         self._client: LambdaClient | None = None
+        # Separate threads: code that runs long must not use up the event loop's few.
+        self._threads = ThreadPoolExecutor(THREADS, "sandbox")
 
     async def run(self, code: str, files: Mapping[str, bytes], /) -> RunResult:
         """Run code; see the port."""
@@ -46,17 +62,28 @@ class Sandbox:
             event["files"] = [
                 {"name": name, "content": base64.b64encode(content).decode()} for name, content in files.items()
             ]
-        return await asyncio.to_thread(self._call, json.dumps(event).encode(), self._find_tenant())
+        spent = InvocationTime()
+        try:
+            payload, tenant = json.dumps(event).encode(), self._find_tenant()
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._call, payload, tenant, spent)
+        finally:
+            if spent.milliseconds is not None:
+                count_sandbox(spent.milliseconds, MEMORY_MB)
 
-    def _call(self, payload: bytes, tenant: str) -> RunResult:
+    def _call(self, payload: bytes, tenant: str, spent: InvocationTime) -> RunResult:
+        """Invoke the function. `spent` has the longest time of a run until the function has answered."""
         if self._client is None:
             self._client = self._connect(TIMEOUT)
+        started, spent.milliseconds = time.monotonic(), RUN_SECONDS * 1000
         try:
             answer = self._client.invoke(FunctionName=self._function, TenantId=tenant, Payload=payload)
             body = answer["Payload"].read()
+            spent.milliseconds = round((time.monotonic() - started) * 1000)
         except ReadTimeoutError:
             return RunResult(refused=text_of(timed_out(TIMEOUT).content))
         except (ClientError, BotoCoreError) as error:
+            if not isinstance(error, HTTPClientError):  # the function was not reached, or refused the call
+                spent.milliseconds = None
             code = error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
             if code in OF_THE_CALL:
                 return RunResult(refused=f"The code could not be run ({code}). Try again later.")

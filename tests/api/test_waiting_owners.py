@@ -24,9 +24,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
 
 
-def busy(http: httpx.Client) -> tuple[str, Sent]:
+def busy(http: httpx.Client, owner: str | None = None) -> tuple[str, Sent]:
     """Start a response of the silent model, and return its conversation."""
-    conversation = sent(http, "/v1/conversations", {})["id"]
+    conversation = sent(http, "/v1/conversations", {}, owner)["id"]
     first = Sent(http, RESPONSES, {"model": SLOW, "conversation": conversation, "stream": True, "input": "one"})
     assert first.begun.wait(60)
     return conversation, first
@@ -84,6 +84,20 @@ def test_an_erasure_deletes_the_answer_of_a_key(http: httpx.Client, app_fixture:
     erase(http, ANN)
 
     assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+def test_an_erasure_deletes_the_answer_of_a_key_in_a_conversation(http: httpx.Client, app_fixture: AppFixture) -> None:
+    conversation, first = busy(http, ANN)
+    body = WAITING | {"conversation": conversation, "instructions": MARK}
+    assert http.post(RESPONSES, json=body, headers={"Idempotency-Key": "k1"}).status_code == 202
+    app_fixture.faulty.silence.set()
+    first.join(60)
+
+    erase(http, ANN)
+
+    assert MARK.encode() not in stored_bytes(app_fixture)
+    again = http.post(RESPONSES, json=body, headers={"Idempotency-Key": "k1"})
+    assert_refused(again, 404, "conversation_not_found")
 
 
 @pytest.mark.parametrize("kind", ["session", "tenant"])

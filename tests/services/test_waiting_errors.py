@@ -14,6 +14,8 @@ from tests.store.conftest import Cloud
 
 from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
 from stint.domain.errors import Conflict, NotFound, StoreUnavailable
+from stint.domain.ids import new_id
+from stint.domain.waiting_messages import WaitingPlace
 from stint.http.response_admission import cancel_run
 from stint.services.admission import Admission
 from stint.services.turns.turns import Turns
@@ -99,6 +101,7 @@ async def test_a_run_goes_on_if_its_place_cannot_be_removed(
     waiting = await opened(own_cloud, tenant)
     await waiting.accept("one")
     with monkeypatch.context() as patched:
+        patched.setattr(WaitingLine, "finish", unavailable)
         patched.setattr(WaitingLine, "leave", unavailable)
         await waiting.work()
     assert await waiting.fixture.turns.make_turn_admission(waiting.agent_id, waiting.session_id).is_free()
@@ -173,3 +176,25 @@ async def test_a_message_whose_start_fails_unexpectedly_does_not_block_the_line(
     await waiting.accept("two")
     await work(waiting)
     assert (await waiting.inputs(), await waiting.places()) == (["two"], 0)
+
+
+async def test_a_message_that_is_merged_while_the_worker_looks_at_it_is_found(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await opened(own_cloud, tenant)
+    message = await waiting.accept("one")
+    line = own_cloud.store.session_line(tenant, waiting.agent_id, waiting.session_id)
+    read, run = WaitingLine.read, new_id()
+
+    async def merge_and_read(self: WaitingLine) -> list[WaitingPlace]:
+        assert await line.claim_merge(message, run)
+        await line.leave(message)
+        return await read(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WaitingLine, "read", merge_and_read)
+        await waiting.work()
+
+    state = await line.get(message)
+    assert state is not None
+    assert state.merged_into == run

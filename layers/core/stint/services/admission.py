@@ -81,15 +81,19 @@ class Admission:
     async def accept(self, place: WaitingPlace, message: WaitingMessage) -> None:
         """Store a message at the end of the line. The worker starts it if its request does not.
 
+        The existence of the session or conversation is checked after that, so that a later deletion finds the message.
+
         Raises:
             Conflict: too many messages wait already.
+            NotFound: the session or conversation was deleted.
         """
         await self.send(place.message_id)
         try:
             await self.line.accept(place, message)
-        except StoreUnavailable:
+            await self.is_free()
+        except (StoreUnavailable, NotFound):
             with suppress(StoreUnavailable):
-                await self.line.leave(place.message_id)
+                await self.line.delete(place.message_id)
             raise
 
     async def start_waiting(self, message_id: str, start: Start[T], deadline: float) -> T | StartedRun:
@@ -121,7 +125,7 @@ class Admission:
             return None
         state = await self.line.get(message_id)
         if state is None or state.cancelled or state.error is not None:
-            await self.line.leave(message_id)  # the process that cancelled or failed it died before
+            await self.remove(message_id, state)  # the process that removed, cancelled or failed it died before
             return await self.find_started(message_id)
         run_ids: list[str] = []
 
@@ -144,6 +148,10 @@ class Admission:
         with suppress(StoreUnavailable):  # the run goes on; the worker removes the place
             await self.line.finish(message_id, run_ids[0])
         return started
+
+    async def remove(self, message_id: str, state: MessageState | None) -> None:
+        """Remove a message that is over, or has no record, from the line."""
+        await (self.line.delete(message_id) if state is None else self.line.leave(message_id))
 
     async def claim(self, message_id: str, run_id: str) -> None:
         """Claim a message for a new run, which has the session or conversation. Raises Conflict."""

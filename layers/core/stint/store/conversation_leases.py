@@ -90,6 +90,13 @@ class ConversationLeases:
         holder: str | None = found.get("lock_holder")
         return holder if self._leases.is_held(found) else None
 
+    async def find_owners(self, tenant: str, conversation_id: str) -> list[str]:
+        """Return the hashes of the end users to whom a conversation belongs. Raises NotFound."""
+        found = await self._table.get(keys.conversation(tenant, conversation_id))
+        if not is_live(found):
+            raise NotFound("Conversation", conversation_id)
+        return str(found.get("end_users", "")).split()
+
     async def clear(self, tenant: str, conversation_id: str, lapsed: LapsedLease) -> None:
         """Remove a lapsed lease, unless another response has acquired it in the meantime."""
         seen = {":old_id": lapsed.lock_id, ":old_until": lapsed.lock_until}

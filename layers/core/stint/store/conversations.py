@@ -137,10 +137,8 @@ class ConversationStore:
         self, tenant: str, conversation_id: str, added: Sequence[StoredItem], expires_at: int | None
     ) -> Sequence[items.Item]:
         """Return the records of items. Those that are too large are in S3 when this returns."""
-        blobs, end = (
-            keys.conversation_blobs(tenant, conversation_id, expires=expires_at is not None),
-            expiry(expires_at),
-        )
+        blobs = keys.conversation_blobs(tenant, conversation_id, expires=expires_at is not None)
+        end = expiry(expires_at)
         places = [keys.conversation_item(tenant, conversation_id, one.item.id)._asdict() | end for one in added]
         return await map_concurrently(
             lambda one: self._documents.pack(one[0], one[1], blobs), list(zip(places, added, strict=True))
@@ -234,7 +232,9 @@ class ConversationStore:
         if item is None:
             return True
         await self._table.delete(keys.conversation_entry(tenant, conversation_id))
-        await delete_messages(self._table, self._documents, tenant, conversation_id)
+        async for _ in delete_messages(self._table, self._blobs, tenant, conversation_id):
+            if time.monotonic() >= deadline:
+                return False
         async for _ in delete_partition(self._table, key.pk, spare=[key.sk]):
             if time.monotonic() >= deadline:
                 return False

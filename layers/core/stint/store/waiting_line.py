@@ -7,17 +7,19 @@ a run with another id.
 import re
 import secrets
 import time
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
+from stint.store.blobs import Blobs
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
-from stint.store.table import Table, take
+from stint.store.table import WRITE_BATCH, Table, take
 from stint.store.tombstones import is_expired
 from stint.store.waiting_keys import LineKeys, conversation_line
 
@@ -79,7 +81,10 @@ class WaitingLine:
         return True
 
     async def leave(self, message_id: str) -> None:
-        """Remove a message from the line."""
+        """Remove a message from the line. Its record stays, and is deleted with the session or conversation."""
+        if self.keys.left is not None:
+            end = {"expires_at": int(time.time() + RECORD_SECONDS)}
+            await self.table.put(Key(self.keys.left, message_id)._asdict() | end)
         await self.table.delete(self._place(message_id))
 
     async def get(self, message_id: str) -> MessageState | None:
@@ -132,11 +137,22 @@ class WaitingLine:
 
     async def finish(self, message_id: str, run_id: str) -> None:
         """Remove a message that its run has stored. Its record stays if the run has another id."""
-        await self.leave(message_id)
         if message_id == run_id:
-            item = await self.table.pop(self._message(message_id))
-            if item is not None:
-                await self.documents.delete_blob(item)
+            await self.delete(message_id)
+        else:
+            await self.leave(message_id)
+
+    async def delete(self, message_id: str) -> None:
+        """Delete a message, and then its place, by which a deletion of the conversation finds it."""
+        item = await self.table.pop(self._message(message_id))
+        if item is not None:
+            await self.documents.delete_blob(item)
+        await self.table.delete(self._place(message_id))
+
+    async def delete_unclaimed(self, message_id: str) -> None:
+        """Delete a message that was not accepted; do nothing if a run has claimed it."""
+        if await self._change(message_id, {"cancelled_at": int(time.time())}, UNCLAIMED):
+            await self.delete(message_id)
 
     async def _change(self, message_id: str, assign: Item, condition: str, values: Item | None = None) -> bool:
         """Change a message, and return whether the condition held. A repetition after a lost answer finds its nonce."""
@@ -171,8 +187,14 @@ def end_of_life(seconds: float) -> int:
     return round((time.time() + seconds) * 1000)
 
 
-async def delete_messages(table: Table, documents: Documents, tenant: str, conversation_id: str) -> None:
-    """Delete the messages that wait for a conversation."""
-    line = WaitingLine(table, documents, conversation_line(tenant, conversation_id))
-    for place in await line.read():
-        await line.finish(place.message_id, place.message_id)
+async def delete_messages(table: Table, blobs: Blobs, tenant: str, conversation_id: str) -> AsyncGenerator[None, None]:
+    """Delete the messages that wait for a conversation, or have left its line, one batch per step."""
+    line = conversation_line(tenant, conversation_id)
+    for pk in filter(None, (line.places, line.left)):  # in the order of `leave`
+        places = table.query(pk, attributes="sk")
+        while batch := await take(places, WRITE_BATCH):
+            await table.delete_many([Key(line.messages, place["sk"]) for place in batch])
+            await table.delete_many([Key(pk, place["sk"]) for place in batch])
+            yield
+    async for _ in blobs.delete_prefix(line.blobs):
+        yield

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from uuid import UUID
 
-from stint.caller import end_users_of, find_attempt, find_end_user, find_principal, set_attempt
+from stint.caller import end_users_of, find_attempt, find_end_user, find_principal, note_owners, set_attempt
 from stint.domain.end_users import OwnedObject
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of
@@ -51,6 +51,7 @@ class ResponseAdmission:
 
         Raises:
             Conflict: too many messages wait already.
+            NotFound: there is no such conversation.
             InvalidRequest: the request has credentials.
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """
@@ -62,6 +63,7 @@ class ResponseAdmission:
             )
         async with self.responses.meters.watch():
             await refuse_stopped(stop_name("conversation", self.conversation_id))
+        note_owners(await self.store.conversation_leases.find_owners(self.tenant, self.conversation_id))
         for user in end_users_of(request.safety_identifier, request.user):
             own = OwnedObject(kind="conversation", id=self.conversation_id)
             await self.store.end_users.add(self.tenant, user, own)

@@ -56,10 +56,13 @@ class WaitingRuns:
     async def run_first(self, admission: TurnAdmission | ResponseAdmission, message_id: str, deadline: float) -> None:
         """Run a message if it is its turn, or send its task again."""
         line = admission.line
-        state, places = await line.get(message_id), {place.message_id: place for place in await line.read()}
+        places = {place.message_id: place for place in await line.read()}
+        state = await line.get(message_id)  # after its place: a message is claimed before it leaves the line
+        if state is None and message_id in places:
+            await line.delete(message_id)  # the process that removed it died before
+        elif state is not None and message_id not in places and not state.is_over:
+            await line.delete_unclaimed(message_id)  # its request died before it was accepted
         if state is None or message_id not in places:
-            if state is not None and state.claimed_by is None and not state.cancelled and state.error is None:
-                await line.finish(message_id, message_id)  # its request died before it was accepted
             return
         if places[message_id].alive or not await self.run(admission, places[message_id], state, deadline):
             await admission.send_task(message_id)

@@ -24,6 +24,9 @@ ROLES = json.dumps(
         f"arn:aws:iam::{OTHER}:role/partners/partner": {"tenant": "zoo", "scopes": ["use"]},
     }
 )
+TWINS = json.dumps(
+    {name: {"tenant": "acme", "scopes": ["use"]} for name in ("twin", f"arn:aws:iam::{OTHER}:role/twin")}
+)
 ADMIN = Principal("acme", "eve", frozenset(SCOPES)).to_context()
 SESSION = f"arn:aws:sts::{OWN}:assumed-role/boss/eve"
 
@@ -132,3 +135,18 @@ def test_a_role_of_the_table_has_its_own_scopes(stack: Stack, arn: str, models: 
             return [(await http.get(path)).status_code for path in ("/v1/models", "/v1/admin/keys")]
 
     assert stack.run(ask) == [models, keys]
+
+
+def test_roles_with_one_name_in_two_accounts_do_not_share_an_idempotency_key(stack: Stack) -> None:
+    async def create(account: str) -> str:
+        twin = signed(f"arn:aws:sts::{account}:assumed-role/twin/s")
+        async with client_of(app_of(stack, twin, TWINS)) as http:
+            answer = await http.post("/v1/conversations", json={}, headers={"Idempotency-Key": "k-1"})
+        return str(answer.json()["id"])
+
+    async def create_all() -> list[str]:
+        return [await create(account) for account in (OWN, OTHER, OWN)]
+
+    first, of_other, again = stack.run(create_all)
+
+    assert first == again != of_other

@@ -31,7 +31,9 @@ def assumed(name: str, account: str = OWN, session: str = "s") -> str:
 def test_a_role_of_the_own_account_is_found_by_its_name() -> None:
     budgets = Budgets(requests_per_minute=5)
 
-    assert authenticate(assumed("app")) == Principal("acme", "app", frozenset({"use"}), "", ("openai/*",), budgets)
+    assert authenticate(assumed("app")) == Principal(
+        "acme", f"{OWN}/app", frozenset({"use"}), "", ("openai/*",), budgets
+    )
 
 
 def test_the_name_of_the_session_changes_nothing() -> None:
@@ -43,6 +45,16 @@ def test_a_role_of_another_account_needs_its_arn() -> None:
 
     assert (partner.tenant, partner.subject, partner.scopes) == ("zoo", "partner-team", frozenset({"admin"}))
     assert authenticate(assumed("twin")).tenant == "exact"
+
+
+def test_roles_with_one_name_in_two_accounts_are_two_subjects() -> None:
+    table = json.dumps(
+        {name: {"tenant": "acme", "scopes": ["use"]} for name in ("app", f"arn:aws:iam::{OTHER}:role/app")}
+    )
+
+    subjects = [authenticate(assumed("app", account), table=table).subject for account in (OWN, OTHER)]
+
+    assert subjects == [f"{OWN}/app", f"{OTHER}/app"]
 
 
 @pytest.mark.parametrize(

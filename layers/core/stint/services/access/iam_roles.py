@@ -49,7 +49,7 @@ def authenticate_role(table: str, context: Mapping[str, Any]) -> Principal:
     """Return the principal of a request context by the roles of STINT_IAM_ROLES.
 
     A role's name stands for a role of the API's own account, an ARN for one of any account. The name of the session is
-    the caller's choice, so it identifies nobody.
+    the caller's choice, so it identifies nobody. The subject is the account and the name, such as `111122223333/app`.
 
     Raises:
         Unauthenticated: the request was not signed.
@@ -72,7 +72,8 @@ def authenticate_role(table: str, context: Mapping[str, Any]) -> Principal:
     if role is None:
         message = f"The role {name!r} of the account {account} may not call this API. Add it to STINT_IAM_ROLES."
         raise Forbidden(message, code="unknown_role")
-    return Principal(role.tenant, role.subject or name, role.scopes, models=role.models, budgets=role.budgets)
+    subject = role.subject or f"{account}/{name}"
+    return Principal(role.tenant, subject, role.scopes, models=role.models, budgets=role.budgets)
 
 
 @lru_cache(maxsize=8)

@@ -1,5 +1,6 @@
 """The role of tenants' data: its policies allow all calls of a run for the tenant itself, and none for another one."""
 
+import asyncio
 import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,8 +16,11 @@ from tests.api.isolation.recording import BUCKET_ARN, TABLE_ARN, VECTOR_BUCKET_A
 from tests.api.isolation.tenants import list_templates, make_tenant
 from tests.api.isolation.warm_process import WarmProcess
 
-from stint.domain.ids import new_name
+from stint.caller import set_tenant
+from stint.domain.idempotency import StoredAnswer
+from stint.domain.ids import new_id, new_name
 from stint.retrieval.s3_vectors.client import VectorsClient
+from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
 from stint.store.knowledge_keys import index_owner, vector_index
 
 Statements = list[dict[str, Any]]
@@ -133,7 +137,7 @@ ONLY_STOPS = {
 """The condition under which admins of the operator stop any tenant."""
 
 ONLY_REQUESTS = {
-    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*#idempotency:*"},
+    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*#admin-idempotency:*"},
     "Null": {"dynamodb:LeadingKeys": "false"},
 }
 """The condition under which the administration runs a request with an idempotency key once."""
@@ -153,6 +157,34 @@ def test_functions_have_no_grant_on_data_of_their_own() -> None:
 
     keys = str({"Fn::GetAtt": ["Data", "Outputs.KeysTableArn"]})
     assert granted == {("AuthorizerRole", keys), ("AdminRole", keys)}
+
+
+def test_the_administration_reaches_no_stored_answer_of_other_functions(warm_process: WarmProcess) -> None:
+    role = translate(ROOT / "template.yaml", "us-east-1")["Resources"]["AdminRole"]["Properties"]
+    granted = [each for policy in role["Policies"] for each in in_mode(policy["PolicyDocument"]["Statement"])]
+    data = str({"Fn::GetAtt": ["Data", "Outputs.TableArn"]})
+    statements = [each | {"Resource": TABLE_ARN} for each in granted if str(each["Resource"]) == data]
+    tenant = f"t{new_id()[-12:]}"
+    set_tenant(tenant)
+
+    with recording(warm_process.settings) as administration:
+        asyncio.run(run_once(warm_process.operator.compose_requests(tenant)))
+    with recording(warm_process.settings) as others:
+        asyncio.run(run_once(warm_process.composition.make_services(tenant).make_idempotent_requests()))
+
+    assert len(others) == len(administration) > 4
+    assert [each for each in administration if not is_allowed(statements, each.request, {})] == []
+    assert [each for each in others if is_allowed(statements, each.request, {})] == []
+
+
+async def run_once(requests: IdempotentRequests) -> None:
+    """Run a request with an idempotency key, read its answer, and begin another one that stores nothing."""
+    deadline = asyncio.get_running_loop().time() + 60
+    for number in ("1", "2"):
+        opened = await requests.acquire(number * 64, "body", deadline)
+        assert isinstance(opened, OpenRequest)
+        await (opened.finish(StoredAnswer(status=200, headers={}, body="{}"), (), ()) if number == "1" else opened.forget())
+    assert isinstance(await requests.acquire("1" * 64, "body", deadline), StoredAnswer)
 
 
 def in_mode(statements: Any) -> Iterator[dict[str, Any]]:

@@ -53,7 +53,9 @@ class OperatorComposition(Parts):
         from stint.store.blobs import Blobs  # noqa: PLC0415
         from stint.store.documents import Documents  # noqa: PLC0415
         from stint.store.idempotent_requests import RequestRecords  # noqa: PLC0415
+        from stint.store.request_keys import admin_idempotency  # noqa: PLC0415
 
         table = Table(self.dynamodb, self.settings.table)
         documents = Documents(table, Blobs(make_s3, self.settings.bucket))
-        return IdempotentRequests(tenant, RequestRecords(table, documents), self.settings.lease_seconds)
+        records = RequestRecords(table, documents, admin_idempotency)
+        return IdempotentRequests(tenant, records, self.settings.lease_seconds)

@@ -1,6 +1,7 @@
 """Records of requests with an idempotency key. One process at a time has a request's lease; others get its answer."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from stint.domain.errors import IdempotencyKeyReused, NotFound
@@ -9,6 +10,7 @@ from stint.store import request_keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.keys import Key
 from stint.store.lease import Attempt, Lease, Leases
 from stint.store.owners import add_entries
 from stint.store.table import NEW, Table
@@ -59,10 +61,13 @@ class RequestRecord:
 
 
 class RequestRecords:
-    """The records of a tenant's requests. Each expires after KEPT_SECONDS."""
+    """The records of a tenant's requests. Each expires after KEPT_SECONDS. `key_of` returns a record's key."""
 
-    def __init__(self, table: Table, documents: Documents) -> None:
+    def __init__(
+        self, table: Table, documents: Documents, key_of: Callable[[str, str], Key] = request_keys.idempotency
+    ) -> None:
         self._table = table
+        self._key_of = key_of
         self._documents = documents
         unanswered = "attribute_not_exists(answered)"
         self._leases = Leases(table, "lock_id", "lock_until", unanswered, {"lock_until": 0}, IN_USE, "object_id")
@@ -75,7 +80,7 @@ class RequestRecords:
         Raises:
             IdempotencyKeyReused: the key was sent with another body.
         """
-        leases, key, now = self._leases, request_keys.idempotency(tenant, digest), int(time.time())
+        leases, key, now = self._leases, self._key_of(tenant, digest), int(time.time())
         new = {"body_hash": body_hash, "object_id": object_id, "expires_at": now + KEPT_SECONDS}
 
         async def next_attempt(found: Item | None) -> Attempt | Lease:
@@ -96,7 +101,7 @@ class RequestRecords:
 
     async def find_running(self, tenant: str, digest: str) -> str | None:
         """Return the id of the object of a request that a process runs; None if none does, or it has an answer."""
-        item = await self._table.get(request_keys.idempotency(tenant, digest))
+        item = await self._table.get(self._key_of(tenant, digest))
         runs = item is not None and "answered" not in item and self._leases.is_held(item)
         return str(item["object_id"]) if item is not None and runs else None
 
@@ -124,7 +129,7 @@ class RequestRecords:
 
     async def find_answer(self, tenant: str, digest: str) -> StoredAnswer:
         """Return the answer of a request. Raises NotFound if there is none."""
-        item = await self._table.get(request_keys.idempotency(tenant, digest))
+        item = await self._table.get(self._key_of(tenant, digest))
         if item is None or "answered" not in item:
             raise NotFound("Request", digest)
         [raw] = await self._documents.read([item])
@@ -132,7 +137,7 @@ class RequestRecords:
 
     async def erase_answer(self, tenant: str, digest: str) -> None:
         """Delete an answer with its record, or a record whose process died. A repetition of its request runs then."""
-        key = request_keys.idempotency(tenant, digest)
+        key = self._key_of(tenant, digest)
         item = await self._table.get(key)
         if item is not None and "answered" in item:
             await self._documents.delete_blob(item)

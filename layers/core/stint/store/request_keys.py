@@ -13,6 +13,11 @@ def idempotency(tenant: str, digest: str) -> Key:
     return Key(f"{checked_tenant(tenant)}#idempotency:{checked_digest(digest)}", "request")
 
 
+def admin_idempotency(tenant: str, digest: str) -> Key:
+    """The record of such a request of administration, whose function reaches no other records of requests."""
+    return Key(f"{checked_tenant(tenant)}#admin-idempotency:{checked_digest(digest)}", "request")
+
+
 def idempotency_blobs(tenant: str, digest: str) -> str:
     return f"expiring/{checked_tenant(tenant)}/idempotency/{checked_digest(digest)}/"
 

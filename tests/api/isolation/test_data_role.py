@@ -179,12 +179,12 @@ def test_the_administration_reaches_no_stored_answer_of_other_functions(warm_pro
 
 async def run_once(requests: IdempotentRequests) -> None:
     """Run a request with an idempotency key, read its answer, and begin another one that stores nothing."""
-    deadline = asyncio.get_running_loop().time() + 60
+    deadline, answer = asyncio.get_running_loop().time() + 60, StoredAnswer(status=200, headers={}, body="{}")
     for number in ("1", "2"):
         opened = await requests.acquire(number * 64, "body", deadline)
         assert isinstance(opened, OpenRequest)
-        await (opened.finish(StoredAnswer(status=200, headers={}, body="{}"), (), ()) if number == "1" else opened.forget())
-    assert isinstance(await requests.acquire("1" * 64, "body", deadline), StoredAnswer)
+        await (opened.finish(answer, (), ()) if number == "1" else opened.forget())
+    assert await requests.acquire("1" * 64, "body", deadline) == answer
 
 
 def in_mode(statements: Any) -> Iterator[dict[str, Any]]:

@@ -51,11 +51,12 @@ def run(text: str) -> int:
 
 def main(folder: str, code: str, memory: str, seconds: str) -> int:
     os.chdir(folder)
-    sys.path[:] = [folder, *(path for path in sys.path if path != os.path.dirname(__file__)), "/opt/python"]
     text = Path(code).read_text()
     os.unlink(code)
     limit(int(memory), int(seconds))
     refuse_system_calls()
+    # Only here may a module of the folder be imported.
+    sys.path[:] = [folder, *(path for path in sys.path if path != os.path.dirname(__file__)), "/opt/python"]
     status = run(text)
     sys.stdout.flush()
     return status

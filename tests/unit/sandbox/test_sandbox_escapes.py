@@ -1,6 +1,7 @@
 """Attempts of code to leave the sandbox."""
 
 import base64
+import sys
 
 import pytest
 from tests.unit.sandbox.conftest import Sandbox
@@ -224,3 +225,30 @@ def test_a_file_with_a_bad_name_is_refused(sandbox: Sandbox) -> None:
     results = sandbox.run_all(*({"code": "print(1)", "files": [{"name": name, "content": ""}]} for name in names))
 
     assert all("A file has no name" in result["refused"] for result in results)
+
+
+def test_a_given_file_is_not_imported_before_the_code_runs(sandbox: Sandbox) -> None:
+    names = sorted({*sys.stdlib_module_names, "system_calls", "sitecustomize", "usercustomize"})
+    trap = base64.b64encode(b"import os; os.write(1, f'{__name__} was imported'.encode())").decode()
+    given = [{"name": f"{name}.py", "content": trap} for name in names]
+
+    results = sandbox.run_all(
+        *(
+            {"code": "import os; os.write(1, b'done')", "files": given[at : at + 100]}
+            for at in range(0, len(given), 100)
+        )
+    )
+
+    assert [result["stdout"] for result in results] == ["done"] * len(results)
+
+
+def test_names_of_any_language_come_back_and_no_file_is_a_link(sandbox: Sandbox) -> None:
+    names = ["\u00e4\u4e2d\U0001f999.csv", "e\u0301.txt", "-rf", "~root", "$HOME", "x" * 200]
+    code = (
+        "import os; [(open(n, 'a').write('+'), print(os.lstat(n).st_mode, os.lstat(n).st_nlink)) for n in os.listdir()]"
+    )
+
+    result = sandbox.run(code, files=[{"name": name, "content": "YQ=="} for name in names])
+
+    assert result["stdout"].split() == ["33188", "1"] * len(names)
+    assert {each["name"]: base64.b64decode(each["content"]) for each in result["files"]} == dict.fromkeys(names, b"a+")

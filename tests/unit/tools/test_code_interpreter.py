@@ -12,6 +12,7 @@ from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.domain.errors import ToolUnavailable
 from stint.metering import Meter, set_meter
+from stint.tools.code_interpreter.files import is_file_name, make_name
 from stint.tools.code_interpreter.provider import CodeInterpreter
 from stint.tools.code_interpreter.sandbox import Sandbox
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
@@ -167,3 +168,25 @@ async def test_a_failed_function_is_an_error_without_its_trace(functions: Script
     outcome = await call(code="1")
 
     assert (outcome.error, outcome.content) == (True, "The function failed: Runtime.ExitError: killed")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        ("", "document-1-2.txt"),
+        ("..", "document-1-2.txt"),
+        ("x/../..", "document-1-2.txt"),
+        ("/.ssh/", "ssh.txt"),
+        ("a\\..\\b.csv", "b.csv"),
+        ("p\0ss\n\u202e.csv", "p_ss__.csv"),
+        ("\ud800.csv", "_.csv"),
+        ("E\u0301.TXT", "\u00c9-2.TXT"),
+        ("\u4e2d" * 100 + ".csv", "\u4e2d" * 53 + ".csv"),
+        ("a" * 2_000 + ".tar.gz", "a" * 160 + ".gz"),
+    ],
+)
+def test_a_name_is_made_that_the_sandbox_accepts(wanted: str, name: str) -> None:
+    made = make_name(wanted, "document-1", "text/plain", ["document-1.txt", "\u00e9.txt"])
+
+    assert made == name
+    assert is_file_name(made)

@@ -123,9 +123,8 @@ def compose(
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
     meters = make_meters(tenant, settings, store)
-    turns = Turns(
-        tenant, store, agents, opener, planner, reader, SessionDocuments(lambda: make_rag().session_stores), meters
-    )
+    documents = SessionDocuments(reader, lambda: make_rag().session_stores)
+    turns = Turns(tenant, store, agents, opener, planner, reader, documents, meters)
     return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days, settings.retention_days),

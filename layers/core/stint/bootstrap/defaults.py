@@ -18,7 +18,7 @@ from stint.services.registry.registry import Registry
 from stint.settings import Settings
 from stint.store.store import Store
 from stint.tools.masking import mask_url
-from stint.tools.port import IMAGE_MODELS, RAG_RUNTIME
+from stint.tools.port import CODE_PROVIDER, IMAGE_MODELS, RAG_RUNTIME
 
 WEB_SEARCH = "builtin::websearch"
 
@@ -48,7 +48,7 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     models = [describe_model(request, router, known, settings.embedding_model) for request in listed]
     builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
     if settings.sandbox_function:
-        builtin[CODE_INTERPRETER] = "code-interpreter"
+        builtin[CODE_INTERPRETER] = CODE_PROVIDER
     if settings.image_model:
         builtin[PHOTOGEN] = IMAGE_MODELS
     requests = [ToolGroupRegisterRequest(toolgroup_id=name, provider_id=builtin[name]) for name in builtin]
@@ -129,7 +129,7 @@ def providers(settings: Settings) -> ProviderList:
         ("tool_runtime", "remote-execution", "remote::http-endpoint", {}, OUTSIDE),
         ("tool_runtime", "lambda-function", "remote::lambda-function", {}, OUTSIDE),
         *(
-            [("tool_runtime", "code-interpreter", "inline::code-interpreter", {}, INSIDE)]
+            [("tool_runtime", CODE_PROVIDER, "inline::code-interpreter", {}, INSIDE)]
             if settings.sandbox_function
             else []
         ),

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from stint.bootstrap.lazy_mapping import LazyMapping
 from stint.domain.errors import ModelError, ToolUnavailable
-from stint.tools.port import IMAGE_MODELS, ToolProvider
+from stint.tools.port import CODE_PROVIDER, IMAGE_MODELS, ToolProvider
 
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
@@ -24,7 +24,7 @@ def make_tool_providers(
 ) -> Mapping[str, ToolProvider]:
     """Return the tool providers by their ids. Their URLs pass the guard. `get_servers` returns the model servers."""
     images = {IMAGE_MODELS: lambda: make_images(settings, get_guard(), get_servers())} if settings.image_model else {}
-    sandbox = {"code-interpreter": lambda: make_code_interpreter(settings)} if settings.sandbox_function else {}
+    sandbox = {CODE_PROVIDER: lambda: make_code_interpreter(settings)} if settings.sandbox_function else {}
     return LazyMapping(
         {
             "model-context-protocol": lambda: make_mcp(settings, get_guard()),

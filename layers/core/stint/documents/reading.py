@@ -8,7 +8,7 @@ from stint.documents.converter import Converter
 from stint.documents.data_urls import parse_data_url
 from stint.documents.limits import Limits
 from stint.documents.mime_types import Kind, MimeType, choose, kind_of, parse_mime_type
-from stint.documents.served import Served, Unreadable
+from stint.documents.served import Originals, Raw, Served, Unreadable
 from stint.domain.content import URL, Document, TextContentItem, items_of, text_of
 from stint.domain.errors import InvalidRequest
 
@@ -22,9 +22,15 @@ READ_AT_ONCE = 2
 
 
 async def read_documents(
-    documents: Sequence[Document | Source], fetch: Fetch, limits: Limits, places: Sequence[str] = ()
+    documents: Sequence[Document | Source],
+    fetch: Fetch,
+    limits: Limits,
+    places: Sequence[str] = (),
+    originals: Originals | None = None,
 ) -> list[str]:
     """Read the documents of a request concurrently, and return their texts in order.
+
+    With `originals`, the documents that it keeps need no text: that of one without is empty.
 
     Raises:
         InvalidRequest: (`unsupported_document`, `unreadable_document`, `document_too_large`, `too_many_documents`, or a
@@ -35,8 +41,9 @@ async def read_documents(
         message = f"A request may have at most {limits.documents} documents, not {len(documents):,}."
         raise InvalidRequest(message, code="too_many_documents", param=places[limits.documents])
     async with Converter(limits) as converter:
-        reading = Reading(fetch, limits, converter)
-        reads = (reading.read(place, document) for place, document in zip(places, documents, strict=True))
+        reading = Reading(fetch, limits, converter, originals)
+        placed = enumerate(zip(places, documents, strict=True))
+        reads = (reading.read(index, place, document) for index, (place, document) in placed)
         results = await asyncio.gather(*reads, return_exceptions=True)
     texts: list[str] = []
     for result in results:
@@ -53,21 +60,25 @@ class Reading:
     fetch: Fetch
     limits: Limits
     converter: Converter
+    originals: Originals | None = None
     turnstile: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
     characters: int = 0
     failed: bool = False
 
-    async def read(self, place: str, document: Document | Source) -> str:
+    async def read(self, index: int, place: str, document: Document | Source) -> str:
         """Read one document. Errors name its location."""
         async with self.turnstile:
             if self.failed:
                 return ""
             try:
-                text = await self.to_text(document)
+                text = await self.to_text(index, document)
                 self.count(text)
                 return text
             except Unreadable as error:
-                code, message = error.code, str(error)
+                if self.originals is not None and index in self.originals.bodies:
+                    self.originals.errors[index] = error
+                    return ""
+                code, message = error.code, f"{error}{self.originals.limits if self.originals else ''}"
             except InvalidRequest as error:
                 code, message = error.code, error.message
             self.failed = True
@@ -75,26 +86,35 @@ class Reading:
 
     def count(self, text: str) -> None:
         """Count the characters of a text as soon as it is read, so that texts over the limit are not kept."""
-        self.characters += len(text)
-        if self.characters > self.limits.characters:
+        total = self.characters + len(text)
+        if total > self.limits.characters:
             raise Unreadable(
-                f"it has {len(text):,} characters, and the documents read so far have {self.characters:,} in total; at "
+                f"it has {len(text):,} characters, and the documents read so far have {total:,} in total; at "
                 f"most {self.limits.characters:,} are allowed. Send only the relevant part",
                 "document_too_large",
             )
+        self.characters = total
 
-    async def to_text(self, document: Document | Source) -> str:
+    def keep(self, index: int, raw: Served) -> Served:
+        if self.originals is not None:
+            self.originals.keep(index, raw)
+        return raw
+
+    async def to_text(self, index: int, document: Document | Source) -> str:
         """Fetch a document if it is a URL, and convert it to text."""
         if not isinstance(document, Document):
-            return await self.convert_bytes(await document(), parse_mime_type(""))
+            return await self.convert_bytes(self.keep(index, await document()), parse_mime_type(""))
         declared = parse_mime_type(document.mime_type)
-        if declared.essence and not declared.generic:
+        if self.originals is None and declared.essence and not declared.generic:
             kind_of(declared)  # before anything is fetched
         content = document.content
         if not isinstance(content, URL):
             if not all(isinstance(item, TextContentItem) for item in items_of(content)):
                 raise Unreadable("its content is not text: send images in the messages", "unsupported_document")
-            return await self.convert_text(text_of(content), declared)
+            text = text_of(content)
+            if self.originals is not None:
+                self.originals.keep(index, Raw(declared.essence, text.encode(errors="replace")))
+            return await self.convert_text(text, declared)
         scheme = content.uri[:40].partition(":")[0].strip().lower()
         if scheme == "data":
             raw: Served = await asyncio.to_thread(parse_data_url, content.uri, self.limits.data_url_bytes)
@@ -102,7 +122,7 @@ class Reading:
             raw = await self.fetch(content.uri)
         else:
             raise Unreadable(f"a URL must be http, https or data, not {content.uri[:40]!r}", "unsupported_document")
-        return await self.convert_bytes(raw, declared)
+        return await self.convert_bytes(self.keep(index, raw), declared)
 
     async def convert_text(self, text: str, declared: MimeType) -> str:
         """Convert a document that was sent as text. Without a declared type it is plain text already."""

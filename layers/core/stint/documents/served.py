@@ -1,6 +1,6 @@
 """A document before it is read, and the error if it cannot be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -28,3 +28,27 @@ class Unreadable(ValueError):
     def __init__(self, message: str, code: str = "unreadable_document") -> None:
         super().__init__(message)
         self.code = code
+
+
+@dataclass(slots=True)
+class Originals:
+    """The documents of a request as they were sent, by their indexes: the first `count` that fit into `room` bytes.
+
+    `errors` has the reasons why some have no text.
+    """
+
+    room: int
+    count: int
+    bodies: dict[int, Served] = field(default_factory=dict)
+    errors: dict[int, Unreadable] = field(default_factory=dict)
+
+    limits: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.limits = f". A file for code can have any type: {self.count} of {self.room:,} bytes together are allowed"
+
+    def keep(self, index: int, raw: Served) -> None:
+        """Keep a document if it fits."""
+        if len(self.bodies) < self.count and len(raw.body) <= self.room:
+            self.room -= len(raw.body)
+            self.bodies[index] = raw

@@ -114,3 +114,9 @@ ToolLimit = Field(max_length=MAX_TOOLS)
 MessageLimit = Field(max_length=MAX_MESSAGES)
 PartLimit = BeforeValidator(check_parts)
 ServerToolNames = Annotated[list[str], Field(max_length=MAX_SERVER_TOOLS)]
+
+MAX_CODE_FILES = 20
+"""Maximum files that code can read."""
+
+MAX_CODE_BYTES = 3_500_000
+"""Maximum bytes of the files that code can read. Each run sends them to the sandbox, whose event has 6 MB."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from stint.documents.limits import Limits
 from stint.documents.reading import Fetch, read_documents
+from stint.documents.served import Originals
 from stint.domain.content import Content, Document, DocumentText, ImageContentItem, ImageSource, items_of
 from stint.domain.errors import InvalidRequest, UnresolvableURL
 from stint.domain.limits import MAX_IMAGE_URLS, MAX_IMAGES
@@ -46,15 +47,17 @@ class DocumentReader:
     limits: Limits = field(default_factory=Limits)
     read_file: ReadFile = no_files
 
-    async def read(self, documents: Sequence[Document]) -> list[DocumentText]:
+    async def read(self, documents: Sequence[Document], originals: Originals | None = None) -> list[DocumentText]:
         """Return the texts of documents, which are stored for this turn and later ones.
+
+        Those that `originals` keeps may have none.
 
         Raises:
             InvalidRequest: one of them cannot be read. The message names it.
         """
         if not documents:
             return []
-        texts = await read_documents(documents, self.fetch, self.limits)
+        texts = await read_documents(documents, self.fetch, self.limits, originals=originals)
         pairs = zip(documents, texts, strict=True)
         return [DocumentText(text=text, mime_type=document.mime_type) for document, text in pairs]
 

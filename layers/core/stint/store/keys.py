@@ -129,6 +129,11 @@ def session_blobs(tenant: str, agent_id: str, session_id: str, *, ephemeral: boo
     return f"{agent_blobs(tenant, agent_id, ephemeral=ephemeral)}{_id('Session', session_id)}/"
 
 
+def session_files(tenant: str, agent_id: str, session_id: str, *, ephemeral: bool) -> str:
+    """The prefix of the files of a session that its code reads."""
+    return f"{session_blobs(tenant, agent_id, session_id, ephemeral=ephemeral)}files/"
+
+
 def turn_blobs(tenant: str, agent_id: str, session_id: str, turn_id: str, *, ephemeral: bool) -> str:
     return f"{session_blobs(tenant, agent_id, session_id, ephemeral=ephemeral)}{_id('Turn', turn_id)}/"
 

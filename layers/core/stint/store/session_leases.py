@@ -28,7 +28,8 @@ class SessionLease:
     `turn_id` may differ from the requested one, if another machine's clock was ahead. `last` is the end of the
     session's history: the holder updates it, and a release stores it. `taken_over_turn` is the turn of a holder whose
     lease lapsed: seal it, and read the history again, before anything else. `expires_at` is that of the session, and
-    `vector_db_id` its own vector db, if it has one. `owner` is the hash of its end user, or empty.
+    `vector_db_id` its own vector db, if it has one. `owner` is the hash of its end user, or empty. `files` names the
+    list of the files for its code, if it has any.
     """
 
     tenant: str
@@ -41,6 +42,7 @@ class SessionLease:
     taken_over_turn: str | None
     vector_db_id: str | None = None
     owner: str = ""
+    files: str | None = None
 
     def forget_last(self) -> None:
         """Note that the history may have changed in a way that is not known, so that no process trusts its memory."""
@@ -51,6 +53,11 @@ class SessionLease:
         """Record that the session has a vector db of its own. Raises Interrupted as `renew`."""
         await self.lease.update({"vector_db_id": vector_db_id})
         self.vector_db_id = vector_db_id
+
+    async def set_files(self, files: str) -> None:
+        """Record the list of the files for the session's code. Raises Interrupted as `renew`."""
+        await self.lease.update({"files": files})
+        self.files = files
 
     async def renew(self, seconds: float) -> None:
         """Extend the lease. Raises Interrupted if it is lost or the session was deleted."""
@@ -187,6 +194,7 @@ def session_lease(tenant: str, agent_id: str, session_id: str, lease: Lease) -> 
         taken_over_turn=lease.taken_over,
         vector_db_id=item.get("vector_db_id"),
         owner=item.get("end_users", ""),
+        files=item.get("files"),
     )
     if lease.taken_over is not None:
         acquired.forget_last()

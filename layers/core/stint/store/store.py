@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stint.store.responses import ResponseStore
     from stint.store.retry_claims import RetryClaims
     from stint.store.run_signals import RunSignalStore
+    from stint.store.session_files import SessionFiles
     from stint.store.signing_keys import SigningKeys
     from stint.store.stops import StopStore
     from stint.store.uploads import UploadStore
@@ -75,6 +76,12 @@ class Store:
     @cached_property
     def sessions(self) -> SessionStore:
         return SessionStore(self._table, self._documents)
+
+    @cached_property
+    def session_files(self) -> "SessionFiles":
+        from stint.store.session_files import SessionFiles  # noqa: PLC0415
+
+        return SessionFiles(self._blobs)
 
     @cached_property
     def session_leases(self) -> SessionLeases:

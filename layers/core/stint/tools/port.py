@@ -1,6 +1,6 @@
 """The port every provider of server-side tools implements."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -32,6 +32,9 @@ KNOWLEDGE_SEARCH = "knowledge_search"
 RESULTS = "results"
 """Key of an outcome's metadata for what a file search found. The texts are in the content, after its first item, each
 from its second line on."""
+
+CODE_PROVIDER = "code-interpreter"
+"""The provider of the code interpreter of agents."""
 
 CODE_INTERPRETER = "code_interpreter"
 """The models' name of the code interpreter."""
@@ -80,13 +83,21 @@ class Toolgroup:
     registered: bool = False
 
 
+ReadSessionFiles = Callable[[], Awaitable[Mapping[str, bytes]]]
+
+
 @dataclass(frozen=True, slots=True)
 class CallerSession:
-    """The session of a turn that calls a tool. `vector_db_id` is the session's own vector db, if it has one."""
+    """The session of a turn that calls a tool.
+
+    `vector_db_id` is the session's own vector db, if it has one. `read_files` returns the files for the session's code
+    by their names. It raises StoreUnavailable, and NotFound if the session was deleted.
+    """
 
     agent_id: str
     session_id: str
     vector_db_id: str | None = None
+    read_files: ReadSessionFiles | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from stint.domain.fields import LONG_TEXT, Nothing, Omitted, Only, Refused
+from stint.domain.limits import MAX_CODE_BYTES, MAX_CODE_FILES
 from stint.domain.schema import Request
 
-MAX_CONTAINER_FILES = 20
+MAX_CONTAINER_FILES = MAX_CODE_FILES
 """Maximum files of a container."""
 
-MAX_CONTAINER_BYTES = 3_500_000
-"""Maximum bytes of a container's files together. Each call sends them to the sandbox, whose event has 6 MB."""
+MAX_CONTAINER_BYTES = MAX_CODE_BYTES
+"""Maximum bytes of a container's files together."""
 
 MAX_OUTPUTS = 100
 NO_MEMORY = "The memory of a container cannot be chosen. Remove memory_limit"

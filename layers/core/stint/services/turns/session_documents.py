@@ -1,15 +1,16 @@
-"""Documents of turns that are too long for the model: they are in the session's own vector db."""
+"""Documents of turns: those that are too long for the model are in the session's own vector db, or files for code."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from stint.domain.content import DocumentText
+from stint.domain.content import Document, DocumentText
 from stint.loop.plan import Plan
 from stint.loop.toolbox import ServerTool
+from stint.services.document_reader import DocumentReader
 from stint.services.turns.retrieval import ToolRetriever, make_retriever
 from stint.services.turns.session_opener import OpenSession
-from stint.tools.port import RAG_RUNTIME
+from stint.tools.port import CODE_PROVIDER, RAG_RUNTIME
 
 INLINE_CHARACTERS = 32_000
 """Maximum characters of a document that the model sees whole, if the agent can search in the others."""
@@ -39,9 +40,30 @@ class SessionVectorDBs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionDocuments:
-    """Indexes the long documents of a tenant's turns. `make_vector_dbs` is called for the first one."""
+    """Reads the documents of a tenant's turns, and indexes long ones. `make_vector_dbs` is called for the first one."""
 
+    reader: DocumentReader
     make_vector_dbs: Callable[[], SessionVectorDBs]
+
+    async def read(
+        self, session: OpenSession, plan: Plan, documents: Sequence[Document], deadline: float
+    ) -> tuple[Plan, list[DocumentText]]:
+        """Return the plan and the documents of a turn for the model. With a code interpreter they are its files, too.
+
+        Raises:
+            InvalidRequest: a document cannot be read. The message names it.
+            StintError: see `index`.
+        """
+        if not documents:
+            return plan, []
+        if find_tool(plan, CODE_PROVIDER) is None:
+            return await self.index(session, plan, await self.reader.read(documents), deadline)
+        from stint.services.turns.code_files import CodeFiles  # noqa: PLC0415 - few turns have files for code
+
+        files = CodeFiles(session, documents)
+        texts = await self.reader.read(documents, files.originals)
+        plan, shown = await self.index(session, plan, texts, deadline)
+        return plan, [*files.shorten(shown, INLINE_CHARACTERS), await files.store()]
 
     async def index(
         self, session: OpenSession, plan: Plan, documents: list[DocumentText], deadline: float
@@ -55,7 +77,7 @@ class SessionDocuments:
             StintError: see `SessionVectorDBs.insert`. The session is unchanged but for its vector db.
         """
         hidden = plan.retriever if isinstance(plan.retriever, ToolRetriever) and plan.retriever.hidden else None
-        tool = hidden.tool if hidden else search_of(plan)
+        tool = hidden.tool if hidden else find_tool(plan, RAG_RUNTIME)
         turn_id = session.keeper.lease.turn_id
         long = {
             f"turn-{turn_id}-document-{place}": document
@@ -93,10 +115,10 @@ class SessionDocuments:
         return vector_db_id
 
 
-def search_of(plan: Plan) -> ServerTool | None:
-    """Return the search in vector dbs, if the model has it."""
+def find_tool(plan: Plan, provider_id: str) -> ServerTool | None:
+    """Return the tool of a provider, if the model has it."""
     tools = plan.toolbox.server.values()
-    return next((each for each in tools if each.toolgroup.provider_id == RAG_RUNTIME), None)
+    return next((each for each in tools if each.toolgroup.provider_id == provider_id), None)
 
 
 def note_of(document: DocumentText, document_id: str, tool: str) -> DocumentText:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from stint.caller import find_attempt, find_end_user, note_owners
@@ -42,6 +42,7 @@ class OpenSession:
     `past` has its ended turns, and `transcript` the messages that the model sees: those of the newest turns that fit.
     """
 
+    store: Store
     config: AgentConfig
     keeper: LeaseKeeper[SessionLease]
     past: SessionTranscript
@@ -51,7 +52,11 @@ class OpenSession:
     def caller(self) -> CallerSession:
         """Return the session as tools see it."""
         lease = self.keeper.lease
-        return CallerSession(lease.agent_id, lease.session_id, lease.vector_db_id)
+
+        async def read_files() -> Mapping[str, bytes]:
+            return await self.store.session_files.read(lease) if lease.files else {}
+
+        return CallerSession(lease.agent_id, lease.session_id, lease.vector_db_id, read_files)
 
     @property
     def last(self) -> StoredTurn | None:
@@ -112,7 +117,7 @@ class SessionOpener:
             name_run(agent_id, session_id)
             receive_signals(TurnRef(agent_id, session_id, lease.turn_id))
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), responses)
-            return OpenSession(found, keeper, past, self.view(past, resume=resume))
+            return OpenSession(self.store, found, keeper, past, self.view(past, resume=resume))
 
     async def reconcile(
         self, lease: SessionLease, known: SessionTranscript, responses: Sequence[ToolResponse] | None = None

@@ -94,19 +94,19 @@ class Turns:
             Conflict: another turn runs in the session.
             InvalidRequest: the agent's configuration or the request refers to something unknown.
             DeadlineExceeded: a long document is still being indexed.
+            Interrupted: the session was deleted, or taken over by another request.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
         set_on_disconnect(request.on_disconnect)
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
-        documents = await self.reader.read(request.documents)
         opening = self.opener.open_session(agent_id, session_id, next_object_id(), deadline)
         opened, _ = await asyncio.gather(opening, self.planner.prepare(), return_exceptions=True)
         session = value_of(opened)
         async with session.keeper.released_on_error():
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, provider_data, session.caller)
-            plan, documents = await self.documents.index(session, plan, documents, deadline)
+            plan, documents = await self.documents.read(session, plan, request.documents, deadline)
             checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
             messages = await checks.check_messages(request.messages, session.transcript)
             header = make_header(session, messages, documents, overrides)

@@ -15,8 +15,9 @@ from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 CODE_INTERPRETER = ToolSignature(
     name="code_interpreter",
     description=(
-        "Run Python code. Each call is a new process with an empty folder: variables and files do not stay. The result "
-        "is what the code prints; files that it writes into its folder are shown to the user. There is no network."
+        "Run Python code. Each call is a new process: variables do not stay. Its current folder has the user's files "
+        "only: read them by their names. The result is what the code prints; files that it writes into the folder are "
+        "shown to the user, but do not stay. There is no network."
     ),
     parameters={
         "type": "object",
@@ -50,7 +51,9 @@ class CodeInterpreter:
         code = invocation.arguments.get("code")
         if problem := check_code(code):
             return failure(problem)
-        return read_run(await self._runner.run(str(code), {}))
+        session = invocation.session
+        files = await session.read_files() if session and session.read_files else {}
+        return read_run(await self._runner.run(str(code), files))
 
 
 def read_run(run: RunResult) -> ToolOutcome:

@@ -1,0 +1,94 @@
+"""The files of a session for its code: objects of the bucket, and a list of them that the session's record names."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+
+from pydantic import ConfigDict, TypeAdapter
+
+from stint.domain.errors import Interrupted, NotFound, StoreUnavailable
+from stint.domain.schema import Schema
+from stint.store import keys
+from stint.store.blobs import Blobs
+from stint.store.failures import BlobMissing
+from stint.store.parallel import map_concurrently
+from stint.store.session_leases import SessionLease
+
+
+class StoredSessionFile(Schema):
+    """A file, and the object that has its content. Its key ends with `blob`."""
+
+    name: str
+    bytes: int
+    sha256: str
+    blob: str
+
+
+FILES: TypeAdapter[list[StoredSessionFile]] = TypeAdapter(list[StoredSessionFile], config=ConfigDict(defer_build=True))
+
+
+class SessionFiles:
+    """The files of sessions. They are deleted with their session. All methods raise StoreUnavailable."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+
+    async def list(self, lease: SessionLease) -> list[StoredSessionFile]:
+        """Return the files of a session, the oldest first. Raises NotFound if it was deleted."""
+        if lease.files is None:
+            return []
+        blob, size, digest = lease.files.split(":")
+        return FILES.validate_json(await self._get(lease, blob, int(size), digest))
+
+    async def read(self, lease: SessionLease) -> dict[str, bytes]:
+        """Return the contents of a session's files by their names. Raises NotFound if it was deleted."""
+        files = await self.list(lease)
+        contents = await map_concurrently(lambda file: self._get(lease, file.blob, file.bytes, file.sha256), files)
+        return {file.name: content for file, content in zip(files, contents, strict=True)}
+
+    async def replace(
+        self,
+        lease: SessionLease,
+        kept: Sequence[StoredSessionFile],
+        added: Mapping[str, bytes],
+        dropped: Sequence[StoredSessionFile] = (),
+    ) -> None:
+        """Store new files after those that are kept, and delete the contents of those that are dropped.
+
+        Raises:
+            Interrupted: the session was deleted, or taken over by another request. Nothing is left of the new files.
+        """
+        before = lease.files
+        written = await map_concurrently(lambda content: self._put(lease, content), list(added.values()))
+        files = [*kept]
+        files += [
+            StoredSessionFile(name=name, bytes=len(content), sha256=sha256(content).hexdigest(), blob=blob)
+            for (name, content), blob in zip(added.items(), written, strict=True)
+        ]
+        listed = FILES.dump_json(files)
+        written.append(await self._put(lease, listed))
+        try:
+            await lease.set_files(f"{written[-1]}:{len(listed)}:{sha256(listed).hexdigest()}")
+        except Interrupted:
+            await self._delete(lease, written)
+            raise
+        with suppress(StoreUnavailable):  # they are deleted with the session, too
+            await self._delete(lease, [*(file.blob for file in dropped), *([before.split(":")[0]] if before else [])])
+
+    async def _delete(self, lease: SessionLease, blobs: Sequence[str]) -> None:
+        await map_concurrently(self._blobs.delete, [prefix_of(lease) + blob for blob in blobs])
+
+    async def _put(self, lease: SessionLease, body: bytes) -> str:
+        return (await self._blobs.put(prefix_of(lease), body)).removeprefix(prefix_of(lease))
+
+    async def _get(self, lease: SessionLease, blob: str, size: int, digest: str) -> bytes:
+        try:
+            return await self._blobs.get(prefix_of(lease) + blob, size, bytes.fromhex(digest))
+        except BlobMissing as error:
+            raise NotFound("Session", lease.session_id) from error
+
+
+def prefix_of(lease: SessionLease) -> str:
+    """Return the prefix of the objects of a session's files."""
+    ephemeral = lease.expires_at is not None
+    return keys.session_files(lease.tenant, lease.agent_id, lease.session_id, ephemeral=ephemeral)

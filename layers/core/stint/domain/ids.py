@@ -24,6 +24,9 @@ PATTERN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 HEX = re.compile(r"[0-9a-f]{32}")
 
+MERGED_DIGITS = 8
+"""Number of digits after those of the step in the id of a merged item."""
+
 TAIL = (1 << 62) - 1
 """Mask of the random bits at the end of an id."""
 
@@ -109,9 +112,30 @@ def item_name(prefix: str, step_id: str, place: int) -> str:
     return f"{prefix}_{hex_of(step_id)}{place:02d}"
 
 
+def merged_name(prefix: str, step_id: str, place: int, number: int) -> str:
+    """Return the id of an item that is merged before the output item at `place`, with a number of its own."""
+    return f"{prefix}_{hex_of(step_id)}{place:04d}{number:04d}"
+
+
+def order_of(place: str) -> str:
+    """Return a text that sorts like the item whose id ends with these digits, after the 32 of its step.
+
+    A merged item sorts between the output items before and after it.
+    """
+    if len(place) < MERGED_DIGITS:
+        return place.zfill(4) if place else ""
+    before, number = int(place[:4]), place[4:]
+    return f"{before - 1:04d}.{number}" if before else f".{number}"
+
+
 def place_of(name: str) -> int:
     """Return the place that `item_name` put into an item's id."""
-    return int(name.partition("_")[2][32:])
+    return int(place_digits(name))
+
+
+def place_digits(name: str) -> str:
+    """Return the digits of an item's id after those of its step."""
+    return name.partition("_")[2][32:]
 
 
 def pack_name(name: str) -> str:

@@ -1,8 +1,8 @@
 """Responses of conversations in use: they start at once, later, or not at all."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from stint.caller import find_attempt
 from stint.domain.errors import DeadlineExceeded, NotFound
@@ -16,6 +16,8 @@ from stint.observability import Observation
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.response_run import ResponseRun
 from stint.tools.port import ProviderData
+
+T = TypeVar("T")
 
 WAITS: dict[int | str, dict[str, Any]] = {
     202: {"model": Response, "description": "The response is queued, and started later."}
@@ -42,7 +44,10 @@ class NewResponse:
         if not again or conversation_id is None or self.body.when_busy in (None, "reject"):
             return None
         line = self.services.make_response_admission(conversation_id).line
-        message_id = await self.services.make_waiting_responses().find_accepted(attempt, line)
+        waiting = self.services.make_waiting_responses()
+        message_id = await waiting.find_accepted(attempt, line)
+        if message_id is None and self.body.when_busy == "merge" and not attempt.repeated:
+            message_id = await waiting.find_merged(attempt, conversation_id)
         return WaitingResponse(self, conversation_id, message_id) if message_id is not None else None
 
     async def start_now(self) -> "ResponseRun | WaitingResponse":
@@ -83,7 +88,7 @@ class WaitingResponse:
         started = await admission.start(self.message_id, new.body, new.deadline, new.keys, wait_until=wait_until)
         if isinstance(started, ResponseRun):
             return started
-        return FollowedResponse(self.services, name_of("resp", started.run_id))
+        return FollowedResponse(self.services, name_of("resp", started.run_id), taken=True)
 
     async def events(self, observation: Observation) -> AsyncGenerator[ResponseEvent | str, None]:
         """Yield the events of the response once it has started, or their JSON. Raises StintError if it cannot start."""
@@ -106,12 +111,24 @@ async def read_response(services: OpenAIServices, response_id: str, include: Seq
     try:
         return await services.stored_responses.get(response_id, include)
     except NotFound:
-        return await services.make_waiting_responses().get(response_id)
+        return await services.make_waiting_responses().get(response_id, include)
+
+
+async def use_run(services: OpenAIServices, response_id: str, use: Callable[[str], Awaitable[T]]) -> T:
+    """Return the result of `use` for a response, or for the one that has the message with its id. Raises NotFound."""
+    try:
+        return await use(response_id)
+    except NotFound:
+        return await use(await services.make_waiting_responses().find_run(response_id))
 
 
 async def cancel_run(services: OpenAIServices, response_id: str) -> Response:
-    """Cancel a response, which may be a message that waits for its conversation, and return it. Raises NotFound."""
+    """Cancel a response, which may be a message that waits for its conversation, and return it. Raises NotFound.
+
+    If a response has taken the message, that one is cancelled.
+    """
     try:
         return await services.make_response_cancellation().cancel(response_id)
     except NotFound:
-        return await services.make_waiting_responses().cancel(response_id)
+        found = await services.make_waiting_responses().cancel(response_id)
+    return found if found.id == response_id else await services.make_response_cancellation().cancel(found.id)

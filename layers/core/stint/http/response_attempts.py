@@ -11,15 +11,17 @@ from stint.services.openai_api import OpenAIServices
 
 @dataclass(slots=True)
 class FollowedResponse:
-    """The response of an earlier attempt. `error` is set once it has failed."""
+    """The response of an earlier attempt, or one that has `taken` the request. `error` is set once it has failed."""
 
     services: OpenAIServices
     response_id: str
+    taken: bool = False
     error: StintError | None = None
 
     async def read(self, deadline: float) -> Response:
         """Return the response when it has ended. Raises NotFound, or DeadlineExceeded."""
-        stored = await self.services.make_response_retries().wait_for_end(self.response_id, deadline)
+        retries = self.services.make_response_retries()
+        stored = await retries.wait_for_end(self.response_id, deadline, background=self.taken)
         if stored.status is ResponseStatus.failed and stored.ending is not None and stored.ending.error is not None:
             self.error = stored.ending.error.to_error()
             self.error.response_id = self.response_id

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from stint.domain.errors import Conflict, NotFound
-from stint.domain.ids import TENANT_PATTERN, is_id, is_name
+from stint.domain.ids import TENANT_PATTERN, is_id, is_name, order_of
 
 LAST_INDEX = 9_999
 """The highest index in a turn's log, because keys have four digits."""
@@ -39,7 +39,7 @@ LEASE = "lease"
 EVENTS = "stream:"
 ITEMS = "item:"
 
-ITEM = re.compile(r"[a-z]+_([0-9a-f]{32})([0-9]{2,4})?")
+ITEM = re.compile(r"[a-z]+_([0-9a-f]{32})([0-9]{2,4}|[0-9]{8})?")
 
 
 class Key(NamedTuple):
@@ -270,8 +270,8 @@ def conversation_item(tenant: str, conversation_id: str, item_id: str) -> Key:
     found = ITEM.fullmatch(item_id)
     if found is None:
         raise NotFound("Item", item_id)
-    made, place = found.group(1), found.group(2)
-    return Key(conversation_items(tenant, conversation_id), f"{ITEMS}{made}{place.zfill(4) if place else ''}")
+    made, place = found.group(1), found.group(2) or ""
+    return Key(conversation_items(tenant, conversation_id), f"{ITEMS}{made}{order_of(place)}")
 
 
 def conversation_blobs(tenant: str, conversation_id: str, *, expires: bool = False) -> str:

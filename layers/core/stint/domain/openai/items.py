@@ -194,7 +194,7 @@ PREFIXES: dict[str, str] = {
     "image_generation_call": "ig",
     "code_interpreter_call": "ci",
 }
-DIGITS = re.compile(r"[0-9a-f]{32}([0-9]{2,4})?")
+DIGITS = re.compile(r"[0-9a-f]{32}([0-9]{2,4}|[0-9]{8})?")
 
 
 def is_item_id(kind: str, identifier: str) -> bool:

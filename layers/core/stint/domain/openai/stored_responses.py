@@ -113,7 +113,8 @@ class ResponseHeader(Schema):
     `until` (seconds since 1970) is the end of a foreground response's first lease; the lease record has the end of a
     renewed one. `listed` has the tools of MCP servers as they were listed at the start. `texts` has the texts of the
     input's files, in order, for the model. The events of a `streamed` background response are stored, too. `creator` is
-    the principal of a background response, as in the context of a request, without a credential.
+    the principal of a background response, as in the context of a request, without a credential. `sender` names its
+    caller and end user if it continues a conversation for an end user.
     After `expires_at` (seconds since 1970), the response does not exist.
     """
 
@@ -129,6 +130,7 @@ class ResponseHeader(Schema):
     background: bool = False
     streamed: Annotated[bool, Field(exclude_if=is_false)] = False
     creator: Omitted[dict[str, str]] = None
+    sender: Omitted[str] = None
     until: float = 0.0
     expires_at: Omitted[int] = None
     listed: list[McpListTools] = Field(default_factory=list)
@@ -163,6 +165,17 @@ class ResponseOutcome(Schema):
         return self.status in (ResponseStatus.failed, ResponseStatus.cancelled)
 
 
+class MergedInput(Schema):
+    """The input of a request that the running response has taken, with the ids of its items.
+
+    `message_id` is that of the request's message. `fingerprint` is that of the attempt that sent it.
+    """
+
+    message_id: str
+    items: list[Item]
+    fingerprint: Omitted[str] = None
+
+
 class ResponseRecord(Schema):
     """One entry of a response's log: a step with its details, an ending, or the last step with the ending.
 
@@ -172,6 +185,7 @@ class ResponseRecord(Schema):
     the text. `early` has the steps of calls whose results arrived before those of earlier calls; they are appended
     later, in the model's order. `sent` has the ids of approved calls that are sent after this record.
     The ending of a foreground response that failed or was cancelled has its `unfinished` step, for readers who rejoin.
+    `merged` has the input that was taken before the next model call.
     """
 
     skipped: Omitted[int] = None
@@ -184,6 +198,7 @@ class ResponseRecord(Schema):
     consumption: Omitted[Consumption] = None
     ending: Omitted[ResponseOutcome] = None
     unfinished: Omitted[PartialStep] = None
+    merged: Omitted[list[MergedInput]] = None
 
     def without_images(self) -> "ResponseRecord | None":
         """Return the record as models get it; None if it has no large image."""
@@ -232,6 +247,15 @@ class StoredResponse:
     @property
     def steps(self) -> list[Step]:
         return [record.step for record in self.records if record.step is not None]
+
+    @property
+    def merged(self) -> list[MergedInput]:
+        """Return the input that was taken while the response ran, in order."""
+        return [each for record in self.records for each in record.merged or ()]
+
+    @property
+    def merged_items(self) -> list[Item]:
+        return [item for each in self.merged for item in each.items]
 
     @property
     def usage(self) -> Usage | None:

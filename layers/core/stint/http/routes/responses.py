@@ -27,7 +27,7 @@ from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order, page
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
-from stint.http.response_admission import WAITS, NewResponse, WaitingResponse, cancel_run, read_response
+from stint.http.response_admission import WAITS, NewResponse, WaitingResponse, cancel_run, read_response, use_run
 from stint.http.response_attempts import FollowedResponse, find_earlier_response
 from stint.http.sse import DONE, encode_frame
 from stint.http.stream_position import LastEvent
@@ -175,7 +175,7 @@ async def cancel_response(response_id: str, services: OpenAIServicesDep) -> Resp
 @router.post(RESPONSE + "/heartbeat", response_model=HeartbeatReceived)
 async def send_response_heartbeat(response_id: str, services: OpenAIServicesDep) -> Response:
     """Keep a response running that was started with `on_disconnect` cancel. Any other response is unchanged."""
-    return document(await services.make_response_cancellation().receive_heartbeat(response_id))
+    return document(await use_run(services, response_id, services.make_response_cancellation().receive_heartbeat))
 
 
 @router.delete(RESPONSE, response_model=DeletedResponse)
@@ -196,7 +196,8 @@ async def list_input_items(
     order: Order = "desc",
 ) -> Response:
     """List the input items of a response, newest first."""
-    listed = await services.stored_responses.input_items(response_id, after, before, limit, order, include)
+    read = services.stored_responses.input_items
+    listed = await use_run(services, response_id, lambda own: read(own, after, before, limit, order, include))
     return page(listed, request)
 
 
@@ -213,7 +214,8 @@ async def begin_in_background(
 
 
 async def answer_following(response_id: str, after: int, request: Request, services: OpenAIServices) -> Response:
-    events = await services.tail.read_events(response_id, after, deadline_of(request))
+    deadline, read = deadline_of(request), services.tail.read_events
+    events = await use_run(services, response_id, lambda own: read(own, after, deadline))
     return stream_frames(encode_events(events, STORED_EVENTS), services.heartbeat_seconds)
 
 

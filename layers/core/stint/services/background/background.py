@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from stint.caller import find_attempt, find_principal
+from stint.caller import find_attempt, find_end_user, find_principal
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
@@ -86,6 +86,10 @@ class Background:
         prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
         principal = find_principal()
         prepared.header.creator = principal.to_context() if principal is not None else None
+        if prepared.header.conversation_id is not None and find_end_user() is not None:
+            from stint.services.senders import name_sender  # noqa: PLC0415 - few act for an end user
+
+            prepared.header.sender = name_sender()  # the worker does not act for the end user
         async with released_on_error(prepared.context):
             await refuse_stopped(*prepared.header.stop_names)
             await self.queue.send(self.delayed_task(prepared.header.response_id))

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cached_property
-from uuid import UUID
 
 from stint.caller import end_users_of, find_attempt, find_end_user, find_principal, note_owners, set_attempt
 from stint.domain.end_users import OwnedObject
@@ -18,8 +17,11 @@ from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingP
 from stint.run_stop import refuse_stopped
 from stint.services.admission import Admission, StartedRun
 from stint.services.background.cancellation import ResponseCancellation
+from stint.services.conversations.item_files import check_images
+from stint.services.responses.merging import is_mergeable, message_of
 from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.responses import Responses
+from stint.services.senders import name_sender
 from stint.store.response_attempts import new_response_id
 from stint.store.waiting_line import WaitingLine
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
@@ -52,15 +54,17 @@ class ResponseAdmission:
         Raises:
             Conflict: too many messages wait already.
             NotFound: there is no such conversation.
-            InvalidRequest: the request has credentials.
+            InvalidRequest: the request has credentials, is not to be stored, or has an image that cannot be used.
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """
+        self.responses.refuse_unstored(request)
         if any(isinstance(tool, McpTool) and tool.bears_credentials for tool in request.tools):
             raise InvalidRequest(
                 "Credentials are not stored, so a response that waits cannot use them. Remove the headers and the "
                 "authorization of its MCP tools, or when_busy.",
                 param="tools",
             )
+        await check_images(self.responses.reader, request.input)
         async with self.responses.meters.watch():
             await refuse_stopped(stop_name("conversation", self.conversation_id))
         note_owners(await self.store.conversation_leases.find_owners(self.tenant, self.conversation_id))
@@ -69,14 +73,18 @@ class ResponseAdmission:
             await self.store.end_users.add(self.tenant, user, own)
         attempt, caller = find_attempt(), find_principal()
         message_id = message_of(new_response_id(attempt))
+        sender = name_sender() if request.when_busy == "merge" and is_mergeable(request) else ""
         message = WaitingMessage(
-            body=request.model_dump_json(exclude_none=True),
+            body=to_json(request),
             accepted_at=now(),
             creator=caller.to_context() if caller is not None else None,
             end_user=find_end_user(),
         )
         await self.admission.accept(
-            WaitingPlace(message_id, fingerprint=attempt.fingerprint, retry_count=attempt.retry_count), message
+            WaitingPlace(
+                message_id, sender=sender, fingerprint=attempt.fingerprint, retry_count=attempt.retry_count
+            ),
+            message,
         )
         return message_id
 
@@ -116,21 +124,26 @@ class ResponseAdmission:
         if running is not None:
             await self.cancellation.cancel(running)
 
-    async def is_lost(self, _message_id: str, state: MessageState) -> bool:
-        return await is_lost(self.responses, self.conversation_id, state)
+    async def is_lost(self, message_id: str, state: MessageState) -> bool:
+        return await is_lost(self.responses, self.conversation_id, message_id, state)
 
     async def send_task(self, message_id: str) -> None:
         task = WaitingTask(tenant=self.tenant, conversation_id=self.conversation_id, message_id=message_id)
         await self.cancellation.recovery.queue.send(task)
 
 
-def message_of(response_id: str) -> str:
-    """Return the id of the message with the digits of a response's id."""
-    return str(UUID(response_id.removeprefix("resp_")))
+def to_json(request: CreateResponse) -> str:
+    """Return a request as JSON. The classes of its items, which are not those of its schema, are built if need be."""
+    for kind in {type(item) for item in request.input}:
+        kind.model_rebuild()
+    return request.model_dump_json(exclude_none=True, warnings=False)
 
 
-async def is_lost(responses: Responses, conversation_id: str, state: MessageState) -> bool:
-    """Return whether the response that has claimed a message is not stored, and does not run."""
+async def is_lost(responses: Responses, conversation_id: str, message_id: str, state: MessageState) -> bool:
+    """Return whether the response that has claimed a message is not stored, and does not run.
+
+    One that has taken it while it ran has it only if its log does, to which an ended response adds nothing.
+    """
     store, tenant = responses.store, responses.tenant
     if state.claimed_by is None:
         return False
@@ -138,7 +151,9 @@ async def is_lost(responses: Responses, conversation_id: str, state: MessageStat
     if await store.conversation_leases.find_holder(tenant, conversation_id) == claimed:
         return False
     try:
-        await store.responses.get(tenant, claimed)
+        stored = await responses.contexts.recovery.reconcile(await store.responses.get(tenant, claimed))
     except NotFound:
         return True
-    return False
+    if state.merged_into is None or stored.ending is None:
+        return False
+    return message_id not in {each.message_id for each in stored.merged}

@@ -1,16 +1,21 @@
 """Messages that wait for their conversation, as responses that are queued."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stint.caller import RequestAttempt, find_end_user
 from stint.domain.errors import NotFound
 from stint.domain.ids import is_name, name_of
+from stint.domain.openai.response_options import Include
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response, make_response
-from stint.domain.openai.stored_responses import ResponseError, ResponseOutcome, ResponseStatus
+from stint.domain.openai.stored_responses import ResponseError, ResponseOutcome, ResponseStatus, StoredResponse
 from stint.domain.waiting_messages import MessageState
-from stint.services.background.response_admission import is_lost, message_of
+from stint.services.background.response_admission import is_lost
+from stint.services.responses.input_items import owner_of
 from stint.services.responses.masking import masked
+from stint.services.responses.merging import message_of
 from stint.services.responses.read import ResponseReader
 from stint.services.responses.responses import Responses
 from stint.store.waiting_line import WaitingLine
@@ -23,22 +28,32 @@ class WaitingResponses:
     responses: Responses
     reader: ResponseReader
 
-    async def get(self, response_id: str) -> Response:
-        """Return a message as a queued response, or the response that was started for it. Raises NotFound."""
+    async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
+        """Return a message as a queued response, or the response that has it. Raises NotFound."""
         state = await self.find(response_id)
-        if state.claimed_by is not None and name_of("resp", state.claimed_by) != response_id:
-            return await self.reader.get(name_of("resp", state.claimed_by))
-        return self.to_response(response_id, state)
+        if state.claimed_by is None or name_of("resp", state.claimed_by) == response_id:
+            return self.to_response(response_id, state)
+        stored = await self.reader.read(name_of("resp", state.claimed_by))
+        if state.merged_into is not None and stored.ending is not None and not has_message(stored, response_id):
+            return self.to_response(response_id, state)  # its process died; the worker starts the message
+        return self.reader.to_resource(stored, include)
+
+    async def find_run(self, response_id: str) -> str:
+        """Return the id of the response that has a message. Raises NotFound if none has it."""
+        found = (await self.get(response_id)).id
+        if found == response_id:
+            raise NotFound("Response", response_id)
+        return found
 
     async def cancel(self, response_id: str) -> Response:
-        """Cancel a message that waits, and return it as a response. Raises NotFound."""
+        """Cancel a message that waits, and return it as a response, or the response that has it. Raises NotFound."""
         state = await self.find(response_id)
         request = CreateResponse.model_validate_json(state.message.body)
         store, tenant = self.responses.store, self.responses.tenant
         conversation_id = request.conversation_id or ""
-        lost = state if await is_lost(self.responses, conversation_id, state) else None
-        line = store.conversation_line(tenant, conversation_id)
-        await line.cancel(message_of(response_id), find_end_user(), lost)
+        message_id = message_of(response_id)
+        lost = state if await is_lost(self.responses, conversation_id, message_id, state) else None
+        await store.conversation_line(tenant, conversation_id).cancel(message_id, find_end_user(), lost)
         return await self.get(response_id)
 
     async def find_accepted(self, attempt: RequestAttempt, line: WaitingLine) -> str | None:
@@ -52,6 +67,25 @@ class WaitingResponses:
             same = place.fingerprint == attempt.fingerprint
             if same and await line.note_retry(place.message_id, attempt.retry_count):
                 return place.message_id
+        return None
+
+    async def find_merged(self, attempt: RequestAttempt, conversation_id: str) -> str | None:
+        """Return the message of an earlier attempt that the conversation's running or last response has taken.
+
+        Each message answers one retry per count.
+        """
+        store, tenant = self.responses.store, self.responses.tenant
+        running = await store.conversation_leases.find_holder(tenant, conversation_id)
+        if running is None:
+            last = await store.conversations.list_items(tenant, conversation_id, limit=1)
+            running = owner_of(last.data[0].item.id) if last.data else None
+        if running is None:
+            return None
+        with suppress(NotFound):
+            for each in (await self.reader.read(running)).merged:
+                same = each.fingerprint == attempt.fingerprint
+                if same and await store.retry_claims.put(tenant, each.message_id, attempt.retry_count):
+                    return each.message_id
         return None
 
     async def find(self, response_id: str) -> MessageState:
@@ -76,3 +110,8 @@ class WaitingResponses:
             status = ResponseStatus.cancelled
         outcome = None if status is ResponseStatus.queued else ResponseOutcome(status=status, error=error)
         return make_response(header, [], status, outcome)
+
+
+def has_message(stored: StoredResponse, response_id: str) -> bool:
+    """Return whether a response has taken the message with the digits of an id."""
+    return message_of(response_id) in {each.message_id for each in stored.merged}

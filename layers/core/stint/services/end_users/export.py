@@ -86,7 +86,7 @@ class EndUserExport:
     async def _response(self, owned: OwnedObject) -> Lines:
         stored = await self.responses.read(owned.id)
         yield line_of("response", {}, self.responses.to_resource(stored))
-        for item in stored.header.input:
+        for item in (*stored.header.input, *stored.merged_items):
             yield line_of("input_item", {"response_id": owned.id}, item)
 
     async def _conversation(self, owned: OwnedObject) -> Lines:

@@ -206,7 +206,7 @@ class Contexts:
         for stored in found:
             await self.opaque.warm_for(stored.records)
             output = output_of(stored, self.opaque.encode, whole(stored.header.settings))
-            items |= {item.id: StoredItem(item=item) for item in output.all_items}
+            items |= {item.id: StoredItem(item=item) for item in (*output.all_items, *stored.merged_items)}
         return items
 
 

@@ -34,8 +34,8 @@ class ConversationWriter:
         said = share_out(header.input, header.texts)
         await self.opaque.warm_for(response.records)
         items = output_of(response, self.opaque.encode, whole(header.settings)).items
-        answered = [StoredItem(item=item) for item in items]
-        return await self.store.pack_items(self.tenant, self.conversation_id, [*said, *answered], self.expires_at)
+        added = [StoredItem(item=item) for item in (*response.merged_items, *items)]
+        return await self.store.pack_items(self.tenant, self.conversation_id, [*said, *added], self.expires_at)
 
     async def put_items(self, packed: Sequence[Item]) -> None:
         """Write packed items. Raises NotFound if the conversation was deleted."""

@@ -48,7 +48,7 @@ def add_link(context: Context, link: StoredResponse, encode: Encode, previous: s
     add_records(reader, output, link.records)
     reader.flush_later()
     broke_off = link.ending is not None and link.ending.broke_off
-    items = [*link.header.input, *output.items]
+    items = [*link.header.input, *link.merged_items, *output.items]
     start = common_start(before, transcript.messages)
     messages = tuple(transcript.messages[start:])
     answers = [message for message in messages if isinstance(message, AssistantAnswer)]
@@ -107,6 +107,9 @@ def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[R
         added.append((record, output.calls))
     for record, calls in added:
         step = record.step
+        if record.merged is not None:
+            reader.flush_later()
+            reader.read([item for each in record.merged for item in each.items])
         if isinstance(step, InferenceStep):
             reader.flush_later()
             step = calls.in_context(step)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from stint.domain.errors import NotFound
+from stint.domain.ids import order_of, place_digits
 from stint.domain.openai.items import Item
 from stint.domain.openai.response_options import Include
 from stint.domain.openai.response_resource import (
@@ -63,9 +64,8 @@ class ResponseReader:
         for stored in page.data:
             await self.recovery.opaque.warm_for(stored.records)
             response = self.to_resource(await self.recovery.reconcile(stored))
-            data.append(
-                ListedResponse(**dict(response), input=[include_fields(item, ()) for item in stored.header.input])
-            )
+            said = [*stored.header.input, *stored.merged_items]
+            data.append(ListedResponse(**dict(response), input=[include_fields(item, ()) for item in said]))
         return ResponseList.of(data, page.has_more)
 
     async def input_items(
@@ -87,8 +87,8 @@ class ResponseReader:
         for link in earlier:
             await self.recovery.opaque.warm_for(link.records)
             answered = output_of(link, self.recovery.opaque.encode, whole(link.header.settings))
-            items += [*link.header.input, *answered.items]
-        items += own.header.input
+            items += [*link.header.input, *in_order(link.merged_items, answered.items)]
+        items += [*own.header.input, *own.merged_items]
         if order == "desc":
             items.reverse()
         return page_of([include_fields(item, include) for item in items], after, before, limit)
@@ -122,6 +122,11 @@ def to_resource(stored: StoredResponse, encode: Encode, include: Sequence[Includ
         settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
         stored = replace(stored, header=header.model_copy(update={"settings": settings}))
     return make_response(header, output_of(stored, encode).all_items, stored.status, stored.ending)
+
+
+def in_order(merged: Sequence[Item], output: Sequence[Item]) -> Sequence[Item]:
+    """Return the merged items and the output of a response in the order in which the model saw them."""
+    return sorted([*merged, *output], key=lambda item: order_of(place_digits(item.id))) if merged else output
 
 
 def page_of(items: list[Item], after: str | None, before: str | None, limit: int) -> ItemList:

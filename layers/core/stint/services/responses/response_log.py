@@ -34,6 +34,7 @@ from stint.store.store import Store
 
 if TYPE_CHECKING:
     from stint.store.partial_keys import PartialPlace
+    from stint.store.waiting_line import WaitingLine
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,8 @@ class ResponseLog:
 
     Without `store`, nothing is written. Items are added to a `conversation` after the ending is stored. `used` returns
     the usage so far, and `skipped` the output indexes of interrupted items. The next record has both, for the process
-    that resumes or ends the response. `sources` has the files that were found before.
+    that resumes or ends the response. `sources` has the files that were found before. `make_line` makes the line of
+    messages for the conversation.
     """
 
     tenant: str
@@ -67,6 +69,7 @@ class ResponseLog:
     used: Callable[[], Usage | None] = lambda: None
     skipped: int | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    make_line: "Callable[[], WaitingLine] | None" = None
 
     @property
     def response_id(self) -> str:
@@ -115,16 +118,26 @@ class ResponseLog:
 
     async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
         """Store results before their turn in the model's order. Raises Interrupted as `append`."""
-        await self.write(ResponseRecord(early=[step for step in steps if isinstance(step, ToolExecutionStep)]))
+        results = [step for step in steps if isinstance(step, ToolExecutionStep)]
+        await self.write(ResponseRecord(early=results, skipped=self.skipped or None))
 
-    async def take_input(self, _transcript: Transcript, /) -> bool:
-        """Return False: a response takes no messages while it runs."""
-        return False
+    async def take_input(self, transcript: Transcript, /) -> bool:
+        """Take the requests of the same caller that wait for the conversation. Raises Interrupted as `append`."""
+        if self.make_line is None:
+            return False
+        from stint.services.responses.merging import append_merged, take_requests  # noqa: PLC0415 - few are merged
+
+        async with take_requests(self.make_line(), self.response, self.skipped or 0) as merged:
+            if merged:
+                await self.write(ResponseRecord(merged=merged, skipped=self.skipped or None))
+        for each in merged:
+            append_merged(transcript, each)
+        return bool(merged)
 
     async def mark_sent(self, call_ids: Sequence[str], /) -> None:
         """Store that approved calls are sent, for the worker that resumes a background response."""
         if self.response.header.background:
-            await self.write(ResponseRecord(sent=[*call_ids]))
+            await self.write(ResponseRecord(sent=[*call_ids], skipped=self.skipped or None))
 
     def find_cited(self, step: Step | None) -> dict[str, str] | None:
         """Return the earlier files that the text of a step cites; None without markers."""

@@ -46,8 +46,8 @@ class ResponseRetries:
             return None
         return None if failed_before_a_step(stored) else stored.header.response_id
 
-    async def wait_for_end(self, response_id: str, deadline: float) -> StoredResponse:
-        """Return a response when it has ended. A background response is returned at once.
+    async def wait_for_end(self, response_id: str, deadline: float, *, background: bool = False) -> StoredResponse:
+        """Return a response when it has ended. One in the background is returned at once, unless `background` is set.
 
         Raises:
             NotFound: it was deleted.
@@ -56,7 +56,7 @@ class ResponseRetries:
         pauses = PollingPauses(deadline)
         while True:
             stored = await self.reader.read(response_id)
-            if stored.header.background or stored.status not in RUNNING:
+            if stored.status not in RUNNING or (stored.header.background and not background):
                 return stored
             await pauses.wait()
 

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from stint.caller import find_attempt
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault
@@ -184,8 +185,9 @@ class Responses:
         `records` has those of an interrupted run, which are not repeated.
         """
         header, context = prepared.header, prepared.context
-        conversation = None
+        conversation, make_line = None, None
         if header.conversation_id is not None:
+            make_line = partial(self.store.conversation_line, self.tenant, header.conversation_id)
             end = context.keeper.lease.item.get("expires_at") if context.keeper is not None else None
             conversation = ConversationWriter(
                 self.tenant, self.store.conversations, header.conversation_id, self.contexts.opaque, end
@@ -197,6 +199,7 @@ class Responses:
             conversation,
             [context.keeper] if context.keeper else [],
             sources=context.sources | files_in(header.input) if is_plain(header.settings) else {},
+            make_line=make_line,
         )
         reader = context.reader
         output = OutputItems(header.response_id, header.settings, self.contexts.opaque.encode, header.listed)

@@ -19,10 +19,10 @@ from stint.domain.openai.items import Item, Message
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.principals import Principal
+from stint.domain.waiting_messages import WaitingPlace
 from stint.http.response_admission import cancel_run, read_response, use_run
 from stint.services.admission import StartedRun
 from stint.services.background.response_admission import ResponseAdmission
-from stint.store.waiting_line import WaitingPlace
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 LEASE = 30.0

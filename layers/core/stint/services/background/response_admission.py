@@ -81,9 +81,7 @@ class ResponseAdmission:
             end_user=find_end_user(),
         )
         await self.admission.accept(
-            WaitingPlace(
-                message_id, sender=sender, fingerprint=attempt.fingerprint, retry_count=attempt.retry_count
-            ),
+            WaitingPlace(message_id, sender=sender, fingerprint=attempt.fingerprint, retry_count=attempt.retry_count),
             message,
         )
         return message_id

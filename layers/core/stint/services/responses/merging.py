@@ -69,9 +69,10 @@ async def take_requests(
     index = output_of(running, lambda _: "").place + skipped if places else 0
     number = len(running.merged_items)
     for place in places:
-        request = await claim(line, place, running.header, MOST_ITEMS - number)
-        if request is not None:
-            items = [name_merged(item, running.header.response_id, index, at) for at, item in enumerate(request, number)]
+        claimed = await claim(line, place, running.header, MOST_ITEMS - number)
+        if claimed is not None:
+            own = running.header.response_id
+            items = [name_merged(item, own, index, at) for at, item in enumerate(claimed, number)]
             taken.append(MergedInput(message_id=place.message_id, items=items, fingerprint=place.fingerprint or None))
             number += len(items)
     yield taken

@@ -245,6 +245,57 @@ def test_openais_client_parses_everything(server: Served, http: httpx.Client) ->
     assert http.get(f"/v1/containers/{container.id}").status_code == 404
 
 
+def test_openais_client_adds_files_by_upload_and_by_id(server: Served, http: httpx.Client) -> None:
+    with openai_client(server) as client:
+        container = client.containers.create(name="c").id
+        uploaded = client.containers.files.create(container, file=("pl\u00e4ne.txt", b"one"))
+        again = client.containers.files.create(container, file=("../pl\u00e4ne.txt", b"two"))
+        stored = client.files.create(file=("in.txt", b"in"), purpose="user_data")
+        copied = client.containers.files.create(container, file_id=stored.id)
+
+    assert [each.path for each in (uploaded, again, copied)] == ["pl\u00e4ne.txt", "pl\u00e4ne.txt", "in.txt"]
+    assert (uploaded.source, uploaded.container_id, uploaded.bytes) == ("user", container, 3)
+    assert files_of(http, container) == {"pl\u00e4ne.txt": "two", "in.txt": "in"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code", "param"),
+    [
+        ({"files": {"file": (".bashrc", b"x")}}, 400, "invalid_request", "file"),
+        ({"files": {"file": ("x" * 201, b"x")}}, 400, "invalid_request", "file"),
+        ({"files": {"file": ("x.bin", b"x" * 3_500_001)}}, 400, "container_full", "file"),
+        ({"files": {"other": ("x.bin", b"x")}}, 400, "invalid_request", "file"),
+        ({"files": {"file": (None, b"x")}}, 400, "invalid_request", "file"),
+        ({"files": {"file_id": (None, "file-none")}}, 400, "invalid_request", "file_id"),
+        ({"json": {"file_id": 7}}, 400, "invalid_request", "file_id"),
+        ({"json": {}}, 400, "invalid_request", "file_id"),
+        ({"content": b"{", "headers": {"content-type": "application/json"}}, 400, "invalid_request", None),
+        ({"content": b"x", "headers": {"content-type": "text/plain"}}, 415, "unsupported_media_type", "content-type"),
+        ({"content": b"x", "headers": {"content-type": "multipart/form-data"}}, 415, "unsupported_media_type", None),
+        (
+            {"files": {"file": ("x", b"x")}, "headers": {"sec-fetch-site": "cross-site", "origin": "https://evil"}},
+            400,
+            "invalid_request",
+            "origin",
+        ),
+    ],
+)
+def test_additions_to_a_container_that_are_refused(
+    http: httpx.Client, sent: dict[str, Any], status: int, code: str, param: str | None
+) -> None:
+    container = http.post("/v1/containers", json={"name": "c"}).json()["id"]
+
+    answer = http.post(f"/v1/containers/{container}/files", **sent)
+
+    assert_refused(answer, status, code)
+    assert param in (None, answer.json()["error"]["param"])
+    assert files_of(http, container) == {}
+
+
+def test_a_file_is_not_uploaded_to_an_unknown_container(http: httpx.Client) -> None:
+    assert http.post(f"/v1/containers/cntr_{'0' * 32}/files", files={"file": ("x", b"x")}).status_code == 404
+
+
 def test_unknown_files_and_containers_are_refused_before_the_model_runs(http: httpx.Client) -> None:
     missing = {"type": "code_interpreter", "container": f"cntr_{'0' * 32}"}
     wrong = {"type": "code_interpreter", "container": {"type": "auto", "file_ids": [f"file-{'0' * 32}"]}}

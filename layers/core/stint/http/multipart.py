@@ -83,6 +83,27 @@ class FormRoute(StrictRoute):
         return handle_form
 
 
+class FormOrJSONRoute(StrictRoute):
+    """A route that reads its body as a form or as JSON."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle_json, handle = super().get_route_handler(), super(StrictRoute, self).get_route_handler()
+
+        async def handle_either(request: Request) -> Response:
+            if not is_form(request):
+                return await handle_json(request)
+            self.name_lines(request)
+            refuse_other_sites(request)
+            return await handle(request)
+
+        return handle_either
+
+
+def is_form(request: Request) -> bool:
+    """Return whether a request says that its body is a form."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
+
+
 def refuse_other_sites(request: Request) -> None:
     """Raise InvalidRequest if a browser sent the form from a page of another site."""
     allowed = request.app.state.read_settings().cors_origin

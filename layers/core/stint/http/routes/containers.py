@@ -1,6 +1,11 @@
 """Routes of containers, whose files the code of responses reads and writes."""
 
-from fastapi import APIRouter, Response
+from json import JSONDecodeError
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 
 from stint.domain.openai.containers import (
     AddContainerFile,
@@ -15,6 +20,7 @@ from stint.domain.openai.containers import (
 from stint.http.json_responses import document
 from stint.http.knowledge_dependencies import KnowledgeServicesDep
 from stint.http.list_params import Limit, Order
+from stint.http.multipart import FORM, FormFile, FormOrJSONRoute, form_of, is_form
 from stint.http.requests import StrictRoute
 from stint.http.routes.files import BINARY, disposition_of
 
@@ -23,7 +29,17 @@ CONTAINER = CONTAINERS + "/{container_id}"
 FILES = CONTAINER + "/files"
 FILE = FILES + "/{file_id}"
 
+FILE_ID = {"type": "string", "minLength": 1, "maxLength": 200}
+ADDITION = {
+    "required": True,
+    "content": {
+        "application/json": {"schema": {"type": "object", "required": ["file_id"], "properties": {"file_id": FILE_ID}}},
+        FORM: {"schema": {"type": "object", "required": ["file"], "properties": {"file": BINARY}}},
+    },
+}
+
 router = APIRouter(tags=["Containers"], route_class=StrictRoute)
+uploads = APIRouter(tags=["Containers"], route_class=FormOrJSONRoute)
 
 
 @router.post(CONTAINERS, response_model=Container)
@@ -56,10 +72,37 @@ async def delete_container(container_id: str, services: KnowledgeServicesDep) ->
     return document(await services.make_containers().delete(container_id))
 
 
-@router.post(FILES, response_model=ContainerFile)
-async def add_container_file(container_id: str, body: AddContainerFile, services: KnowledgeServicesDep) -> Response:
-    """Copy a stored file into a container, in the place of one with the same name."""
-    return document(await services.make_containers().add_file(container_id, body))
+async def read_addition(request: Request) -> AddContainerFile | FormFile:
+    """Read the body of a request that adds a file to a container: an uploaded file, or the id of a stored one."""
+    if is_form(request):
+        form = await form_of(request)
+        if "file" in form.files or "file_id" not in form.fields:
+            return form.file("file")
+        given: Any = {"file_id": form.field("file_id")}
+    else:
+        try:
+            given = await request.json()
+        except JSONDecodeError as error:
+            fault = {"type": "json_invalid", "loc": ("body", error.pos), "msg": "JSON decode error", "input": {}}
+            raise RequestValidationError([{**fault, "ctx": {"error": error.msg}}]) from None
+    try:
+        return AddContainerFile.model_validate(given)
+    except ValidationError as error:
+        problems = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
+        raise RequestValidationError(problems, body=given) from None
+
+
+@uploads.post(FILES, response_model=ContainerFile, openapi_extra={"requestBody": ADDITION})
+async def add_container_file(
+    container_id: str,
+    added: Annotated[AddContainerFile | FormFile, Depends(read_addition)],
+    services: KnowledgeServicesDep,
+) -> Response:
+    """Upload a file of up to 3.5 MB into a container, or copy a stored one, in the place of one with the same name."""
+    containers = services.make_containers()
+    if isinstance(added, FormFile):
+        return document(await containers.upload_file(container_id, added.filename, added.content))
+    return document(await containers.add_file(container_id, added))
 
 
 @router.get(FILES, response_model=ContainerFileList)
@@ -99,3 +142,6 @@ async def get_container_file_content(container_id: str, file_id: str, services: 
 async def delete_container_file(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Delete a file of a container."""
     return document(await services.make_containers().delete_file(container_id, file_id))
+
+
+router.routes.extend(uploads.routes)

@@ -19,6 +19,9 @@ from stint.tools.code_interpreter.files import is_file_name
 ATTEMPTS = 8
 """Maximum attempts to change a container that other runs change at the same time."""
 
+NAMES = "it begins with a dot, has more than 200 bytes or characters that cannot be printed"
+"""Faults of names of files."""
+
 UNUSED_SECONDS = 86_400
 """Time for which an end user's entry of a container stays whose response runs no code."""
 
@@ -130,8 +133,8 @@ class ContainerFiles:
                 raise InvalidRequest(f"File {file_id!r} does not exist. Upload it with POST /v1/files.", param=param)
             if not is_file_name(found[file_id].filename):
                 raise InvalidRequest(
-                    f"The name of the file {file_id!r} cannot be used in a container: it begins with a dot, has more "
-                    "than 200 bytes or characters that cannot be printed. Upload it under another name.",
+                    f"The name of the file {file_id!r} cannot be used in a container: {NAMES}. Upload it under another "
+                    "name.",
                     param=param,
                 )
         if sum(found[file_id].bytes for file_id in set(file_ids)) > MAX_CONTAINER_BYTES:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from stint.caller import create_once, end_users_of
-from stint.domain.errors import NotFound
+from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of
+from stint.domain.openai.code_interpreter import MAX_CONTAINER_BYTES
 from stint.domain.openai.containers import (
     AddContainerFile,
     Container,
@@ -17,9 +18,10 @@ from stint.domain.openai.containers import (
     DeletedContainerFile,
 )
 from stint.services.deletions import Deletions
-from stint.services.knowledge.container_files import ContainerFiles, deletion_of, new_container, too_much
+from stint.services.knowledge.container_files import NAMES, ContainerFiles, deletion_of, new_container, too_much
 from stint.store.containers import ContainerStore, StoredContainer, StoredContainerFile
 from stint.store.files import Order
+from stint.tools.code_interpreter.files import is_file_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +93,28 @@ class Containers:
         """
         await self.store.get(self.tenant, container_id)
         await self.contents.check_files([request.file_id], "file_id")
-        [added] = await self.contents.put_files(container_id, await self.contents.load_files([request.file_id]), "user")
+        return await self.put_file(container_id, await self.contents.load_files([request.file_id]), "file_id")
+
+    async def upload_file(self, container_id: str, name: str, content: bytes) -> ContainerFile:
+        """Store a file in a container, in the place of one with the same name.
+
+        Raises:
+            InvalidRequest: its name cannot be used, or the container would have too many or too large files.
+        """
+        if not is_file_name(name):
+            raise InvalidRequest(f"The name {name[:100]!r} cannot be used in a container: {NAMES}.", param="file")
+        await self.store.get(self.tenant, container_id)
+        return await self.put_file(container_id, {name: content}, "file")
+
+    async def put_file(self, container_id: str, contents: dict[str, bytes], param: str) -> ContainerFile:
+        """Store a file of the user. Raises InvalidRequest if it does not fit."""
+        if sum(map(len, contents.values())) > MAX_CONTAINER_BYTES:
+            raise too_much(f"The container {container_id}", param)
+        [added] = await self.contents.put_files(container_id, contents, "user")
         _, omitted = await self.contents.change(container_id, [added], (), end_users_of())
         if omitted:
             await self.store.delete_contents([added])
-            raise too_much(f"The container {container_id}", "file_id")
+            raise too_much(f"The container {container_id}", param)
         return added.describe(container_id)
 
     async def delete_file(self, container_id: str, file_id: str) -> DeletedContainerFile:

@@ -121,6 +121,32 @@ def http_tool(http: httpx.Client, url: str) -> httpx.Response:
     return http.post("/v1/toolgroups", json={"toolgroup_id": "t", "provider_id": "remote-execution", "args": args})
 
 
+def agent_with(http: httpx.Client, group: dict[str, Any]) -> httpx.Response:
+    config = {"model": "scripted/demo", "instructions": "", "toolgroups": ["builtin::rag", group]}
+    return http.post("/v1/agents", json={"agent_config": config})
+
+
+def agent_endpoint(http: httpx.Client, url: str) -> httpx.Response:
+    return agent_with(http, endpoint_at(url))
+
+
+def agent_generator(http: httpx.Client, url: str) -> httpx.Response:
+    return agent_with(http, generator_at(url))
+
+
+def endpoint_at(url: str) -> dict[str, Any]:
+    """Return the toolgroup of an agent's own endpoint."""
+    return {"name": "builtin::remote_execution", "args": {"tools": [{"name": "f", "url": url}]}}
+
+
+def generator_at(url: str) -> dict[str, Any]:
+    """Return the toolgroup of a retrieval whose query an endpoint writes."""
+    args = {"tools": [{"name": "f", "url": url, "method": "POST"}]}
+    generator = {"type": "custom", "toolgroup": "builtin::remote_execution", "args": args}
+    retrieval = {"retrieve": "only_before_inference", "vector_db_ids": ["b"], "memory_banks": [{"bank_id": "b"}]}
+    return {"name": "builtin::rag", "args": {**retrieval, "query_generator_config": generator}}
+
+
 def listed_endpoint(http: httpx.Client, url: str) -> httpx.Response:
     return http.get("/v1/tool-runtime/list-tools", params={"mcp_endpoint[uri]": url})
 
@@ -133,6 +159,8 @@ PLACES: dict[Send, str] = {
     mcp_toolgroup: "mcp_endpoint",
     other_toolgroup: "mcp_endpoint",
     http_tool: "args",
+    agent_endpoint: "agent_config.toolgroups[1]",
+    agent_generator: "agent_config.toolgroups[1]",
     listed_endpoint: "mcp_endpoint",
 }
 IMAGES: dict[Send, str] = {
@@ -180,6 +208,17 @@ def test_a_host_that_does_not_resolve_is_the_callers_fault_in_every_place(
 
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["param"] == PLACES[place], answer.text
+
+
+@pytest.mark.parametrize("group", [endpoint_at, generator_at])
+def test_an_agent_that_names_a_secret_for_its_endpoint_is_refused(
+    http: httpx.Client, group: Callable[[str], dict[str, Any]]
+) -> None:
+    arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stint/acme/crm"
+
+    error = assert_error(agent_with(http, group(f"http://127.0.0.1/?key={arn}")), 400, "invalid_request")
+
+    assert (error["param"], "Only registered toolgroups" in error["message"]) == ("agent_config.toolgroups[1]", True)
 
 
 @pytest.mark.parametrize("place", IMAGES)

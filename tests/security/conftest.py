@@ -7,20 +7,32 @@ from infra.local.engine import Engine
 from tests.security.stack import Stack
 from tests.security.summary import pytest_unconfigure  # noqa: F401 - a hook
 from tests.security.tricks import PUBLIC, look_up
+from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
-FETCHES_IMAGES = json.dumps([{"id": "vision", "base_url": "http://127.0.0.1:9/v1"}])
-"""A model server, which does not answer, and for whose models images are fetched."""
 
 
 @pytest.fixture(scope="session")
-def stack(engine: Engine, mcp_server: str) -> Iterator[Stack]:
+def model_server() -> Iterator[ScriptedHTTPServer]:
+    """Yield the server of the models `vision/`, for which images are fetched. It fails unless it has a reply."""
+    with ScriptedHTTPServer(lambda _: Reply(status=500)) as server:
+        server.closes_connections = True
+        yield server
+
+
+@pytest.fixture(scope="session")
+def stack(engine: Engine, mcp_server: str, model_server: ScriptedHTTPServer) -> Iterator[Stack]:
     """Yield the API behind its authorizer."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in engine.environment().items():
             patch.setenv(name, value)
         patch.setattr(socket, "getaddrinfo", look_up)
         hosts = f"{PUBLIC},{mcp_server.removeprefix('http://')}"
-        with Stack(engine, {"STINT_ALLOWED_HOSTS": hosts, "STINT_PROVIDERS": FETCHES_IMAGES}) as stack:
+        settings = {
+            "STINT_ALLOWED_HOSTS": hosts,
+            "STINT_PROVIDERS": json.dumps([{"id": "vision", "base_url": f"{model_server.url}/v1"}]),
+            "STINT_IMAGE_MODEL": "vision/draw",
+        }
+        with Stack(engine, settings) as stack:
             with stack.client(stack.create_key("warm").key) as http:
                 http.get("/v1/openapi.json")
             yield stack

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from infra.local.system import ANY, Mock, Route, System
 
+from stint.http.requests import LazyRoute
+from stint.http.routes.october_2024_parts import list_october_parts
+
 DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -38,6 +41,13 @@ def documented() -> tuple[Target, ...]:
     return tuple(Target(method.upper(), path) for path, item in paths.items() for method in item)
 
 
+@cache
+def october() -> tuple[Target, ...]:
+    """Return the operations of the API of October 2024, which has a document of its own."""
+    routes = [route for part in list_october_parts() for route in part.routes if isinstance(route, LazyRoute)]
+    return tuple(Target(method, route.path_format) for route in routes for method in sorted(route.methods or ()))
+
+
 def deployed(system: System) -> Iterator[Target]:
     """Yield the routes of the template that run a function. A route for any method is one for each."""
     for route in system.routes:
@@ -51,4 +61,4 @@ def methods_of(route: Route) -> Iterator[Target]:
 
 def closed_targets(system: System) -> list[Target]:
     """Return all targets that need a credential."""
-    return sorted(each for each in {*documented(), *deployed(system)} if each.path not in OPEN)
+    return sorted(each for each in {*documented(), *october(), *deployed(system)} if each.path not in OPEN)

@@ -15,6 +15,7 @@ from infra.local.engine import Engine
 from tests.api.app_fixture import Served, vars_of
 from tests.security.gateway import Gateway, read_system
 
+from stint.bootstrap.october import compose_october
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.domain.api_keys import ApiKeyWithSecret, CreateApiKeyRequest
@@ -22,6 +23,7 @@ from stint.domain.principals import SCOPES
 from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
+from stint.http.routes.october_2024_parts import list_october_parts
 from stint.services.access.api_keys import ApiKeys
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore
@@ -80,6 +82,7 @@ class Stack:
         self.app = create_app(
             "all",
             *list_parts(),
+            *list_october_parts(),
             make_services=self.make_services,  # type: ignore[arg-type]  # the services of all functions in one
             read_settings=lambda: self.settings,
             buffered=False,
@@ -90,8 +93,10 @@ class Stack:
     def make_services(self, tenant: str) -> SimpleNamespace:
         """Return one object with the services of all functions."""
         parts = self.composition
+        agents = parts.make_services(tenant)
         services = (
-            parts.make_services(tenant),
+            agents,
+            compose_october(tenant, parts.adapters, agents, parts.knowledge_parts),
             parts.make_openai_services(tenant),
             parts.make_knowledge_services(tenant),
             self.operator.make_services(tenant),

@@ -3,7 +3,7 @@
 import pytest
 from tests.security.attacks import Attacks, Record
 from tests.security.callers import STRANGERS, TENANT
-from tests.security.routes import closed_targets, documented
+from tests.security.routes import closed_targets, documented, october
 from tests.security.stack import Stack
 
 from stint.domain.principals import SCOPES, Scope
@@ -29,7 +29,7 @@ def test_every_route_is_closed_for(stack: Stack, kind: str, record_property: Rec
 def test_one_scope_opens_its_own_routes_only(stack: Stack, scope: Scope, record_property: Record) -> None:
     attacks = Attacks()
     with stack.client(stack.create_key(TENANT, scopes=[scope]).key) as http:
-        for target in documented():
+        for target in (*documented(), *october()):
             with attacks.attack(target.name):
                 answer = http.request(target.method, target.path, json={})
             is_refused = answer.status_code == 403 and "insufficient_rights" not in answer.text

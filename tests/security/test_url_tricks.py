@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
-from tests.api.test_hostile_urls import IMAGES, PLACES, Send
+from tests.api.api_client import open_session, say
+from tests.api.test_hostile_urls import IMAGES, PLACES, Send, endpoint_at, generator_at
 from tests.security.attacks import Attacks, Record
 from tests.security.stack import Stack
 from tests.security.tricks import PUBLIC, tricks
@@ -28,10 +30,38 @@ def rag_insert(http: httpx.Client, url: str) -> httpx.Response:
     return http.post("/v1/tool-runtime/rag-tool/insert", json=body)
 
 
-REGISTRATIONS = ("other_toolgroup", "http_tool", "mcp_toolgroup")
+def october_document(http: httpx.Client, url: str) -> httpx.Response:
+    bank = {"type": "vector", "identifier": "urls", "embedding_model": "hashed/words-384"}
+    http.post("/memory_banks/register", json={"memory_bank": bank})
+    document = {"document_id": "d", "content": {"uri": url}, "mime_type": "text/plain", "metadata": {}}
+    return http.post("/memory/insert", json={"bank_id": "urls", "documents": [document]})
+
+
+def october_agent(http: httpx.Client, tool: dict[str, Any]) -> httpx.Response:
+    config = {"model": "scripted/demo", "instructions": "", "enable_session_persistence": True, "tools": [tool]}
+    return http.post("/agents/create", json={"agent_config": config})
+
+
+def october_endpoint(http: httpx.Client, url: str) -> httpx.Response:
+    tool = {"type": "function_call", "function_name": "f", "description": "", "parameters": {}}
+    return october_agent(http, {**tool, "remote_execution": {"url": {"uri": url}, "method": "POST"}})
+
+
+def october_generator(http: httpx.Client, url: str) -> httpx.Response:
+    generator = {"type": "custom", "provider_data": {"url": url}}
+    tool = {"type": "memory", "memory_bank_configs": [], "max_tokens_in_context": 10, "max_chunks": 1}
+    return october_agent(http, {**tool, "query_generator_config": generator})
+
+
+REGISTRATIONS = (
+    *("other_toolgroup", "http_tool", "mcp_toolgroup", "agent_endpoint", "agent_generator"),
+    *("october_endpoint", "october_generator"),
+)
 """Places that only check a URL. It is called later."""
 
-WHERE: dict[str, Send] = {place.__name__: place for place in (*PLACES, rag_insert)}
+OCTOBER = (october_document, october_endpoint, october_generator)
+
+WHERE: dict[str, Send] = {place.__name__: place for place in (*PLACES, rag_insert, *OCTOBER)}
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +142,42 @@ def test_an_image_that_is_fetched_for_a_model_does_not_lead_inside(
 
     attacks.record(record_property)
     assert inner.requests == []
+
+
+def called_in_turn(http: httpx.Client, url: str) -> httpx.Response:
+    return say(http, open_session(http), "call: f {}", toolgroups=[endpoint_at(url)])
+
+
+def generator_of_turn(http: httpx.Client, url: str) -> httpx.Response:
+    return say(http, open_session(http), "Hello", toolgroups=[generator_at(url)])
+
+
+def drawn(http: httpx.Client, _url: str) -> httpx.Response:
+    return http.post("/v1/tool-runtime/invoke", json={"tool_name": "photogen", "kwargs": {"query": "a fox"}})
+
+
+@pytest.mark.parametrize("place", [called_in_turn, generator_of_turn, drawn])
+def test_a_url_that_is_called_later_does_not_lead_inside(
+    http: httpx.Client, inner: ScriptedHTTPServer, model_server: ScriptedHTTPServer, place: Send, record_property: Record
+) -> None:
+    attacks = Attacks()
+    inner.requests.clear()
+
+    def send(url: str) -> httpx.Response:
+        model_server.forget()
+        model_server.script(Reply((json.dumps({"data": [{"url": url}]}).encode(),)))
+        return place(http, url)
+
+    for url in tricks(port_of(inner))[::4]:
+        with attacks.attack(place.__name__):
+            answer = send(url)
+        if SECRET in answer.text or answer.status_code >= 500:
+            attacks.got_in.append(f"{url!r}: {answer.status_code} {answer.text[:300]}")
+    assert inner.requests == []
+
+    send(f"http://{PUBLIC}:{port_of(inner)}/")
+    assert len(inner.requests) == 1  # it would have been called
+    attacks.record(record_property)
 
 
 @pytest.mark.parametrize("status", [302, 307])

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 
 from stint.domain.llama_stack.agents import Agent, AgentCreateRequest, AgentCreateResponse, AgentList
 from stint.domain.llama_stack.sessions import SessionCreateRequest, SessionCreateResponse, SessionList
+from stint.domain.tools import AgentToolGroupWithArgs
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.json_responses import NULL, document, listing, null, window_of
 
@@ -15,6 +16,10 @@ router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
 @router.post("", response_model=AgentCreateResponse)
 async def create_agent(body: AgentCreateRequest, services: AgentsServicesDep) -> Response:
     """Create an agent."""
+    if any(isinstance(group, AgentToolGroupWithArgs) for group in body.agent_config.toolgroups):
+        from stint.services.agents.endpoints import check_endpoints  # noqa: PLC0415 - many agents have no args
+
+        await check_endpoints(body.agent_config.toolgroups, services.toolgroups.tools)
     create = partial(services.agents.create, body.agent_config)
     return document(
         AgentCreateResponse(agent_id=await services.make_creations().run(services.agents.find_created, create))

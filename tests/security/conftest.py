@@ -10,7 +10,6 @@ from tests.security.tricks import PUBLIC, look_up
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 
-
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[ScriptedHTTPServer]:
     """Yield the server of the models `vision/`, for which images are fetched. It fails unless it has a reply."""

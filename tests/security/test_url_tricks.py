@@ -158,7 +158,11 @@ def drawn(http: httpx.Client, _url: str) -> httpx.Response:
 
 @pytest.mark.parametrize("place", [called_in_turn, generator_of_turn, drawn])
 def test_a_url_that_is_called_later_does_not_lead_inside(
-    http: httpx.Client, inner: ScriptedHTTPServer, model_server: ScriptedHTTPServer, place: Send, record_property: Record
+    http: httpx.Client,
+    inner: ScriptedHTTPServer,
+    model_server: ScriptedHTTPServer,
+    place: Send,
+    record_property: Record,
 ) -> None:
     attacks = Attacks()
     inner.requests.clear()

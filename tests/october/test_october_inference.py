@@ -169,7 +169,9 @@ def test_providers_and_routes_are_listed_by_their_apis(october: OctoberClient) -
 
     assert {"provider_id": "deny-list", "provider_type": "inline::deny-list"} in providers["safety"]
     assert "memory" in providers
-    assert {"route": "/agents/turn/create", "method": "POST", "provider_types": []} in routes["agents"]
+    assert {"route": "/agents/turn/create", "method": "post", "provider_types": []} in routes["agents"]
+    assert routes["safety"][0]["provider_types"] == sorted({each["provider_type"] for each in providers["safety"]})
+    assert {route["route"] for route in routes["inspect"]} == {"/health", "/providers/list", "/routes/list"}
     assert {route["route"] for route in routes["models"]} == {"/models/list", "/models/get", "/models/register"}
 
 

@@ -1,6 +1,7 @@
 """The events of turns, held against those of the original server (llama-stack 0.0.41) for the same requests.
 
 Where ours are others on purpose, the reason is in the name of the case. `forms` names equal events in a row once.
+Each event has the keys and types of the recorded ones of its kind (`recorded_shapes`).
 """
 
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ import pytest
 from tests.api.app_fixture import AppFixture
 from tests.api.ingesting import ingesting
 from tests.october.client import OctoberClient, Refused, forms
+from tests.october.recorded_shapes import event_differences
 from tests.october.test_october_memory_tool import memory
 from tests.october.test_october_turns import WEATHER
-from tests.servers import brave
+from tests.servers import brave, wolfram
 from tests.servers.scripted_http import ScriptedHTTPServer
 
 from stint.domain.inference import UserInput
@@ -20,6 +22,7 @@ from stint.net.guard import Guard
 from stint.services.knowledge import tasks
 from stint.tools.search.engines import Brave
 from stint.tools.search.web_search import WebSearch
+from stint.tools.search.wolfram_alpha import WolframAlpha
 
 INFERENCE = ["step_start inference", "step_progress inference", "step_complete inference"]
 TOOL = ["step_start tool_execution", "step_progress tool_execution", "step_complete tool_execution"]
@@ -34,18 +37,26 @@ WORDS = {
 }
 SHIELDED = {"input_shields": ["words"], "output_shields": ["words"]}
 SEARCH = {"type": "brave_search", "engine": "brave", "api_key": brave.KEY}
+WOLFRAM = {"type": "wolfram_alpha", "api_key": wolfram.APP_ID}
 TEXT = {"content": "Llamas live in Peru.", "mime_type": "text/plain"}
 
 
 @pytest.fixture(autouse=True)
 def server_parts(october: OctoberClient, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Provide a search engine, a shield, and a worker that ingests."""
+    """Provide a search engine, Wolfram|Alpha, a shield, and a worker that ingests."""
     monkeypatch.setattr(tasks, "find_principal", lambda: None)
-    with ScriptedHTTPServer(brave.answer) as engine, ingesting(app_fixture):
-        search = Brave(Guard(["127.0.0.1"]), base_url=f"{engine.url}/res/v1")
-        monkeypatch.setattr(
-            app_fixture, "tool_providers", {"tavily-search": WebSearch(search, brave.KEY, {"brave": search})}
-        )
+    with (
+        ScriptedHTTPServer(brave.answer) as engine,
+        ScriptedHTTPServer(wolfram.answer) as computing,
+        ingesting(app_fixture),
+    ):
+        guard = Guard(["127.0.0.1"])
+        search = Brave(guard, base_url=f"{engine.url}/res/v1")
+        tools = {
+            "tavily-search": WebSearch(search, brave.KEY, {"brave": search}),
+            "wolfram-alpha": WolframAlpha(guard, base_url=f"{computing.url}/v2"),
+        }
+        monkeypatch.setattr(app_fixture, "tool_providers", tools)
         app_fixture.made.clear()
         october.call("shields.register", shield=WORDS)
         yield
@@ -84,6 +95,13 @@ BETTER: list[Any] = [
         [],
         [*INFERENCE, *TOOL, *INFERENCE],
         id="no shield_call follows a tool that has no shields",
+    ),
+    pytest.param(
+        {"tools": [WOLFRAM]},
+        [user('wolfram_alpha {"query": "1+1"}')],
+        [],
+        [*INFERENCE, *TOOL, *INFERENCE],
+        id="no shield_call follows wolfram_alpha that has no shields",
     ),
     pytest.param({}, [user(IMAGE)], [], INFERENCE, id="an image is passed to the model instead of failing"),
     pytest.param(
@@ -124,6 +142,7 @@ def test_a_turn_has_the_events_of_the_original_or_better_ones(
     payloads = october.send(october.open_session(**config), *messages, **more)
 
     assert forms(payloads) == ["turn_start", *expected, "turn_complete"]
+    assert [each for payload in payloads for each in event_differences(payload)] == []
 
 
 def test_a_turn_after_a_violation_works_although_the_originals_failed(october: OctoberClient) -> None:

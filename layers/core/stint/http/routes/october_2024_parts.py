@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 
 from stint.domain.llama_stack.october_2024_registry import RouteInfo, RoutesByAPI
-from stint.http.october_dependencies import OctoberRoute
+from stint.http.october_dependencies import OctoberRoute, OctoberServicesDep
 from stint.http.requests import LazyRoute
 from stint.http.routes import (
     october_2024,
@@ -12,8 +12,10 @@ from stint.http.routes import (
     october_2024_registry,
     october_2024_unsupported,
 )
+from stint.services.october.registry import by_api
 
 router = APIRouter(tags=["October 2024"], route_class=OctoberRoute)
+INSPECTION = frozenset({"health", "providers", "routes"})
 
 
 def list_october_parts() -> tuple[APIRouter, ...]:
@@ -29,13 +31,19 @@ def list_october_parts() -> tuple[APIRouter, ...]:
 
 
 @router.get("/routes/list", response_model=RoutesByAPI)
-async def list_october_routes() -> Response:
-    """List the routes of this API by the first part of their paths."""
+async def list_october_routes(services: OctoberServicesDep) -> Response:
+    """List the routes of this API by the APIs of October 2024, with the types of the providers."""
+    types = {
+        api: sorted({each.provider_type for each in providers})
+        for api, providers in by_api(services.registry.providers.data).items()
+    }
     grouped: dict[str, list[RouteInfo]] = {}
     supported = (part for part in list_october_parts() if part is not october_2024_unsupported.router)
     routes = [route for part in supported for route in part.routes if isinstance(route, LazyRoute)]
     for route in routes:
+        first = route.path.split("/")[1]
+        api = "inspect" if first in INSPECTION else first
         for method in sorted(route.methods or ()):
-            entry = RouteInfo(route=route.path, method=method)
-            grouped.setdefault(route.path.split("/")[1], []).append(entry)
+            entry = RouteInfo(route=route.path, method=method.lower(), provider_types=types.get(api, []))
+            grouped.setdefault(api, []).append(entry)
     return Response(RoutesByAPI(grouped).model_dump_json(), media_type="application/json")

@@ -41,7 +41,7 @@ class BankQueries:
         """
         text = text_of(to_content(request.query)).strip()
         most = read_max_chunks(request.params)
-        stored = await self.banks.vector_dbs.open(request.bank_id)
+        stored = await self.banks.open(request.bank_id)
         bank = read_stored(stored)
         if bank.type == "keyvalue":
             return await self.read_values(stored, read_keys(request, text)[:most])

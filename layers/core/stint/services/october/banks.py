@@ -1,8 +1,8 @@
 """Memory banks of October 2024: vector dbs whose metadata says what kind of bank they are."""
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, NotFound, at_fault
@@ -73,10 +73,15 @@ class MemoryBanks:
         provider = bank.provider_id if bank.provider_id in self.vector_dbs.indexes else None
         request = VectorDBRegisterRequest(vector_db_id=identifier, embedding_model=model, provider_id=provider)
         await self.vector_dbs.register(request, {BANK: bank.model_dump_json(exclude_none=True)})
-        found = read_stored(await self.vector_dbs.open(identifier))
+        found = read_stored(await self.open(identifier))
         if found.type != bank.type:
             message = f"Bank {identifier!r} exists with the type {found.type}. Drop it first, or choose another id."
             raise Conflict(message, code="memory_bank_exists")
+
+    async def open(self, identifier: str) -> StoredVectorStore:
+        """Return the vector store of a bank. Raises NotFound."""
+        with named_bank(identifier):
+            return await self.vector_dbs.open(identifier)
 
     async def list_banks(self) -> list[BankDefinition]:
         """Return all banks, sorted by identifier."""
@@ -89,7 +94,7 @@ class MemoryBanks:
 
     async def get(self, identifier: str) -> BankDefinition:
         """Return a bank. Raises NotFound."""
-        return to_definition(await self.vector_dbs.open(identifier))
+        return to_definition(await self.open(identifier))
 
     async def get_of_session(self, session_id: str, vector_db_id: str) -> BankDefinition:
         """Return the own bank of a session. Raises NotFound."""
@@ -100,7 +105,7 @@ class MemoryBanks:
 
     async def get_created(self, bank_id: str) -> CreatedBank:
         """Return a bank in the form of client 0.0.40. Raises NotFound."""
-        return to_created(bank_id, read_stored(await self.vector_dbs.open(bank_id)))
+        return to_created(bank_id, read_stored(await self.open(bank_id)))
 
     async def insert(self, request: MemoryInsertRequest, deadline: float) -> None:
         """Insert documents, and wait until they can be found. One with the id of another replaces it.
@@ -110,7 +115,7 @@ class MemoryBanks:
             InvalidRequest: a document cannot be read. The message names it, and nothing was inserted.
             DeadlineExceeded: the worker still ingests documents, and goes on.
         """
-        stored = await self.vector_dbs.open(request.bank_id)
+        stored = await self.open(request.bank_id)
         bank, texts = read_stored(stored), await self.read_texts(request)
         if not texts:
             return
@@ -155,11 +160,12 @@ class MemoryBanks:
 
     async def drop(self, bank_id: str) -> None:
         """Delete a bank with its documents. Raises NotFound."""
-        await self.vector_dbs.unregister(bank_id)
+        with named_bank(bank_id):
+            await self.vector_dbs.unregister(bank_id)
 
     async def read_documents(self, bank_id: str, document_ids: Sequence[str]) -> list[BankDocument]:
         """Return the documents of a bank as texts, in the order of their ids. Raises NotFound for an unknown one."""
-        stored = await self.vector_dbs.open(bank_id)
+        stored = await self.open(bank_id)
         found = await self.find_documents(stored, document_ids)
         if missing := [document_id for document_id in document_ids if document_id not in found]:
             raise NotFound("Document", missing[0])
@@ -184,13 +190,22 @@ class MemoryBanks:
 
     async def delete_documents(self, bank_id: str, document_ids: Sequence[str]) -> None:
         """Delete documents of a bank. When this returns, no query finds them. Raises NotFound for an unknown one."""
-        stored = await self.vector_dbs.open(bank_id)
+        stored = await self.open(bank_id)
         found = await self.find_documents(stored, document_ids)
         for document_id in document_ids:
             if document_id not in found:
                 raise NotFound("Document", document_id)
             with suppress(NotFound):
                 await self.documents.delete_document(stored.id, document_key(document_id))
+
+
+@contextmanager
+def named_bank(identifier: str) -> Iterator[None]:
+    """Raise NotFound of a vector db as that of the memory bank which a caller named."""
+    try:
+        yield
+    except NotFound as error:
+        raise NotFound("Memory bank", identifier) from error
 
 
 def to_rag_document(document: BankDocument) -> RAGDocument:

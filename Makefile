@@ -130,7 +130,7 @@ test-node: setup tests/node/node_modules/.installed ## run the tests of Node cli
 test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md with its client
 	@$(BIN)/pytest -q -n auto tests/clients $(ARGS)
 
-test-october: setup .venv-october/.installed ## run the tests of the API of October 2024 with its client (one minute)
+test-october: setup .venv-october/.installed .venv-october-0.0.40/.installed ## run the tests of the API of October 2024 with its clients (one minute)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/october $(ARGS)
 
 bench: setup ## measure cold start, streaming, many sessions, tools, memory (two minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, SEARCH=1 only searches vector stores)
@@ -190,6 +190,7 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
 	@$(COMPILE) requirements/fuzz.in -o requirements/fuzz.txt
 	@$(COMPILE) requirements/october.in -o requirements/october.txt
+	@$(COMPILE) requirements/october-0.0.40.in -o requirements/october-0.0.40.txt
 	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true
 
 openapi: $(VENV)/.installed ## write docs/openapi.json

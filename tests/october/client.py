@@ -10,6 +10,7 @@ from typing import Any, Self
 from infra.local.engine import ROOT
 
 PYTHON = ROOT / ".venv-october" / "bin" / "python"
+PYTHON_0_0_40 = ROOT / ".venv-october-0.0.40" / "bin" / "python"
 CONFIG = {"model": "scripted/demo", "instructions": "Be brief.", "enable_session_persistence": True}
 
 
@@ -29,10 +30,10 @@ class Refused(Exception):
 class OctoberClient:
     """Calls methods of the client by their names."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, python: Path = PYTHON) -> None:
         driver = Path(__file__).with_name("driver.py")
         self.process = subprocess.Popen(
-            [str(PYTHON), str(driver), url],
+            [str(python), str(driver), url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

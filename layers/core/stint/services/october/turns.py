@@ -1,6 +1,7 @@
 """Conversion of turns, steps and sessions to those of October 2024."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from stint.domain.content import URL, Document
 from stint.domain.errors import NotFound
@@ -63,7 +64,7 @@ def from_turn(turn: Turn, tools: Mapping[str, str] | None = None) -> OctoberTurn
         output_message=from_answer(output_of(turn)),
         output_attachments=[from_attachment(attachment) for attachment in turn.output_attachments],
         started_at=turn.started_at,
-        completed_at=turn.completed_at,
+        completed_at=completion_of(turn),
     )
 
 
@@ -87,6 +88,12 @@ def output_of(turn: Turn) -> CompletionMessage:
         return turn.output_message
     content = next(step.model_response.content for step in reversed(turn.steps) if isinstance(step, InferenceStep))
     return CompletionMessage(content=content, tool_calls=calls)
+
+
+def completion_of(turn: Turn) -> datetime | None:
+    """Return when a turn completed. One with calls for the client did so with its last step, not with the next turn."""
+    waits = turn.status in (TurnStatus.awaiting_input, TurnStatus.cancelled) and unanswered_calls(turn.steps)
+    return turn.steps[-1].completed_at if waits else turn.completed_at
 
 
 def from_answer(message: CompletionMessage) -> OctoberAnswer:

@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 from tests.script_model import script
+from tests.services.test_waiting_runs import Waiting
 from tests.services.turn_fixture import TurnFixture
+from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
 from stint.caller import ModelAccess, set_principal
 from stint.domain.errors import Forbidden, NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldRegisterRequest
+from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.paging import Window
 from stint.domain.principals import ANONYMOUS
 from stint.services.agents_api import AgentsServices
@@ -105,3 +108,18 @@ async def test_an_agent_with_an_unknown_model_is_refused_by_its_first_turn_only(
     limit("openai/*")
 
     assert await services.agents.create(AgentConfig(model="nosuch", instructions="Be brief."))
+
+
+async def test_a_message_that_must_wait_needs_the_model(cloud: Cloud, tenant: str) -> None:
+    fixture = WorkerFixture(cloud, tenant, script())
+    waiting, conversation = await Waiting(fixture).open(), await fixture.conversation()
+    body = {"model": "test/m", "input": "Hi", "conversation": conversation, "when_busy": "enqueue"}
+    limit("test/other")
+
+    with pytest.raises(Forbidden) as of_turn:
+        await waiting.accept("Hi")
+    with pytest.raises(Forbidden) as of_response:
+        await fixture.services.make_response_admission(conversation).accept(CreateResponse.model_validate(body))
+
+    assert [refused.value.code for refused in (of_turn, of_response)] == ["model_not_allowed"] * 2
+    assert await waiting.places() == 0

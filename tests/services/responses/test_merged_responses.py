@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from stint.domain.ids import name_of
 from stint.domain.openai.items import Item, Message
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
-from stint.domain.principals import Principal
+from stint.domain.principals import Budgets, Principal
 from stint.domain.waiting_messages import WaitingPlace
 from stint.http.response_admission import cancel_run, read_response, use_run
 from stint.services.admission import StartedRun
@@ -179,6 +180,18 @@ async def test_only_requests_of_the_same_caller_and_end_user_are_merged(cloud: C
 
     assert [place.message_id for place in await merging.places()] == waiting
     assert merging.sent(1) == ["one", "", "bought", "and two"]
+
+
+async def test_requests_over_the_budget_of_a_minute_are_not_merged(cloud: Cloud, tenant: str) -> None:
+    merging = await Merging(cloud, tenant, {"input": "and two"}, {"input": "and three"}).open()
+
+    budgets = Budgets(requests_per_minute=2)
+    with CLOCK.stop(), acting_as(Principal(tenant, "s", frozenset({"use"}), "k1", budgets=budgets)):
+        CLOCK.move(60 - time.time() % 60 + 0.01)
+        await merging.respond()
+
+    assert merging.sent(1) == ["one", "", "bought", "and two"]
+    assert [place.message_id for place in await merging.places()] == merging.ids[1:]
 
 
 async def test_a_request_that_cannot_be_stored_is_refused(cloud: Cloud, tenant: str) -> None:

@@ -1,8 +1,10 @@
 """Messages that the running turn takes before its next model call."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 
+import pytest
 from tests.clock import CLOCK
 from tests.script_model import called, deadline, said, script, words_of
 from tests.services.deaths import counting, die_at
@@ -12,9 +14,10 @@ from tests.services.turns.test_waiting_turns import admission, line, message
 from tests.store.conftest import Cloud
 
 from stint.caller import acting_as
+from stint.domain.errors import RateLimitExceeded
 from stint.domain.inference import ModelMessage
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
-from stint.domain.principals import Principal
+from stint.domain.principals import Budgets, Principal
 from stint.services.admission import StartedRun
 from stint.tools.port import Invocation, ToolOutcome
 
@@ -129,6 +132,22 @@ async def test_a_cancelled_message_is_not_merged(own_cloud: Cloud, tenant: str) 
 
     assert texts(merging.model.requests[1].messages) == ["one", "", "3"]
     assert (await fixture.get(merging.ids[0])).status is TurnStatus.cancelled
+
+
+async def test_messages_over_the_budget_of_a_minute_are_not_merged(own_cloud: Cloud, tenant: str) -> None:
+    fixture = await (merging := Merging(own_cloud, tenant, *[message(text, "merge") for text in "abc"])).open()
+
+    with (
+        CLOCK.stop(),
+        acting_as(Principal(tenant, "s", frozenset({"use"}), "k1", budgets=Budgets(requests_per_minute=3))),
+    ):
+        CLOCK.move(60 - time.time() % 60 + 0.01)
+        turn = await fixture.turn("one")
+        with pytest.raises(RateLimitExceeded):
+            await fixture.start("two")
+
+    assert [each.content for each in turn.input_messages] == ["one", "a", "b"]
+    assert [place.message_id for place in await line(fixture).read()] == merging.ids[2:]
 
 
 async def test_a_turn_that_dies_at_any_call_loses_and_doubles_no_message(own_cloud: Cloud, tenant: str) -> None:

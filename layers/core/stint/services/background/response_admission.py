@@ -54,7 +54,9 @@ class ResponseAdmission:
         Raises:
             Conflict: too many messages wait already.
             NotFound: there is no such conversation.
-            InvalidRequest: the request has credentials, is not to be stored, or has an image that cannot be used.
+            Forbidden: the caller may not use the model.
+            InvalidRequest: the request has credentials, is not to be stored, has an image that cannot be used, or its
+                model is unknown.
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """
         self.responses.refuse_unstored(request)
@@ -65,6 +67,7 @@ class ResponseAdmission:
                 param="tools",
             )
         await check_images(self.responses.reader, request.input)
+        await self.responses.require_model(request)
         async with self.responses.meters.watch():
             await refuse_stopped(stop_name("conversation", self.conversation_id))
         note_owners(await self.store.conversation_leases.find_owners(self.tenant, self.conversation_id))

@@ -16,6 +16,7 @@ from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import output_of
 from stint.services.senders import name_sender
+from stint.services.spending.waiting import admit_message
 from stint.store.waiting_line import WaitingLine
 
 MOST_ITEMS = 10_000
@@ -83,7 +84,8 @@ async def take_requests(
 async def claim(line: WaitingLine, place: WaitingPlace, running: ResponseHeader, most: int) -> Sequence[Item] | None:
     """Claim a request for a response, and return its items.
 
-    Return None if it needs a response of its own, another response has claimed it, or it was cancelled.
+    It counts as a request of the caller. Return None if it needs a response of its own, another response has claimed
+    it, it was cancelled, or the caller's budgets do not allow it.
     """
     state = await line.get(place.message_id)
     if state is None or state.is_over:
@@ -92,7 +94,9 @@ async def claim(line: WaitingLine, place: WaitingPlace, running: ResponseHeader,
     items = [item for item in request.input if not isinstance(item, ItemReference)]
     if len(items) > most or not has_settings_of(request, running):
         return None
-    return items if await line.claim_merge(place.message_id, message_of(running.response_id)) else None
+    if not await admit_message() or not await line.claim_merge(place.message_id, message_of(running.response_id)):
+        return None
+    return items
 
 
 def name_merged(item: Item, response_id: str, index: int, number: int) -> Item:

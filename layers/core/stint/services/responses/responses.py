@@ -164,6 +164,10 @@ class Responses:
         if request.conversation is not None and not request.store:
             raise InvalidRequest("A conversation stores its items. Remove conversation, or store false.", param="store")
 
+    async def require_model(self, request: CreateResponse) -> None:
+        """Check that the model is known, and that the caller may use it. Raises InvalidRequest, or Forbidden."""
+        await self.planner.registry.route(request.model or self.default_model)
+
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""
         shortens = header.settings.truncation == "auto"

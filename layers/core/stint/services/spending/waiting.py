@@ -1,11 +1,12 @@
-"""Waiting for the budgets of the next minute, in the worker."""
+"""Budgets of runs that wait for the next minute, in the worker, and of messages that waited for a running run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from stint.domain.errors import RateLimitExceeded
+from stint.domain.errors import QuotaExceeded, RateLimitExceeded
 from stint.loop.model_call import with_deadline
+from stint.metering import admit_run
 
 T = TypeVar("T")
 
@@ -27,3 +28,12 @@ async def retry_next_minute(attempt: Callable[[], Awaitable[T]], deadline: float
             if clock() + refused.retry_after >= deadline:
                 raise
             await with_deadline(deadline, asyncio.sleep(refused.retry_after))
+
+
+async def admit_message() -> bool:
+    """Count a message that the current run takes as a request, and return whether the caller's budgets allow that."""
+    try:
+        await admit_run()
+    except (RateLimitExceeded, QuotaExceeded):
+        return False
+    return True

@@ -7,6 +7,7 @@ from stint.domain.llama_stack.stored_turns import MergedMessage
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.waiting_messages import WaitingPlace
 from stint.services.senders import name_sender
+from stint.services.spending.waiting import admit_message
 from stint.store.waiting_line import WaitingLine
 
 MESSAGES_ONLY = {"messages", "stream", "when_busy", "on_disconnect"}
@@ -22,14 +23,18 @@ def is_mergeable(request: TurnCreateRequest) -> bool:
 async def take_messages(line: WaitingLine, turn_id: str) -> AsyncGenerator[list[MergedMessage], None]:
     """Claim the waiting messages of the current caller for a turn, and remove them from the line after the body.
 
-    The body stores them. If it fails, another process finds that the turn does not have them.
+    Each counts as a request of the caller. From the first one that a budget refuses, they still wait. The body stores
+    them. If it fails, another process finds that the turn does not have them.
     """
     sender = name_sender()
-    merged = [
-        message
-        for place in await line.read()
-        if place.sender == sender and (message := await claim(line, place, turn_id)) is not None
-    ]
+    merged: list[MergedMessage] = []
+    for place in await line.read():
+        if place.sender != sender:
+            continue
+        if not await admit_message():
+            break
+        message = await claim(line, place, turn_id)
+        merged += [message] if message is not None else []
     yield merged
     for message in merged:
         await line.leave(message.message_id)

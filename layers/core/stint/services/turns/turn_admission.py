@@ -51,12 +51,13 @@ class TurnAdmission:
         Raises:
             Conflict: too many messages wait already.
             InvalidRequest: an image cannot be used.
-            Forbidden: the session belongs to another end user.
+            Forbidden: the session belongs to another end user, or the caller may not use the agent's model.
             Stopped: the session, the caller's key or the tenant was stopped.
         """
         async with self.turns.meters.watch():
             await refuse_stopped(stop_name("session", self.session_id))
         refuse_masked_args(request.toolgroups, "toolgroups")
+        await self.turns.agents.require_model_of(self.agent_id)
         await self.turns.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         await self.claim_session()
         attempt, caller = find_attempt(), find_principal()

@@ -174,7 +174,7 @@ def test_a_response_of_a_conversation_in_use(http: httpx.Client, app_fixture: Ap
     assert second.last["response"]["status"] == "completed"
     items = http.get(f"/v1/conversations/{conversation}/items?order=asc").json()["data"]
     said = [item["content"][0]["text"] for item in items if item["role"] == "user"]
-    assert said == (["one", "two"] if mode == "enqueue" else ["two"])
+    assert said == ["one", "two"]
 
 
 def test_the_clients_send_when_busy_as_an_extra_field(

@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from agents import Agent, HostedMCPTool, OpenAIResponsesModel, RunConfig, Runner
 from infra.local.engine import ROOT
-from openai import APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
+from openai import APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
 from openai.types.responses.tool_param import Mcp
 from tests.system.run_process import Run
 
@@ -102,3 +104,40 @@ async def test_an_agent_has_hosted_tools(responses_run: Run, mcp_url: str) -> No
         result = await Runner.run(agent, "Please add a=1 b=2", run_config=RunConfig(tracing_disabled=True))
 
     assert result.final_output == "add answered: 3"
+
+
+def test_a_request_is_merged_into_the_running_response(responses_run: Run, mcp_url: str) -> None:
+    """The requests are in different processes."""
+    http = DefaultHttpxClient(trust_env=False)
+    with (
+        OpenAI(base_url=f"{responses_run.url}/v1", api_key="key", http_client=http) as client,
+        ThreadPoolExecutor() as pool,
+    ):
+        warm = pool.map(lambda _: client.responses.create(model=MODEL, input="slow: 1", store=False), range(3))
+        conversation = client.conversations.create().id
+        assert len([*warm]) == 3  # the function has three processes
+        merge: Any = {"conversation": conversation, "model": MODEL, "extra_body": {"when_busy": "merge"}}
+        begun = threading.Event()
+
+        def run(**fields: Any) -> tuple[list[tuple[str, int]], Any]:
+            with client.responses.stream(**fields) as stream:
+                events: list[tuple[str, int]] = []
+                for event in stream:
+                    events.append((event.type, event.sequence_number))
+                    if event.type == "response.mcp_call.in_progress":
+                        begun.set()
+                return events, stream.get_final_response()
+
+        first = pool.submit(run, input='call: sleep {"seconds": 3}', tools=[hosted(mcp_url)], **merge)
+        assert begun.wait(60)
+        streamed = pool.submit(run, input="and two", **merge)
+        whole = client.responses.create(input="and three", **merge)
+        (events, response), (others, merged) = first.result(60), streamed.result(60)
+
+        assert (merged.id, whole.id, others) == (response.id, response.id, events)
+        assert client.responses.retrieve(merged.id).output == whole.output
+        items = [getattr(item, "content", None) for item in client.responses.input_items.list(merged.id, order="asc")]
+        said = [content[0].text for content in items if content]
+        assert (said[0], sorted(said[1:])) == ('call: sleep {"seconds": 3}', ["and three", "and two"])
+        kinds = [item.type for item in client.conversations.items.list(conversation, order="asc")]
+        assert kinds == ["message", "mcp_list_tools", "mcp_call", *["message"] * 3]

@@ -121,9 +121,14 @@ class ResponseAdmission:
         return await self.find_running() is None
 
     async def interrupt(self) -> None:
-        running = await self.find_running()
+        running = await self.find_running() or await self.find_queued()
         if running is not None:
             await self.cancellation.cancel(running)
+
+    async def find_queued(self) -> str | None:
+        """Return the holder of a lapsed lease, which may be a queued response that keeps the conversation."""
+        lapsed = await self.store.conversation_leases.find_lapsed(self.tenant, self.conversation_id)
+        return lapsed.holder if lapsed is not None else None
 
     async def is_lost(self, message_id: str, state: MessageState) -> bool:
         return await is_lost(self.responses, self.conversation_id, message_id, state)

@@ -1,10 +1,12 @@
 """Adding of a response's items to its conversation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stint.domain.openai.conversations import StoredItem
-from stint.domain.openai.stored_responses import StoredResponse
+from stint.domain.openai.items import FunctionCall, OutputItem
+from stint.domain.openai.mcp_items import McpApprovalRequest
+from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
 from stint.services.conversations.item_files import share_out
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import output_of, whole
@@ -27,13 +29,16 @@ class ConversationWriter:
     expires_at: int | None = None
 
     async def pack_items(self, response: StoredResponse) -> Sequence[Item]:
-        """Return the records of the input and the output of a response; none unless it is completed or incomplete."""
-        if response.ending is None or response.ending.broke_off:
+        """Return the records of a response's input and output; none if it failed, or was cancelled in the queue.
+
+        Of a cancelled response, the calls that its client has not answered are left out.
+        """
+        if not has_items(response):
             return []
         header = response.header
         said = share_out(header.input, header.texts)
         await self.opaque.warm_for(response.records)
-        items = output_of(response, self.opaque.encode, whole(header.settings)).items
+        items = finished_items(response, output_of(response, self.opaque.encode, whole(header.settings)).items)
         added = [StoredItem(item=item) for item in (*response.merged_items, *items)]
         return await self.store.pack_items(self.tenant, self.conversation_id, [*said, *added], self.expires_at)
 
@@ -41,3 +46,19 @@ class ConversationWriter:
         """Write packed items. Raises NotFound if the conversation was deleted."""
         if packed:
             await self.store.put_items(self.tenant, self.conversation_id, packed)
+
+
+def has_items(response: StoredResponse) -> bool:
+    """Return whether an ended response has items for its conversation."""
+    ending = response.ending
+    if ending is None or ending.status is ResponseStatus.failed:
+        return False
+    began = not response.header.background or response.taken_up or len(response.records) > 1
+    return began or ending.status is not ResponseStatus.cancelled
+
+
+def finished_items(response: StoredResponse, items: Iterable[OutputItem]) -> list[OutputItem]:
+    """Return the items without the calls that the client of a cancelled response has not answered."""
+    if response.ending is None or not response.ending.broke_off:
+        return [*items]
+    return [item for item in items if not isinstance(item, FunctionCall | McpApprovalRequest)]

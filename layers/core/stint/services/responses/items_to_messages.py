@@ -26,7 +26,7 @@ from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalRespons
 from stint.domain.openai.opaque import CompactedContext, OpaqueReader
 from stint.domain.openai.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
-from stint.loop.transcript import Transcript
+from stint.loop.transcript import SENT, Transcript
 from stint.services.conversations.item_files import share_out
 from stint.services.responses.code_runs import logs_in
 from stint.services.responses.hosted_tools import WEB_SEARCH, result_of
@@ -135,12 +135,12 @@ class MessageBuilder:
             case McpApprovalRequest():
                 draft.calls.append(call_of(item.id, item.name, item.arguments))
             case McpCall(approval_request_id=str(asked)) if asked in self.transcript.open:
-                self.transcript.append_message(ToolResult(asked, item.name, result_of(item)))
+                self.transcript.append_message(ToolResult(asked, item.name, result_or_sent(item, result_of(item))))
                 self.consented.pop(asked, None)
                 if next(iter(self.consented), None) not in self.transcript.open:
                     self.keep_approved()
             case McpCall():
-                draft.add_ran(call_of(item.id, item.name, item.arguments), result_of(item))
+                draft.add_ran(call_of(item.id, item.name, item.arguments), result_or_sent(item, result_of(item)))
             case WebSearchCall():
                 query = json.dumps({"query": item.action.query}, ensure_ascii=False)
                 draft.add_ran(call_of(item.id, WEB_SEARCH, query), urls_of(item))
@@ -151,7 +151,7 @@ class MessageBuilder:
                 draft.add_image(item)
             case CodeInterpreterCall():
                 code = json.dumps({"code": item.code or ""}, ensure_ascii=False)
-                draft.add_ran(call_of(item.id, CODE_INTERPRETER, code), logs_in(item))
+                draft.add_ran(call_of(item.id, CODE_INTERPRETER, code), result_or_sent(item, logs_in(item)))
             case _:
                 draft.close(self.transcript)
                 self.add_other(item, texts)
@@ -223,6 +223,11 @@ def call_of(call_id: str, name: str, arguments: str) -> ToolCall:
         parsed = None
     known = parsed if isinstance(parsed, dict) else arguments
     return ToolCall(call_id=call_id, tool_name=name, arguments=known, arguments_json=arguments or "{}")
+
+
+def result_or_sent(item: McpCall | CodeInterpreterCall, result: str) -> str:
+    """Return a result; without one, that a call of a response that was cancelled was sent."""
+    return SENT if item.status == "incomplete" and not result else result
 
 
 def content_of(parts: Iterable[MessagePart], texts: Iterator[str]) -> Content:

@@ -15,6 +15,7 @@ from stint.domain.stops import stop_name
 from stint.http import waiting_runs
 
 ANN = "ann"
+MODES = ("enqueue", "merge", "interrupt", "reject")
 WAITING = {"model": "scripted/demo", "input": MARK, "when_busy": "enqueue"}
 
 
@@ -37,14 +38,17 @@ def session_of(http: httpx.Client, who: str) -> str:
     return f"{path}/{sent(http, path, {'session_name': 's'}, who)['session_id']}"
 
 
-def enqueue(http: httpx.Client, session: str, **headers: str) -> httpx.Response:
-    body = {"messages": [user(MARK)], "when_busy": "enqueue"}
+def enqueue(http: httpx.Client, session: str, when_busy: str = "enqueue", **headers: str) -> httpx.Response:
+    body = {"messages": [user(MARK)], "when_busy": when_busy}
     return http.post(f"{session}/turn", json=body, headers=headers)
 
 
 def test_an_erasure_deletes_a_response_that_waits(http: httpx.Client, app_fixture: AppFixture) -> None:
     conversation, first = busy(http)
     queued = http.post(RESPONSES, json=WAITING | {"conversation": conversation, "user": ANN})
+    deleted = http.post(RESPONSES, json=WAITING | {"conversation": conversation, "user": ANN})
+    assert http.delete(f"{RESPONSES}/{deleted.json()['id']}").status_code == 200
+    assert http.get(f"{RESPONSES}/{deleted.json()['id']}").status_code == 404
     assert (queued.status_code, listed(http, ANN)) == (202, [{"kind": "conversation", "id": conversation}])
 
     receipt = erase(http, ANN)
@@ -62,14 +66,15 @@ def test_an_erasure_deletes_a_turn_that_waits(http: httpx.Client, app_fixture: A
     first = running(http, session)
     assert enqueue(http, session, **{"X-Stint-User": ANN}).status_code == 202
     assert [each["kind"] for each in listed(http, ANN)] == ["session"]
-    refused = enqueue(http, session, **{"X-Stint-User": "bob"})
+    refused = [enqueue(http, session, when_busy, **{"X-Stint-User": "bob"}) for when_busy in MODES]
 
     receipt = erase(http, ANN)
     app_fixture.faulty.silence.set()
     first.join(60)
     app_fixture.run_waiting()
 
-    assert_refused(refused, 403, "other_end_user")
+    for each in refused:
+        assert_refused(each, 403, "other_end_user")
     assert receipt["deleted"] == {"session": 1}
     assert MARK.encode() not in stored_bytes(app_fixture)
 

@@ -1,27 +1,34 @@
 """Deletions of sessions and conversations delete the messages that wait for them, and those that no longer do."""
 
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from uuid import UUID
 
 import pytest
+from tests.clock import CLOCK
 from tests.script_model import said, script
 from tests.services.deaths import die_at
 from tests.services.test_waiting_runs import Waiting, WaitingInConversation
 from tests.services.worker_fixture import FakeQueue, WorkerFixture
 from tests.store.conftest import Cloud
 
-from stint.domain.errors import NotFound
+from stint.domain.errors import Conflict, NotFound
+from stint.domain.expiry import Expiry
+from stint.domain.ids import name_of, new_id
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.tasks import AnyTask, WaitingTask
-from stint.store.waiting_line import WaitingLine
+from stint.domain.waiting_messages import MessageState
+from stint.http.response_admission import read_response
+from stint.store.waiting_line import ALIVE_SECONDS, WaitingLine
 
 LONG = "plums " * 60_000
 """A text that no record has room for."""
 
 
 async def opened(cloud: Cloud, tenant: str) -> WaitingInConversation:
-    return await WaitingInConversation(WorkerFixture(cloud, tenant, script(said()))).open()
+    return await WaitingInConversation(WorkerFixture(cloud, tenant, script(said(), said()))).open()
 
 
 def request(waiting: WaitingInConversation, text: str) -> CreateResponse:
@@ -134,3 +141,83 @@ async def test_a_session_that_is_deleted_before_its_message_is_stored_leaves_not
         await waiting.accept(LONG)
 
     assert set(left(own_cloud, tenant)) == {"agent"}
+
+
+async def test_a_response_that_waits_can_be_deleted(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    delete = waiting.fixture.services.make_waiting_responses().delete
+    assert (await delete(waiting.response_id)).id == waiting.response_id
+
+    with pytest.raises(NotFound):
+        await waiting.read()
+    with pytest.raises(NotFound):
+        await delete(waiting.response_id)
+    CLOCK.move(ALIVE_SECONDS + 1)
+    await waiting.work()
+    assert (await waiting.admission.line.read(), waiting.fixture.desk.waiting) == ([], [])
+    assert (await waiting.fixture.services.conversations.list_items(waiting.conversation_id, None, 1, "asc")).data == []
+
+
+async def test_a_response_that_was_started_with_another_id_is_deleted(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    message = waiting.response_id
+    assert await waiting.admission.line.claim_run(str(UUID(message[5:])), new_id())  # by a process that dies
+    CLOCK.move(ALIVE_SECONDS + 1)
+    await waiting.work()
+    run = await waiting.read()
+    assert (run.id != message, run.status) == (True, "completed")
+
+    await waiting.fixture.services.make_waiting_responses().delete(message)
+
+    for response_id in (message, run.id):
+        with pytest.raises(NotFound):
+            await read_response(waiting.fixture.services, response_id, ())
+
+
+async def test_a_response_that_another_one_has_taken_is_not_deleted_by_its_own_id(
+    own_cloud: Cloud, tenant: str
+) -> None:
+    waiting = await opened(own_cloud, tenant)
+    message, run = str(UUID(waiting.response_id[5:])), await waiting.fixture.finished()
+    assert await waiting.admission.line.claim_merge(message, run.id[5:])
+
+    with pytest.raises(Conflict) as refused:
+        await waiting.fixture.services.make_waiting_responses().delete_run(
+            waiting.response_id, await found(waiting, message)
+        )
+
+    assert (refused.value.code, run.id in refused.value.message) == ("response_merged", True)
+
+
+async def found(waiting: WaitingInConversation, message: str) -> MessageState:
+    state = await waiting.admission.line.get(message)
+    assert state is not None
+    return state
+
+
+async def test_the_lifetime_of_a_response_counts_from_its_acceptance(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    body = request(waiting, "two").model_copy(update={"expires_after": Expiry(seconds=7_200)})
+    with CLOCK.stop():
+        message, end = await waiting.admission.accept(body), int(time.time() + 7_200)
+
+    CLOCK.move(1_800)
+    queued = await read_response(waiting.fixture.services, name_of("resp", message), ())
+    await waiting.work()
+    await waiting.work()
+    started = await read_response(waiting.fixture.services, name_of("resp", message), ())
+
+    assert (queued.status, started.status) == ("queued", "completed")
+    assert (queued.expires_at, started.expires_at) == (end, end)
+
+
+async def test_a_response_whose_lifetime_ends_while_it_waits_is_dropped(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    body = request(waiting, "two").model_copy(update={"expires_after": Expiry(seconds=3_600)})
+    message = await waiting.admission.accept(body)
+
+    CLOCK.move(3_601)
+
+    assert message not in {place.message_id for place in await waiting.admission.line.read()}
+    with pytest.raises(NotFound):
+        await read_response(waiting.fixture.services, name_of("resp", message), ())

@@ -27,6 +27,8 @@ class RequestAttempt:
     A request with an idempotency key has the `object_id` of what it creates, which `rename` replaces. `repeated`: an
     earlier attempt may have created it. `follows`: the earlier one runs, so that this one only follows its run.
     `owners` are the hashes of the end users to whom its answer belongs.
+
+    `expires_at` is the end of what a request that has waited creates, 0 if there is none or it has not waited.
     """
 
     fingerprint: str = ""
@@ -37,6 +39,7 @@ class RequestAttempt:
     rename: Callable[[str], Awaitable[None]] | None = None
     owners: set[str] = field(default_factory=set, compare=False)
     follows: bool = False
+    expires_at: int = 0
 
 
 class NothingToFollow(Exception):

@@ -8,12 +8,16 @@ from stint.domain.schema import Schema, Timestamp
 
 
 class WaitingMessage(Schema):
-    """A request that waits, as JSON. `creator` is its caller as in the context of a request, without a credential."""
+    """A request that waits, as JSON. `creator` is its caller as in the context of a request, without a credential.
+
+    `expires_at` is the end of its response, which counts from the acceptance.
+    """
 
     body: str
     accepted_at: Timestamp
     creator: Omitted[dict[str, str]] = None
     end_user: Omitted[str] = None
+    expires_at: Omitted[int] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,8 @@ class WaitingLine:
             raise Conflict(
                 f"{MAX_WAITING} messages wait already, the maximum. Try again later.", code="too_many_waiting"
             )
-        end = {"expires_at": int(time.time() + RECORD_SECONDS)}
+        last = int(time.time() + RECORD_SECONDS)
+        end = {"expires_at": min(last, message.expires_at or last)}
         key = self._message(place.message_id)
         await self.table.put(await self.documents.pack(key._asdict() | end, message, self.keys.blobs))
         named = {"sender": place.sender, "fingerprint": place.fingerprint, "retry_count": place.retry_count}

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from stint.domain.errors import DeadlineExceeded, InvalidRequest, StintError
+from stint.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, StintError
 from stint.domain.ids import name_of
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CompactRequest, CreateResponse, InputTokensRequest
@@ -66,11 +66,9 @@ async def create_response(
     if is_llama_stack_address(request):
         body = body.for_llama_stack()
     new = NewResponse(services, body, deadline_of(request), keys)
-    waiting = await new.find_waiting()
-    if waiting is not None:
+    if (waiting := await new.find_waiting()) is not None:
         return await answer_waiting(request, waiting, stream=body.stream)
-    earlier = await find_earlier_response(services, stored=body.store)
-    if earlier is not None:
+    if (earlier := await find_earlier_response(services, stored=body.store)) is not None:
         return await answer_with_earlier(earlier, request, stream=body.stream)
     if body.background:
         return await begin_in_background(body, request, services, keys)
@@ -180,8 +178,11 @@ async def send_response_heartbeat(response_id: str, services: OpenAIServicesDep)
 
 @router.delete(RESPONSE, response_model=DeletedResponse)
 async def delete_response(response_id: str, services: OpenAIServicesDep) -> Response:
-    """Delete a response, and stop it if it runs."""
-    return document(await services.stored_responses.delete(response_id))
+    """Delete a response, and stop it if it runs. One that waits for its conversation is not started."""
+    try:
+        return document(await services.stored_responses.delete(response_id))
+    except NotFound:
+        return document(await services.make_waiting_responses().delete(response_id))
 
 
 @router.get(RESPONSE + "/input_items", response_model=ItemList)
@@ -206,8 +207,7 @@ async def begin_in_background(
 ) -> Response:
     """Return a response that waits for the worker, or the stream of its events."""
     stored = await services.background.create(body, deadline_of(request), keys)
-    response_id = stored.header.response_id
-    observation_of(request).name_response(response_id)
+    observation_of(request).name_response(response_id := stored.header.response_id)
     if body.stream:
         return await answer_following(response_id, -1, request, services)
     return document(services.stored_responses.to_resource(stored))

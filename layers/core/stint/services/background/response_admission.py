@@ -1,5 +1,6 @@
 """Admission of responses to conversations in use."""
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cached_property
@@ -67,7 +68,7 @@ class ResponseAdmission:
                 param="tools",
             )
         await check_images(self.responses.reader, request.input)
-        await self.responses.require_model(request)
+        await self.responses.planner.registry.route(request.model or self.responses.default_model)
         async with self.responses.meters.watch():
             await refuse_stopped(stop_name("conversation", self.conversation_id))
         note_owners(await self.store.conversation_leases.find_owners(self.tenant, self.conversation_id))
@@ -82,6 +83,7 @@ class ResponseAdmission:
             accepted_at=now(),
             creator=caller.to_context() if caller is not None else None,
             end_user=find_end_user(),
+            expires_at=self.responses.find_end(time.time(), request),
         )
         await self.admission.accept(
             WaitingPlace(message_id, sender=sender, fingerprint=attempt.fingerprint, retry_count=attempt.retry_count),
@@ -106,7 +108,9 @@ class ResponseAdmission:
         """
 
         async def start(run_id: str, claim: Callable[[str], Awaitable[None]]) -> ResponseRun:
-            set_attempt(replace(find_attempt(), object_id=run_id))
+            state = await self.line.get(message_id)
+            end = state.message.expires_at if state is not None else None
+            set_attempt(replace(find_attempt(), object_id=run_id, expires_at=end or 0))
             return await self.responses.start(
                 request, deadline, provider_data, lambda response_id: claim(message_of(response_id))
             )

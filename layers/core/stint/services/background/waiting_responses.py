@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from stint.caller import RequestAttempt, find_end_user
-from stint.domain.errors import NotFound
+from stint.domain.errors import Conflict, NotFound
 from stint.domain.ids import is_name, name_of
 from stint.domain.openai.response_options import Include
 from stint.domain.openai.response_requests import CreateResponse
-from stint.domain.openai.response_resource import Response, make_response
+from stint.domain.openai.response_resource import DeletedResponse, Response, make_response
 from stint.domain.openai.stored_responses import ResponseError, ResponseOutcome, ResponseStatus, StoredResponse
 from stint.domain.waiting_messages import MessageState
 from stint.services.background.response_admission import is_lost
@@ -45,15 +45,47 @@ class WaitingResponses:
             raise NotFound("Response", response_id)
         return found
 
+    async def delete(self, response_id: str) -> DeletedResponse:
+        """Cancel a message that waits, and delete it, or else the response that was started for it.
+
+        Raises:
+            NotFound: there is no such message.
+            Conflict: another response has taken the message, or it is being started.
+        """
+        state, message_id = await self.find(response_id), message_of(response_id)
+        line = self.line_of(state)
+        await line.cancel(message_id, None, await self.find_lost(response_id, state))
+        state = await self.find(response_id)
+        if state.claimed_by is not None:
+            await self.delete_run(response_id, state)
+        await line.delete(message_id)
+        return DeletedResponse(id=response_id)
+
+    async def delete_run(self, response_id: str, state: MessageState) -> None:
+        """Delete the response that was started for a message. Raises Conflict as `delete`."""
+        if state.merged_into is not None:
+            other = name_of("resp", state.merged_into)
+            message = f"Response {response_id} has become a part of response {other}. Delete that one, if you want to."
+            raise Conflict(message, code="response_merged")
+        try:
+            await self.reader.delete(name_of("resp", str(state.run_id)))
+        except NotFound:
+            raise Conflict(f"Response {response_id} is being started. Try again.", code="response_starting") from None
+
+    def line_of(self, state: MessageState) -> WaitingLine:
+        """Return the line of a message's conversation."""
+        return self.responses.store.conversation_line(self.responses.tenant, conversation_of(state))
+
+    async def find_lost(self, response_id: str, state: MessageState) -> MessageState | None:
+        """Return the state of a message if the response that has claimed it died before it stored it."""
+        message_id = message_of(response_id)
+        return state if await is_lost(self.responses, conversation_of(state), message_id, state) else None
+
     async def cancel(self, response_id: str) -> Response:
         """Cancel a message that waits, and return it as a response, or the response that has it. Raises NotFound."""
         state = await self.find(response_id)
-        request = CreateResponse.model_validate_json(state.message.body)
-        store, tenant = self.responses.store, self.responses.tenant
-        conversation_id = request.conversation_id or ""
-        message_id = message_of(response_id)
-        lost = state if await is_lost(self.responses, conversation_id, message_id, state) else None
-        await store.conversation_line(tenant, conversation_id).cancel(message_id, find_end_user(), lost)
+        lost = await self.find_lost(response_id, state)
+        await self.line_of(state).cancel(message_of(response_id), find_end_user(), lost)
         return await self.get(response_id)
 
     async def find_accepted(self, attempt: RequestAttempt, line: WaitingLine) -> str | None:
@@ -101,7 +133,7 @@ class WaitingResponses:
     def to_response(self, response_id: str, state: MessageState) -> Response:
         request = CreateResponse.model_validate_json(state.message.body)
         header = masked(self.responses.new_header(request, response_id))
-        header.created_at = int(state.message.accepted_at.timestamp())
+        header.created_at, header.expires_at = int(state.message.accepted_at.timestamp()), state.message.expires_at
         status, error = ResponseStatus.queued, None
         if state.error is not None:
             status = ResponseStatus.failed
@@ -110,6 +142,10 @@ class WaitingResponses:
             status = ResponseStatus.cancelled
         outcome = None if status is ResponseStatus.queued else ResponseOutcome(status=status, error=error)
         return make_response(header, [], status, outcome)
+
+
+def conversation_of(state: MessageState) -> str:
+    return CreateResponse.model_validate_json(state.message.body).conversation_id or ""
 
 
 def has_message(stored: StoredResponse, response_id: str) -> bool:

@@ -147,7 +147,7 @@ class Responses:
 
     def new_header(self, request: CreateResponse, response_id: str) -> ResponseHeader:
         """Return the header of a request. Only the worker needs the servers' full URLs again."""
-        now, settings = time.time(), request.to_settings()
+        now, settings, own_end = time.time(), request.to_settings(), find_attempt().expires_at
         return ResponseHeader(
             response_id=response_id,
             created_at=int(now),
@@ -156,17 +156,17 @@ class Responses:
             previous_response_id=request.previous_response_id,
             conversation_id=request.conversation_id,
             background=request.background,
-            expires_at=find_end(now, request.expires_after, self.retention_days) if request.store else None,
+            expires_at=own_end or self.find_end(now, request),
             streamed=request.background and request.stream,
         )
+
+    def find_end(self, now: float, request: CreateResponse) -> int | None:
+        """Return when the response of a request expires; None if it does not, or is not stored."""
+        return find_end(now, request.expires_after, self.retention_days) if request.store else None
 
     def refuse_unstored(self, request: CreateResponse) -> None:
         if request.conversation is not None and not request.store:
             raise InvalidRequest("A conversation stores its items. Remove conversation, or store false.", param="store")
-
-    async def require_model(self, request: CreateResponse) -> None:
-        """Check that the model is known, and that the caller may use it. Raises InvalidRequest, or Forbidden."""
-        await self.planner.registry.route(request.model or self.default_model)
 
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""

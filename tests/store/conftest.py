@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from infra.local.engine import Engine
-from moto.server import ThreadedMotoServer
 from tests.store.dynamodb_proxy import DynamoDBProxy
 from tests.store.tenant_records import list_blobs, note_partitions, read_records
 
@@ -70,6 +69,8 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def moto_url() -> Iterator[str]:
     """Serve moto, an implementation of DynamoDB that supports only one caller and does not count capacity."""
+    from moto.server import ThreadedMotoServer  # when used: it is slow to import
+
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

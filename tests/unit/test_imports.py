@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -75,32 +76,85 @@ for name in import_all():
 os.environ = Poisoned()
 botocore.client.ClientCreator.create_client = httpx.Client.__init__ = httpx.AsyncClient.__init__ = refuse
 socket.socket.connect = socket.getaddrinfo = refuse
+print(len(import_all()))
+print("imported", file=sys.stderr)
 for statement in sys.argv[1:]:
     try:
         exec(statement)
     except AssertionError as error:
         print(error, file=sys.stderr)
-print(len(import_all()))
 """
+EFFECTS = {
+    "from stint.settings import load_settings; load_settings()": "the environment was read",
+    "from stint.providers.openai.server import httpx; httpx.AsyncClient()": "a client was made",
+    "import botocore.client as c; c.ClientCreator.create_client(None, 's3')": "a client was made",
+    "socket.create_connection(('127.0.0.1', 9))": "or a connection",
+}
+"""Statements after the second import, and the complaint about each one."""
+
+# The modules of a cold start, before anything else is imported; then its type adapters and its routes that are built.
+COLD_START = """
+import app, sys
+modules = list(sys.modules)
+import asyncio, json, pydantic
+from fastapi.routing import APIRoute
+
+def built():
+    return [each.path for each in app.app.router.routes if isinstance(each, APIRoute) and "dependant" in vars(each)]
+
+async def call(path):
+    scope = {"type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "root_path": "", "headers": [],
+             "query_string": b"", "scheme": "http", "http_version": "1.1"}
+    await app.app(scope, lambda: asyncio.sleep(0, {"type": "http.request"}), lambda message: asyncio.sleep(0))
+
+adapters = {f"{module}.{name}": value for module, loaded in list(sys.modules.items()) if module.startswith("stint.")
+    for name, value in vars(loaded).items() if isinstance(value, pydantic.TypeAdapter)}
+complete = [name for name, adapter in adapters.items() if adapter.pydantic_complete]
+routes = None
+if hasattr(app, "app"):
+    routes = [built()]
+    asyncio.run(call("/v1/nothing"))
+    routes.append(built())
+print(json.dumps([modules, complete, routes]))
+"""
+SANDBOX_START = "import app, json, sys; print(json.dumps([list(sys.modules), [], None]))"
 
 
+@dataclass(frozen=True)
+class ColdStart:
+    """A new process that has imported a function. `built` has its routes that were built, before and after a call."""
+
+    modules: frozenset[str]
+    complete: tuple[str, ...]
+    built: list[list[str]] | None
+    complaints: str
+
+
+@cache
 def run(program: str, *arguments: str, path: Path = ROOT / "layers" / "core") -> "subprocess.CompletedProcess[str]":
-    environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join((str(path), str(ROOT / "layers" / "core")))}
+    paths = os.pathsep.join((str(path), str(ROOT / "layers" / "core")))
+    environment = {"PATH": os.defpath, "PYTHONPATH": paths, "STINT_AUTH": "none"}
     command = (sys.executable, "-c", program, *arguments)
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 @cache
-def modules_of(function: str) -> set[str]:
-    found = run("import app, json, sys; print(json.dumps(list(sys.modules)))", path=ROOT / "functions" / function)
-    modules: list[Any] = json.loads(found.stdout)
-    return set(modules)
+def start(function: str) -> ColdStart:
+    program = SANDBOX_START if function == "sandbox" else COLD_START
+    done = run(program, path=ROOT / "functions" / function)
+    found: list[Any] = json.loads(done.stdout.splitlines()[-1])  # after the log line of the call
+    modules, complete, built = found
+    return ColdStart(frozenset(modules), tuple(complete), built, done.stderr)
+
+
+def modules_of(function: str) -> frozenset[str]:
+    return start(function).modules
 
 
 def test_importing_the_package_reads_no_environment_and_makes_no_client() -> None:
-    done = run(SECOND_IMPORT)
+    done = run(SECOND_IMPORT, *EFFECTS)
 
-    assert done.stderr == ""
+    assert done.stderr.splitlines()[0] == "imported"
     assert int(done.stdout) > 60
 
 
@@ -119,18 +173,11 @@ def test_only_the_settings_read_the_environment() -> None:
 
 
 def test_a_side_effect_at_import_would_be_seen() -> None:
-    effects = {
-        "from stint.settings import load_settings; load_settings()": "the environment was read",
-        "from stint.providers.openai.server import httpx; httpx.AsyncClient()": "a client was made",
-        "import botocore.client as c; c.ClientCreator.create_client(None, 's3')": "a client was made",
-        "socket.create_connection(('127.0.0.1', 9))": "or a connection",
-    }
+    done = run(SECOND_IMPORT, *EFFECTS)
 
-    done = run(SECOND_IMPORT, *effects)
-
-    complaints = done.stderr.splitlines()
-    assert len(complaints) == len(effects)
-    assert all(expected in said for expected, said in zip(effects.values(), complaints, strict=True))
+    complaints = done.stderr.splitlines()[1:]
+    assert len(complaints) == len(EFFECTS)
+    assert all(expected in said for expected, said in zip(EFFECTS.values(), complaints, strict=True))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -154,15 +201,16 @@ def test_a_cold_start_loads_no_more_modules_than_counted_here(function: str) -> 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_cold_start_builds_no_type_adapter_of_its_own(function: str) -> None:
-    program = """
-import app, sys, pydantic
-own = {f"{module}.{name}": adapter for module, loaded in list(sys.modules.items()) if module.startswith("stint.")
-    for name, adapter in vars(loaded).items() if isinstance(adapter, pydantic.TypeAdapter)}
-print(*(name for name, adapter in own.items() if adapter.pydantic_complete))
-"""
-    done = run(program, path=ROOT / "functions" / function)
+    started = start(function)
 
-    assert (done.stdout.split(), done.stderr) == ([], "")
+    assert (started.complete, started.complaints) == ((), "")
+
+
+@pytest.mark.parametrize("function", ["agents", "turns", "responses", "knowledge", "october", "registry", "admin"])
+def test_neither_a_cold_start_nor_an_unknown_path_builds_a_route(function: str) -> None:
+    started = start(function)
+
+    assert (started.built, started.complaints) == ([[], []], "")
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -19,8 +19,8 @@ import pytest
 import stint
 import stint_runtime
 
-SIZE = 30_000
-MOST_CPU_SECONDS = 0.4
+SIZE = 15_000
+MOST_CPU_SECONDS = 0.1
 """A search whose time grows with the square of the text takes several times as long for one of these texts."""
 
 PUMPS = ["a", "A", "0", "1.", " ", "\n", " \n", "\t", "-", "_", ".", ",", ":", "/", "=", "{", "<", '"', "'", "\\"]
@@ -52,6 +52,15 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, str, ast.Call]]:
             yield name, node.func.attr, node
 
 
+def functions(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the functions of a module and the methods of its classes."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        else:
+            yield from functions(node)
+
+
 def compiled() -> Iterator[tuple[re.Pattern[Any], frozenset[str]]]:
     """Yield the expressions that modules hold, with the methods of theirs that are called."""
     used: dict[str, set[str]] = {}
@@ -69,9 +78,8 @@ def compiled() -> Iterator[tuple[re.Pattern[Any], frozenset[str]]]:
 def inline() -> Iterator[tuple[str, str, str | None]]:
     """Yield the expressions that functions hold, by file and method; None for those that are put together there."""
     for path, tree in TREES.items():
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        found = {id(call): (method, call) for each in functions for name, method, call in calls(each) if name == "re"}
-        for method, call in found.values():
+        found = [(method, call) for each in functions(tree) for name, method, call in calls(each) if name == "re"]
+        for method, call in found:
             pattern = call.args[0]
             if method != "escape":
                 text = pattern.value if isinstance(pattern, ast.Constant) else None
@@ -79,7 +87,8 @@ def inline() -> Iterator[tuple[str, str, str | None]]:
                 yield name, method, text if isinstance(text, str) else None
 
 
-INLINE = [(re.compile(each, re.IGNORECASE), frozenset({method})) for _, method, each in inline() if each]
+FOUND = list(inline())
+INLINE = [(re.compile(each, re.IGNORECASE), frozenset({method})) for _, method, each in FOUND if each]
 PATTERNS = sorted([*compiled(), *INLINE], key=lambda each: repr(each[0].pattern))
 
 
@@ -95,7 +104,13 @@ def test_an_expression_takes_a_time_that_grows_with_the_text_alone(
     pattern: re.Pattern[Any], methods: frozenset[str]
 ) -> None:
     for text in texts():
-        assert cpu_seconds(pattern, methods, text) < MOST_CPU_SECONDS, (text[:20], text[-20:])
+        assert min_cpu_seconds(pattern, methods, text) < MOST_CPU_SECONDS, (text[:20], text[-20:])
+
+
+def min_cpu_seconds(pattern: re.Pattern[Any], methods: frozenset[str], text: str) -> float:
+    """Return the CPU time of a search. A slow one is repeated once: a garbage collection may have been part of it."""
+    first = cpu_seconds(pattern, methods, text)
+    return first if first < MOST_CPU_SECONDS else min(first, cpu_seconds(pattern, methods, text))
 
 
 def cpu_seconds(pattern: re.Pattern[Any], methods: frozenset[str], text: str) -> float:
@@ -110,7 +125,7 @@ def cpu_seconds(pattern: re.Pattern[Any], methods: frozenset[str], text: str) ->
 
 
 def test_no_other_expression_is_put_together_where_it_is_used() -> None:
-    found = Counter(path for path, _, pattern in inline() if pattern is None)
+    found = Counter(path for path, _, pattern in FOUND if pattern is None)
 
     assert found == DYNAMIC
 
@@ -118,4 +133,4 @@ def test_no_other_expression_is_put_together_where_it_is_used() -> None:
 def test_a_quadratic_expression_would_be_noticed() -> None:
     quadratic = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
-    assert cpu_seconds(quadratic, frozenset({"sub"}), "a" * SIZE) > MOST_CPU_SECONDS
+    assert min_cpu_seconds(quadratic, frozenset({"sub"}), "a" * SIZE) > MOST_CPU_SECONDS

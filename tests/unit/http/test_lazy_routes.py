@@ -1,9 +1,5 @@
 """A route is built at its first request, and is then as FastAPI builds it."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import cast
 
 import httpx
@@ -13,37 +9,6 @@ from fastapi.routing import APIRoute, APIRouter
 
 from stint.http.requests import LazyRoute
 from stint.http.scopes import ROUTE_SCOPES
-
-ROOT = Path(__file__).parents[3]
-
-BUILT = """
-import asyncio, sys
-from app import app
-from fastapi.routing import APIRoute
-
-def built():
-    return [each.path for each in app.router.routes if isinstance(each, APIRoute) and "dependant" in vars(each)]
-
-async def call(path):
-    scope = {"type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "root_path": "", "headers": [],
-             "query_string": b"", "scheme": "http", "http_version": "1.1"}
-    await app(scope, lambda: asyncio.sleep(0, {"type": "http.request"}), lambda message: asyncio.sleep(0))
-
-print(built(), file=sys.stderr)
-asyncio.run(call("/v1/nothing"))
-print(built(), file=sys.stderr)
-"""
-
-
-@pytest.mark.parametrize("function", ["agents", "turns", "responses", "knowledge", "october", "registry"])
-def test_neither_a_cold_start_nor_an_unknown_path_builds_a_route(function: str) -> None:
-    path = os.pathsep.join(str(ROOT / folder) for folder in (f"functions/{function}", "layers/core"))
-    command = (sys.executable, "-c", BUILT)
-    done = subprocess.run(
-        command, env={"PATH": os.defpath, "PYTHONPATH": path, "STINT_AUTH": "none"}, capture_output=True, text=True
-    )
-
-    assert done.stderr.splitlines() == ["[]", "[]"]
 
 
 def make_router(route_class: type[APIRoute]) -> APIRouter:

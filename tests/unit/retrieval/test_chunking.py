@@ -3,6 +3,7 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -130,22 +131,21 @@ def test_a_small_text_is_one_chunk_without_the_white_space_around_it() -> None:
     assert chunk_static("") == chunk_static(" \n\t\u3000") == []
 
 
-def hostile() -> dict[str, str]:
-    """Return texts that make semchunk recurse once per separator, or divide a text into characters."""
-    shuffled = random.Random(1)
-    blanks = "\t\n\r\x0b\x0c\x85\u2003\u2028\u3000 "
-    return {
-        "letters": "a" * 1_000_000,
-        "lines of growing distance": "".join("a" + "\n" * count for count in range(1_500, 0, -1)),
-        "blanks of growing length": "".join("a" + " " * count for count in range(1_500, 0, -1)),
-        "blanks of every kind": "".join("a" + "".join(shuffled.choices(blanks, k=4)) for _ in range(100_000)),
-        "punctuation": "".join(shuffled.choices(".?!;,()[]“”‘’'\"`*:—…/\\–&-", k=300_000)),  # noqa: RUF001
-    }
+BLANKS = "\t\n\r\x0b\x0c\x85\u2003\u2028\u3000 "
+SIGNS = ".?!;,()[]“”‘’'\"`*:—…/\\–&-"  # noqa: RUF001
+HOSTILE: dict[str, Callable[[random.Random], str]] = {
+    "letters": lambda _: "a" * 1_000_000,
+    "lines of growing distance": lambda _: "".join("a" + "\n" * count for count in range(1_500, 0, -1)),
+    "blanks of growing length": lambda _: "".join("a" + " " * count for count in range(1_500, 0, -1)),
+    "blanks of every kind": lambda some: "".join("a" + "".join(some.choices(BLANKS, k=4)) for _ in range(100_000)),
+    "punctuation": lambda some: "".join(some.choices(SIGNS, k=300_000)),
+}
+"""Texts that make semchunk recurse once per separator, or divide a text into characters."""
 
 
-@pytest.mark.parametrize("name", hostile())
+@pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_divided_in_few_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text, counted = hostile()[name], 0
+    text, counted = HOSTILE[name](random.Random(1)), 0
 
     def count(piece: str) -> int:
         nonlocal counted

@@ -1,9 +1,9 @@
 """Program that runs ministack on a listening socket from its parent, and stops when the parent has ended.
 
 It is started with the interpreter of `.venv-ministack`, so it imports only those modules of this project that need
-nothing but the standard library and what that environment has. Its only argument is a file descriptor. Standard input is
-a pipe that the parent holds open: its end means that the parent has ended, for whatever reason. uvicorn then shuts down,
-in which ministack saves its state. ministack's own server, hypercorn, takes twice as long for a request.
+nothing but the standard library. Its only argument is a file descriptor. Standard input is a pipe that the parent holds
+open: its end means that the parent has ended, for whatever reason. uvicorn then runs its shutdown, in which ministack
+saves its state. ministack's own server, hypercorn, takes about twice the CPU time for a request.
 """
 
 import importlib

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -381,3 +382,66 @@ def test_the_container_of_a_response_belongs_to_its_end_user(http: httpx.Client)
     assert (counted.status_code, kinds_of_ann) == (200, ["container", "response"])
     assert (receipt["complete"], receipt["deleted"]) == (True, {"container": 1, "response": 1})
     assert http.get(f"/v1/containers/{container}").status_code == 404
+
+
+def test_a_container_of_an_earlier_response_is_reused(http: httpx.Client, scripted: None) -> None:
+    table = upload(http, "late.csv", b"1,2")
+    late = {"type": "code_interpreter", "container": {"type": "auto", "file_ids": [table]}}
+    conversation = http.post("/v1/conversations", json={}).json()["id"]
+
+    first = respond(http, plan(write={"a.txt": "a"}), tools=[AUTO], conversation=conversation)
+    between = respond(http, "say: hi", previous_response_id=first["id"])
+    chained = respond(http, plan(), tools=[late], include=[OUTPUTS], previous_response_id=between["id"])
+    again = respond(http, plan(), tools=[AUTO], include=[OUTPUTS], conversation=conversation)
+    item = {**item_of(first, "code_interpreter_call"), "outputs": None}
+    stateless = respond(http, [item, {"role": "user", "content": plan()}], tools=[AUTO], include=[OUTPUTS], store=False)
+
+    container = item["container_id"]
+    runs = [item_of(each, "code_interpreter_call") for each in (chained, again, stateless)]
+    assert [each["container_id"] for each in runs] == [container] * 3
+    assert {each["outputs"][0]["logs"] for each in runs} == {"a.txt late.csv"}
+    assert chained["tools"][0]["container"] == late["container"]
+
+
+def test_a_container_that_is_gone_or_unknown_is_not_reused(http: httpx.Client, scripted: None) -> None:
+    first = respond(http, plan(write={"a.txt": "a"}), tools=[AUTO])
+    container = item_of(first, "code_interpreter_call")["container_id"]
+    http.delete(f"/v1/containers/{container}").raise_for_status()
+    foreign = {"type": "code_interpreter_call", "id": "ci_1", "code": "1", "container_id": f"cntr_{'1' * 32}"}
+
+    second = respond(http, plan(write={"b.txt": "b"}), tools=[AUTO], previous_response_id=first["id"])
+    third = respond(http, [foreign, {"role": "user", "content": plan()}], tools=[AUTO])
+
+    made = item_of(second, "code_interpreter_call")["container_id"]
+    assert made != container
+    assert files_of(http, made) == {"b.txt": "b"}
+    assert item_of(third, "code_interpreter_call")["container_id"] != foreign["container_id"]
+
+
+def file_part(name: str, content: bytes) -> dict[str, Any]:
+    data = f"data:application/octet-stream;base64,{base64.b64encode(content).decode()}"
+    return {"type": "input_file", "filename": name, "file_data": data}
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_input_files_are_in_the_container(
+    http: httpx.Client, app_fixture: AppFixture, scripted: None, *, background: bool
+) -> None:
+    stored = upload(http, "table.xlsx", b"PK\x03\x04")
+    parts = [
+        file_part("../no tes.txt", b"text"),
+        {"type": "input_file", "file_id": stored},
+        file_part("b.bin", b"\xff"),
+    ]
+    message = {"role": "user", "content": [{"type": "input_text", "text": plan()}, *parts]}
+    request: Any = {"said": [message], "tools": [AUTO], "include": [OUTPUTS], "model": "recorded/demo"}
+
+    with app_fixture.working() if background else nullcontext():
+        response = follow(http, background=background, **request)[-1]["response"]
+
+    run = item_of(response, "code_interpreter_call")
+    assert run["outputs"][0]["logs"] == "b.bin no tes.txt table.xlsx"
+    assert set(files_of(http, run["container_id"])) == {"b.bin", "no tes.txt", "table.xlsx"}
+    said = str(app_fixture.recorder.requests[0].messages)
+    assert 'has this file as "no tes.txt".' in said
+    assert 'has this file as "table.xlsx". Its text is not shown.' in said

@@ -34,13 +34,14 @@ class Unreadable(ValueError):
 class Originals:
     """The documents of a request as they were sent, by their indexes: the first `count` that fit into `room` bytes.
 
-    `errors` has the reasons why some have no text.
+    `errors` has the reasons why some have no text, and `names` the names of their files.
     """
 
     room: int
     count: int
     bodies: dict[int, Served] = field(default_factory=dict)
     errors: dict[int, Unreadable] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
 
     limits: str = field(init=False)
 
@@ -52,3 +53,8 @@ class Originals:
         if len(self.bodies) < self.count and len(raw.body) <= self.room:
             self.room -= len(raw.body)
             self.bodies[index] = raw
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Return the documents that have names."""
+        return {name: self.bodies[index].body for index, name in self.names.items()}

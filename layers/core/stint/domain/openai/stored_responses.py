@@ -1,6 +1,7 @@
 """Stored responses: a header with the request, and an append-only log of records."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -10,6 +11,7 @@ from pydantic import Field
 from stint.domain.errors import StintError, rename_param
 from stint.domain.fields import Metadata, Omitted, is_empty, is_false
 from stint.domain.inference import AnswerDetails, Decoding, Usage
+from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.mcp_items import McpListTools
 from stint.domain.openai.response_options import Include, ReasoningSettings, TextOptions
@@ -68,7 +70,10 @@ class ResponseError(Schema):
 
 
 class ResponseSettings(Schema):
-    """The settings of a request, without its input. None is the default, so that a plain request needs no space."""
+    """The settings of a request, without its input. None is the default, so that a plain request needs no space.
+
+    `container_id` is that of a container which code goes on with, or which has files of the input.
+    """
 
     instructions: Omitted[str] = None
     tools: list[ResponseTool] = Field(default_factory=list)
@@ -93,6 +98,7 @@ class ResponseSettings(Schema):
     user: Omitted[str] = None
     store: Omitted[bool] = None
     include_obfuscation: Omitted[bool] = None
+    container_id: Omitted[str] = None
 
     def to_decoding(self) -> Decoding:
         """Return the sampling parameters of the model call."""
@@ -135,6 +141,12 @@ class ResponseHeader(Schema):
     expires_at: Omitted[int] = None
     listed: list[McpListTools] = Field(default_factory=list)
     texts: list[str] = Field(default_factory=list)
+
+    def set_input(self, items: Iterable[StoredItem]) -> None:
+        """Set the items of the input, and the texts of their files."""
+        stored = list(items)
+        self.input = [each.item for each in stored]
+        self.texts = [text for each in stored for text in each.texts]
 
     @property
     def stop_names(self) -> list[str]:

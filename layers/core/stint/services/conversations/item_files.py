@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from stint.documents.mime_types import GENERIC, type_of_name
 from stint.documents.reading import read_documents
-from stint.documents.served import Raw, Served
+from stint.documents.served import Originals, Raw, Served
 from stint.domain.content import URL, Document, ImageSource, image_at
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.conversations import StoredItem
@@ -20,20 +20,25 @@ from stint.domain.openai.parts import InputFile, InputImage, MessagePart
 from stint.models.images import InlineImage, read_image
 from stint.services.document_reader import DocumentReader
 
+ANY_TYPE = "application/octet-stream"
+
 
 async def read_files(
-    reader: DocumentReader, items: Sequence[Item | InputItem], field: str = "input"
+    reader: DocumentReader,
+    items: Sequence[Item | InputItem],
+    field: str = "input",
+    originals: Originals | None = None,
 ) -> list[list[str]]:
     """Return the texts of each item's files, in the order of its parts. Files by URL are fetched.
 
-    The text of a stored image is a data URL.
+    The text of a stored image is a data URL. Files that `originals` keeps have names in it, also in their texts.
 
     Raises:
         InvalidRequest: a file cannot be read, or the files are too long together. The message names the location below
             `field`, such as `input[0].content[1]`.
     """
     placed = [(index, place, part) for index, place, part in parts_of(items, field) if is_read(part)]
-    texts = await read_parts(reader, [(place, part) for _, place, part in placed])
+    texts = await read_parts(reader, [(place, part) for _, place, part in placed], originals)
     read: list[list[str]] = [[] for _ in items]
     for (index, _, _), text in zip(placed, texts, strict=True):
         read[index].append(text)
@@ -45,18 +50,28 @@ def is_read(part: MessagePart) -> TypeGuard[InputFile | InputImage]:
     return isinstance(part, InputFile) or (isinstance(part, InputImage) and part.file_id is not None)
 
 
-async def read_parts(reader: DocumentReader, parts: Sequence[tuple[str, InputFile | InputImage]]) -> list[str]:
+async def read_parts(
+    reader: DocumentReader, parts: Sequence[tuple[str, InputFile | InputImage]], originals: Originals | None = None
+) -> list[str]:
     """Return the texts of files, and stored images as data URLs. Raises as `read_files` does."""
     files = {place: part for place, part in parts if isinstance(part, InputFile)}
     texts: dict[str, str] = {}
     if files:
-        documents = [source_of(reader, place, part) for place, part in files.items()]
-        read = await read_documents(documents, reader.fetch, reader.limits, list(files))
+        documents = [source_of(reader, place, part, originals) for place, part in files.items()]
+        read = await read_documents(documents, reader.fetch, reader.limits, list(files), originals)
         names = {
             place: document.name
             for place, document in zip(files, documents, strict=True)
             if isinstance(document, FileDocument)
         }
+        if originals is not None:
+            from stint.services.conversations.files_for_code import name_files  # noqa: PLC0415 - few are for code
+
+            read = name_files(
+                originals,
+                [part.filename or names.get(place, "") or part.file_url or "" for place, part in files.items()],
+                read,
+            )
         texts = {place: with_name(names.get(place, ""), text) for place, text in zip(files, read, strict=True)}
     for place, part in parts:
         if isinstance(part, InputImage):
@@ -66,25 +81,34 @@ async def read_parts(reader: DocumentReader, parts: Sequence[tuple[str, InputFil
 
 @dataclass(slots=True)
 class FileDocument:
-    """A stored file that is read as a document. Its `name` is known once it is read, unless the request has another."""
+    """A stored file that is read as a document. Its `name` is known once it is read, unless the request has another.
+
+    `any_type`: its type may be one that cannot be read.
+    """
 
     reader: DocumentReader
     place: str
     part: InputFile
     name: str = ""
+    any_type: bool = False
 
     async def __call__(self) -> Served:
         stored = await self.reader.read_file(self.part.file_id or "", self.reader.limits.data_url_bytes)
         filename = self.part.filename or stored.filename
         kind = type_of_name(filename)
-        if not kind:
+        if not kind and not self.any_type:
             raise unknown_type(self.place, filename)
         self.name = "" if self.part.filename else stored.filename
-        return Raw(kind, stored.body)
+        return Raw(kind or ANY_TYPE, stored.body)
 
 
-def source_of(reader: DocumentReader, place: str, part: InputFile) -> Document | FileDocument:
-    return document_of(place, part) if part.file_id is None else FileDocument(reader, place, part)
+def source_of(
+    reader: DocumentReader, place: str, part: InputFile, originals: Originals | None = None
+) -> Document | FileDocument:
+    any_type = originals is not None
+    if part.file_id is None:
+        return document_of(place, part, any_type=any_type)
+    return FileDocument(reader, place, part, any_type=any_type)
 
 
 def with_name(name: str, text: str) -> str:
@@ -136,10 +160,10 @@ def share_out(items: Sequence[Item], texts: Iterable[str]) -> list[StoredItem]:
     return [StoredItem(item=item, texts=list(islice(left, files[index]))) for index, item in enumerate(items)]
 
 
-def document_of(place: str, part: InputFile) -> Document:
+def document_of(place: str, part: InputFile, *, any_type: bool = False) -> Document:
     """Convert a file to a document.
 
-    Its type is in its data URL, or else in its name or the server's response.
+    Its type is in its data URL, or else in its name or the server's response. `any_type`: it may be unknown.
 
     Raises:
         InvalidRequest: the type is unknown.
@@ -152,7 +176,7 @@ def document_of(place: str, part: InputFile) -> Document:
     stated = url[5:].partition(",")[0].partition(";")[0].strip().lower()
     if stated not in GENERIC:
         return Document(content=URL(uri=url), mime_type="")
-    if stated and not named:
+    if stated and not named and not any_type:
         raise unknown_type(place, part.filename)
     return Document(content=URL(uri=url), mime_type=named)
 

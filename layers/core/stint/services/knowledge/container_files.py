@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
@@ -47,6 +48,34 @@ class ContainerFiles:
             return
         await self.check_files(file_ids)
         await self.store.add_owners(self.tenant, container_id, users, int(time.time()) + UNUSED_SECONDS)
+
+    async def open(
+        self,
+        container_id: str,
+        earlier: Sequence[str],
+        file_ids: Sequence[str] | None,
+        files: Mapping[str, bytes],
+        users: Sequence[str],
+    ) -> str | None:
+        """Return the container of a response that exists before its code runs; see `ContainerAccess`."""
+        found = None if file_ids is None else await self.find_active(earlier)
+        if found is None and not files:
+            return None
+        given = {**await self.load_files(file_ids or ()), **files}
+        if found is None and file_ids is not None:
+            await self.ensure(container_id, fitting(given), users)
+        elif given:
+            made = await self.put_files(found or container_id, given, "user")
+            _, omitted = await self.change(found or container_id, made, (), users)
+            await self.store.delete_contents([file for file in made if file.name in omitted])
+        return found or container_id
+
+    async def find_active(self, container_ids: Sequence[str]) -> str | None:
+        """Return the first container that exists."""
+        for container_id in container_ids:
+            with suppress(NotFound):
+                return (await self.store.get(self.tenant, container_id)).container.id
+        return None
 
     async def read(self, container_id: str, file_ids: Sequence[str] | None) -> dict[str, bytes]:
         """Return the contents of a container's files by their names: copies of `file_ids` for one that is not stored.
@@ -198,6 +227,16 @@ def merge_files(
         else:
             merged[file.name] = file
     return list(merged.values()), omitted
+
+
+def fitting(contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the first files that a container can have together."""
+    kept, room = dict[str, bytes](), MAX_CONTAINER_BYTES
+    for name, content in contents.items():
+        if len(kept) < MAX_CONTAINER_FILES and len(content) <= room:
+            kept[name] = content
+            room -= len(content)
+    return kept
 
 
 def too_much(subject: str, param: str | None) -> InvalidRequest:

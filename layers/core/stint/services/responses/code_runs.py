@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stint.caller import end_users_of
+from stint.documents.served import Originals
 from stint.domain.content import TextContentItem, items_of
 from stint.domain.errors import at_fault
+from stint.domain.limits import MAX_CODE_BYTES, MAX_CODE_FILES
 from stint.domain.openai.code_interpreter import (
     AutoContainer,
     CodeImage,
@@ -17,8 +19,9 @@ from stint.domain.openai.code_interpreter import (
     CodeOutput,
 )
 from stint.domain.openai.parts import ContainerFileCitation, OutputText
-from stint.domain.openai.stored_responses import ResponseSettings
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseSettings
 from stint.domain.tools import ToolCall, ToolResponse
+from stint.loop.plan import Plan
 from stint.loop.toolbox import ServerTool
 from stint.services.conversations.include import CODE_OUTPUTS
 from stint.tools.port import CODE_INTERPRETER, CONTAINER_FILES, IMAGES, Toolgroup
@@ -49,9 +52,10 @@ async def code_interpreter(
     """
     from stint.tools.code_interpreter.container import SIGNATURE, ContainerInterpreter  # noqa: PLC0415
 
-    container_id = id_of_container(tool, response_id)
+    container_id = settings.container_id or id_of_container(tool, response_id)
     is_own = isinstance(tool.container, AutoContainer)
-    file_ids = (tool.container.file_ids or []) if isinstance(tool.container, AutoContainer) else None
+    is_new = isinstance(tool.container, AutoContainer) and settings.container_id is None
+    file_ids = (tool.container.file_ids or []) if isinstance(tool.container, AutoContainer) and is_new else None
     users = end_users_of(settings.safety_identifier, settings.user) if response_id else []
     with at_fault(f"tools[{place}].container{'.file_ids' if is_own else ''}"):
         await code.containers.check(container_id, file_ids, users)
@@ -63,7 +67,45 @@ async def code_interpreter(
 def find_container(settings: ResponseSettings, response_id: str) -> str:
     """Return the id of the container of a response; empty if it runs no code."""
     tools = (tool for tool in settings.tools if isinstance(tool, CodeInterpreterTool))
-    return next((id_of_container(tool, response_id) for tool in tools), "")
+    return next((settings.container_id or id_of_container(tool, response_id) for tool in tools), "")
+
+
+def containers_in(items: Iterable[object]) -> list[str]:
+    """Return the ids of the containers in which code ran."""
+    return [item.container_id for item in items if isinstance(item, CodeInterpreterCall)]
+
+
+def new_originals(settings: ResponseSettings) -> Originals | None:
+    """Return where to keep the files of an input for code; None if the response runs none."""
+    runs_code = any(isinstance(tool, CodeInterpreterTool) for tool in settings.tools)
+    return Originals(MAX_CODE_BYTES, MAX_CODE_FILES) if runs_code else None
+
+
+async def open_container(
+    plan: Plan, header: ResponseHeader, earlier: Sequence[str], originals: Originals | None
+) -> Plan:
+    """Return the plan of a response with a container that exists before its code runs, and note it in the header.
+
+    It is the last one of `earlier` ones and the input's, if the response has none of its own and it is active. It has
+    the files of the input. Without either, nothing is changed.
+
+    Raises:
+        NotFound: the container has expired, or was deleted.
+        Conflict: other runs changed it all the time.
+    """
+    tool, earlier = plan.toolbox.server.get(CODE_INTERPRETER), [*earlier, *containers_in(header.input)]
+    if originals is None or tool is None or not (earlier or originals.bodies):
+        return plan
+    from stint.tools.code_interpreter.container import ContainerInterpreter  # noqa: PLC0415
+
+    if not isinstance(provider := tool.provider, ContainerInterpreter):
+        return plan
+    opened = await provider.open(earlier[-1:], originals.files)
+    if opened is provider:
+        return plan
+    header.settings = header.settings.model_copy(update={"container_id": opened.container_id})
+    server = {**plan.toolbox.server, CODE_INTERPRETER: replace(tool, provider=opened)}
+    return replace(plan, toolbox=replace(plan.toolbox, server=server))
 
 
 def id_of_container(tool: CodeInterpreterTool, response_id: str) -> str:

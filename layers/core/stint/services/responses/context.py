@@ -14,6 +14,7 @@ from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import name_run
 from stint.services.conversations.opaque_texts import OpaqueTexts
+from stint.services.responses.code_runs import containers_in
 from stint.services.responses.conversation_recovery import ConversationRecovery
 from stint.services.responses.input_items import owner_of
 from stint.services.responses.items_to_messages import MessageBuilder
@@ -180,7 +181,13 @@ class Contexts:
         reader.lenient = False
         items = [stored.item for stored in history.items]
         calls = {item.call_id for item in items if isinstance(item, FunctionCall)}
-        return Context(reader, known={item.id for item in items}, function_calls=calls, sources=files_in(items))
+        return Context(
+            reader,
+            known={item.id for item in items},
+            function_calls=calls,
+            sources=files_in(items),
+            containers=containers_in(items),
+        )
 
     def refuse_excess(self, *, complete: bool, shortens: bool) -> None:
         if not complete and not shortens:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import NoReturn
 
+from stint.documents.served import Originals
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import hex_of, new_ids_before
 from stint.domain.limits import MAX_APPROVED_CALLS, MAX_REFERENCED_RESPONSES
@@ -30,19 +31,21 @@ class InputResolver:
 
     def __init__(self, items: Sequence[Item | ItemReference], response_id: str, *, renew: bool = False) -> None:
         self.items = items
+        self.originals: Originals | None = None
         self.renew = renew
         self.spare = [hex_of(new) for new in new_ids_before(response_id.partition("_")[2], len(items))]
         self.texts: list[list[str]] = [[] for _ in items]
 
-    async def read(self, reader: DocumentReader, opaque: OpaqueTexts) -> None:
-        """Check the opaque texts and the images, and read the files.
+    async def read(self, reader: DocumentReader, opaque: OpaqueTexts, originals: Originals | None = None) -> None:
+        """Check the opaque texts and the images, and read the files, which `originals` gets for code.
 
         Raises:
             InvalidRequest: one of them is invalid. The message names its location.
         """
+        self.originals = originals
         await opaque.check(self.items)
         await check_images(reader, self.items)
-        self.texts = await read_files(reader, self.items)
+        self.texts = await read_files(reader, self.items, originals=self.originals)
 
     async def resolve(self, known: Known, find: Find) -> dict[int, StoredItem]:
         """Return the items by their locations in the input, with references replaced by their items.

@@ -39,6 +39,7 @@ class CachedLink:
     function_calls: tuple[str, ...]
     excused: tuple[str, ...]
     sources: Mapping[str, str]
+    containers: tuple[str, ...] = ()
 
     @property
     def memory(self) -> int:

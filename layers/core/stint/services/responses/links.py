@@ -12,6 +12,7 @@ from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.transcript import Transcript
 from stint.services.responses.answer_calls import AnswerCalls
+from stint.services.responses.code_runs import containers_in
 from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.link_cache import CachedLink
 from stint.services.responses.output_items import Encode, OutputItems
@@ -25,6 +26,7 @@ class Context:
 
     `excused` has the open calls of failed or cancelled responses, which need no results. `sources` has the names of the
     files that they found, by their ids.
+    `containers` has the ids of those in which code ran, the last one at the end.
     `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
     """
 
@@ -35,6 +37,7 @@ class Context:
     function_calls: set[str] = field(default_factory=set)
     excused: set[str] = field(default_factory=set)
     sources: dict[str, str] = field(default_factory=dict)
+    containers: list[str] = field(default_factory=list)
     keeper: LeaseKeeper[Lease] | None = None
 
 
@@ -65,6 +68,7 @@ def add_link(context: Context, link: StoredResponse, encode: Encode, previous: s
         function_calls=tuple(item.call_id for item in items if isinstance(item, FunctionCall)),
         excused=tuple(transcript.open) if broke_off else (),
         sources=files_in(link.header.input) | output.sources,
+        containers=tuple(containers_in(items)),
     )
     note_items(context, added)
     return added
@@ -86,6 +90,7 @@ def note_items(context: Context, link: CachedLink) -> None:
     context.function_calls.update(link.function_calls)
     context.excused.update(link.excused)
     context.sources.update(link.sources)
+    context.containers.extend(link.containers)
 
 
 def common_start(before: list[ModelMessage], after: list[ModelMessage]) -> int:

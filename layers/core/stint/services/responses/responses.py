@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 
 from stint.caller import find_attempt
@@ -23,6 +24,7 @@ from stint.run_stop import receive_signals, refuse_stopped, set_on_disconnect
 from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.document_reader import DocumentReader
+from stint.services.responses.code_runs import new_originals, open_container
 from stint.services.responses.context import Contexts
 from stint.services.responses.conversation_writer import ConversationWriter
 from stint.services.responses.event_stream import ResponseStream
@@ -124,7 +126,7 @@ class Responses:
         resolver = InputResolver(request.input, header.response_id, renew=request.conversation is not None)
         opened, read, planned, _ = await asyncio.gather(
             self.open_context(header, deadline),
-            resolver.read(self.reader, self.contexts.opaque),
+            resolver.read(self.reader, self.contexts.opaque, new_originals(header.settings)),
             self.planner.plan(header.model, header.settings, request.tools, provider_data, header.response_id),
             self.contexts.opaque.warm_if(ENCRYPTED_REASONING in header.settings.include),
             return_exceptions=True,
@@ -140,10 +142,10 @@ class Responses:
             context.reader.append_items(resolved)
             refuse_too_many_approvals(context.reader.approved)
             refuse_unanswered(unanswered)
-        header.input = [stored.item for stored in resolved.values()]
-        header.texts = [text for stored in resolved.values() for text in stored.texts]
+            header.set_input(resolved.values())
+            opened_plan = await open_container(plan.plan, header, context.containers, resolver.originals)
         header.ancestors, header.depth, header.listed = context.ancestors, context.depth, plan.listed
-        return Prepared(header, context, plan)
+        return Prepared(header, context, replace(plan, plan=opened_plan))
 
     def new_header(self, request: CreateResponse, response_id: str) -> ResponseHeader:
         """Return the header of a request. Only the worker needs the servers' full URLs again."""

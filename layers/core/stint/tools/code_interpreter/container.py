@@ -1,7 +1,7 @@
 """The code interpreter of a response: runs of code in a container, whose files stay between them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from stint.domain.content import Content, TextContentItem
@@ -44,6 +44,25 @@ class ContainerAccess(Protocol):
         """
         ...
 
+    async def open(
+        self,
+        container_id: str,
+        earlier: Sequence[str],
+        file_ids: Sequence[str] | None,
+        files: Mapping[str, bytes],
+        users: Sequence[str],
+        /,
+    ) -> str | None:
+        """Return the container of a response that exists before its code runs, with the `files` that fit; None if none.
+
+        It is an active one of `earlier` ones, with `file_ids`, else that with `files`. Without `file_ids` it exists.
+
+        Raises:
+            NotFound: the container has expired, or was deleted.
+            Conflict: other runs changed it all the time.
+        """
+        ...
+
     async def read(self, container_id: str, file_ids: Sequence[str] | None, /) -> dict[str, bytes]:
         """Return the files of a container by their names. Raises NotFound."""
         ...
@@ -81,6 +100,15 @@ class ContainerInterpreter:
     file_ids: Sequence[str] | None
     has_images: bool = False
     users: Sequence[str] = ()
+
+    async def open(self, earlier: Sequence[str], files: Mapping[str, bytes]) -> "ContainerInterpreter":
+        """Return the tool with a container that exists before code runs, if an earlier one is active or `files` exist.
+
+        Raises as `ContainerAccess.open`.
+        """
+        earlier = earlier if self.file_ids is not None else ()
+        opened = await self.containers.open(self.container_id, earlier, self.file_ids, files, self.users)
+        return self if opened is None else replace(self, container_id=opened, file_ids=None)
 
     async def check(self, _: Toolgroup, /) -> None:
         """Accept any toolgroup: it configures nothing."""

@@ -2,10 +2,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.api.app_fixture import AppFixture, Served
-from tests.api.conftest import app_fixture, http, server, shared_app_fixture, shared_server
+from tests.api.conftest import app_fixture, client, http, server, shared_app_fixture, shared_server
 from tests.october.client import PYTHON, OctoberClient
 
-__all__ = ["app_fixture", "http", "server", "shared_app_fixture", "shared_server"]
+__all__ = ["app_fixture", "client", "http", "server", "shared_app_fixture", "shared_server"]
 
 
 @pytest.fixture(scope="session")

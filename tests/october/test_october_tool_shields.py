@@ -1,4 +1,4 @@
-"""Shields of single tools, with the real client of October 2024. The same sessions are read with the later API."""
+"""Shields of single tools, with the real client of October 2024. The same sessions are read with client 0.2.12."""
 
 import json
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from llama_stack_client import LlamaStackClient
 from tests.api.app_fixture import AppFixture
 from tests.october.client import OctoberClient, Refused, forms
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
@@ -57,14 +58,14 @@ def kinds(turn: dict[str, Any]) -> list[str]:
     return [step["step_type"] for step in turn["steps"]]
 
 
-def later(http: httpx.Client, session: tuple[str, str]) -> dict[str, Any]:
-    """Return a session as the API of 0.2.12 has it."""
-    found: dict[str, Any] = http.get(f"/v1/agents/{session[0]}/session/{session[1]}").json()
-    return found
+def later(client: LlamaStackClient, session: tuple[str, str]) -> dict[str, Any]:
+    """Return a session as client 0.2.12 reads it, with the fields that this client does not know."""
+    agent_id, session_id = session
+    return client.agents.session.retrieve(session_id, agent_id=agent_id).to_dict(mode="json")
 
 
 def test_input_shields_see_the_arguments_before_the_tool_runs(
-    http: httpx.Client, shielded: OctoberClient, endpoint: ScriptedHTTPServer
+    client: LlamaStackClient, shielded: OctoberClient, endpoint: ScriptedHTTPServer
 ) -> None:
     session = shielded.open_session(tools=[remote(endpoint, input_shields=["words"])])
 
@@ -81,12 +82,12 @@ def test_input_shields_see_the_arguments_before_the_tool_runs(
     assert passed["steps"][1]["violation"] is None
     assert len(endpoint.requests) == 1
     assert b"Ulm" in endpoint.requests[0].body
-    steps = later(http, session)["turns"][0]["steps"]
+    steps = later(client, session)["turns"][0]["steps"]
     assert steps[1]["metadata"]["tool_name"] == "get_weather"
 
 
 def test_output_shields_see_the_result_before_anyone_else(
-    http: httpx.Client, shielded: OctoberClient, endpoint: ScriptedHTTPServer
+    client: LlamaStackClient, shielded: OctoberClient, endpoint: ScriptedHTTPServer
 ) -> None:
     session = shielded.open_session(tools=[remote(endpoint, output_shields=["words"])])
 
@@ -102,11 +103,13 @@ def test_output_shields_see_the_result_before_anyone_else(
     turn = payloads[-1]["turn"]
     assert turn["steps"][1]["tool_responses"][0]["content"] == OUTPUT_BLOCKED
     assert "blocked" in turn["output_message"]["content"]
-    assert "bomb" not in json.dumps(payloads) + json.dumps(later(http, session))
+    assert "bomb" not in json.dumps(payloads) + json.dumps(later(client, session))
     assert len(endpoint.requests) == 1
 
 
-def test_a_call_with_blocked_arguments_is_not_handed_to_the_client(http: httpx.Client, shielded: OctoberClient) -> None:
+def test_a_call_with_blocked_arguments_is_not_handed_to_the_client(
+    client: LlamaStackClient, shielded: OctoberClient
+) -> None:
     session = shielded.open_session(tools=[{**WEATHER, "input_shields": ["words"]}])
 
     turn = shielded.say(session, 'get_weather {"city": "bomb"}')[-1]["turn"]
@@ -116,12 +119,12 @@ def test_a_call_with_blocked_arguments_is_not_handed_to_the_client(http: httpx.C
     assert turn["output_message"]["tool_calls"] == []
     assert kinds(handed) == ["inference", "shield_call"]
     assert [call["arguments"] for call in handed["output_message"]["tool_calls"]] == [{"city": "Ulm"}]
-    assert [turn["status"] for turn in later(http, session)["turns"]] == ["completed", "awaiting_input"]
+    assert [turn["status"] for turn in later(client, session)["turns"]] == ["completed", "awaiting_input"]
 
 
 @pytest.mark.parametrize("call_id", [None, "", "nope"])
 def test_the_result_of_a_function_is_checked_when_the_client_brings_it(
-    http: httpx.Client, shielded: OctoberClient, call_id: str | None
+    client: LlamaStackClient, shielded: OctoberClient, call_id: str | None
 ) -> None:
     session = shielded.open_session(tools=[{**WEATHER, "output_shields": ["words"]}])
     [call] = shielded.say(session, "get_weather in Ulm")[-1]["turn"]["output_message"]["tool_calls"]
@@ -138,7 +141,7 @@ def test_the_result_of_a_function_is_checked_when_the_client_brings_it(
     turn = payloads[-1]["turn"]
     assert kinds(turn) == ["shield_call", "inference"]
     assert turn["input_messages"][0]["content"] == OUTPUT_BLOCKED
-    assert "bomb" not in json.dumps(payloads) + json.dumps(later(http, session))
+    assert "bomb" not in json.dumps(payloads) + json.dumps(later(client, session))
 
 
 def test_a_result_that_passes_is_unchanged(shielded: OctoberClient) -> None:

@@ -119,6 +119,38 @@ def test_a_keyvalue_bank_returns_documents_by_their_ids(october: OctoberClient) 
     assert [chunk["document_id"] for chunk in several["chunks"]] == ["doc-1", "doc-2"]
 
 
+def test_a_keyvalue_bank_returns_all_documents_that_are_named_unless_max_chunks_is_less(october: OctoberClient) -> None:
+    october.call("memory_banks.register", memory_bank={"identifier": "values", "type": "keyvalue"})
+    keys = [f"doc-{number}" for number in range(5)]
+    documents = [{"document_id": key, "content": key, "metadata": {}} for key in keys]
+    october.call("memory.insert", bank_id="values", documents=documents)
+
+    named = october.call("memory.query", bank_id="values", query="", params={"keys": keys})
+    fewer = october.call("memory.query", bank_id="values", query="", params={"keys": keys, "max_chunks": 2})
+
+    assert [chunk["document_id"] for chunk in named["chunks"]] == keys
+    assert [chunk["document_id"] for chunk in fewer["chunks"]] == keys[:2]
+
+
+@pytest.mark.parametrize("keys", ["doc-1", [1], [None], ["k"] * 101, {}])
+def test_keys_that_are_no_list_of_ids_are_400(october: OctoberClient, keys: Any) -> None:
+    october.call("memory_banks.register", memory_bank={"identifier": "values", "type": "keyvalue"})
+
+    with pytest.raises(Refused) as refused:
+        october.call("memory.query", bank_id="values", query="x", params={"keys": keys})
+
+    assert (refused.value.status, refused.value.body["error"]["param"]) == (400, "params.keys")
+
+
+def test_a_time_to_live_that_no_table_can_store_is_400(october: OctoberClient) -> None:
+    october.call("memory_banks.register", memory_bank=VECTOR)
+
+    with pytest.raises(Refused) as refused:
+        october.call("memory.insert", bank_id="bank1", documents=[PARIS], ttl_seconds=10**40)
+
+    assert (refused.value.status, refused.value.body["error"]["param"]) == (400, "ttl_seconds")
+
+
 def test_documents_are_read_replaced_and_deleted(october: OctoberClient) -> None:
     name = bank(october)
 

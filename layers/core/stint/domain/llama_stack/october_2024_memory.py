@@ -117,6 +117,9 @@ class BankDocument(Request):
     metadata: Annotated[dict[str, Any], AfterValidator(check_metadata)] = Field(default_factory=dict)
 
 
+LONGEST_LIFE = 100 * 366 * 24 * 3_600
+"""Seconds of a hundred years."""
+
 BankDocuments = Annotated[list[BankDocument], Field(max_length=MOST_DOCUMENTS), PartLimit]
 
 
@@ -125,7 +128,7 @@ class MemoryInsertRequest(Request):
 
     bank_id: str
     documents: BankDocuments
-    ttl_seconds: Annotated[int, Field(ge=1)] | None = None
+    ttl_seconds: Annotated[int, Field(ge=1, le=LONGEST_LIFE)] | None = None
 
 
 class MemoryUpdateRequest(Request):

@@ -44,7 +44,7 @@ class BankQueries:
         stored = await self.banks.open(request.bank_id)
         bank = read_stored(stored)
         if bank.type == "keyvalue":
-            return await self.read_values(stored, read_keys(request, text)[:most])
+            return await self.read_values(stored, read_keys(request.params, text))
         entities = read_entities(request.params)
         if not text and not (bank.type == "graph" and entities):
             raise InvalidRequest("The query has no text.", param="query")
@@ -78,10 +78,14 @@ def read_max_chunks(params: dict[str, Any]) -> int:
     return most
 
 
-def read_keys(request: MemoryQueryRequest, text: str) -> list[str]:
-    """Return the ids of the documents that a query of a keyvalue bank names."""
-    keys = request.params.get("keys")
-    return [str(key) for key in keys] if isinstance(keys, list) else [text]
+def read_keys(params: dict[str, Any], text: str) -> list[str]:
+    """Return the ids of the documents that a query of a keyvalue bank names. Raises InvalidRequest."""
+    keys = params.get("keys")
+    if keys is None:
+        return [text]
+    if not isinstance(keys, list) or len(keys) > MAX_CHUNKS or not all(isinstance(key, str) for key in keys):
+        raise InvalidRequest(f"params.keys must be a list of at most {MAX_CHUNKS} ids.", param="params.keys")
+    return keys[: params.get("max_chunks", MAX_CHUNKS)]
 
 
 def read_entities(params: dict[str, Any]) -> list[str]:

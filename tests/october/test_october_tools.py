@@ -9,6 +9,7 @@ import httpx
 import pytest
 from tests.api.app_fixture import AppFixture
 from tests.october.client import OctoberClient, Refused, forms
+from tests.october.test_october_turns import WEATHER
 from tests.servers import brave, tavily, wolfram
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
@@ -221,3 +222,20 @@ def test_the_later_api_runs_the_endpoints_of_an_agent(
     turn = http.post(f"/v1/agents/{agent_id}/session/{session_id}/turn", json=body).json()
 
     assert "sunny" in turn["output_message"]["content"]
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        WEATHER,
+        {"type": "wolfram_alpha", "api_key": "k"},
+        {"type": "memory", "memory_bank_configs": [{"type": "vector", "bank_id": "facts"}]},
+    ],
+)
+def test_a_second_tool_of_the_same_name_is_refused_instead_of_replacing_the_first(
+    october: OctoberClient, tool: dict[str, Any]
+) -> None:
+    with pytest.raises(Refused) as refused:
+        october.create_agent(tools=[tool, {"type": "photogen"}, tool])
+
+    assert (refused.value.status, refused.value.body["error"]["param"]) == (400, "agent_config.tools[2]")

@@ -79,9 +79,10 @@ async def check_endpoints(config: AgentConfig, definitions: Sequence[ToolDefinit
     """Check the endpoints that an agent's tools call, and that code can be run and images made if tools do.
 
     Raises:
-        InvalidRequest: an endpoint is malformed or not allowed.
+        InvalidRequest: an endpoint is malformed or not allowed, or two tools have the same name.
         NotSupported: this stack runs no code, or makes no images.
     """
+    refuse_repeated(definitions)
     for group in config.toolgroups:
         if isinstance(group, AgentToolGroupWithArgs) and group.name == REMOTE_EXECUTION:
             refuse_references(json.dumps(group.args), "agent_config.tools")
@@ -92,6 +93,17 @@ async def check_endpoints(config: AgentConfig, definitions: Sequence[ToolDefinit
             await check_generator(group, tools, f"agent_config.tools[{place}].{QUERY_GENERATOR}")
         elif group in (CODE_INTERPRETER, PHOTOGEN):
             await tools.select(group)
+
+
+def refuse_repeated(definitions: Sequence[ToolDefinition]) -> None:
+    """Refuse tools with the name of an earlier one, which the model could not tell apart. Raises InvalidRequest."""
+    names: set[str] = set()
+    for place, definition in enumerate(definitions):
+        name, param = name_of(definition), f"agent_config.tools[{place}]"
+        if name in names:
+            called = definition.type if isinstance(definition, MemoryToolDefinition) else name
+            raise InvalidRequest(f"{param}: An earlier tool is {called!r}, too. Define it once.", param=param)
+        names.add(name)
 
 
 async def check_generator(group: AgentToolGroupWithArgs, tools: Tools, param: str) -> None:

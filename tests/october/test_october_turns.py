@@ -11,6 +11,7 @@ from tests.october.client import CONFIG, OctoberClient, Refused, forms
 from stint.domain.llama_stack.october_2024_agents import OctoberAgentConfig
 from stint.services.october.agents import to_agent_config
 
+TEXT = {"content": "Llamas live in Peru.", "mime_type": "text/plain"}
 WEATHER = {
     "type": "function_call",
     "function_name": "get_weather",
@@ -329,3 +330,16 @@ def test_a_turn_costs_four_write_units_and_those_that_read_it_none(
 
     written = [count(name) for name in ("PutItem", "UpdateItem", "BatchWriteItem", "DeleteItem", "TransactWriteItems")]
     assert sum(written) == 4
+
+
+@pytest.mark.parametrize("tools", [[], [{"type": "memory"}]])
+def test_an_attachment_that_cannot_be_read_is_named(october: OctoberClient, tools: list[dict[str, Any]]) -> None:
+    session = october.open_session(tools=tools)
+    attachments = [TEXT, {"content": {"uri": "file:///etc/passwd"}, "mime_type": "text/plain"}]
+
+    with pytest.raises(Refused) as refused:
+        october.say(session, "x", attachments=attachments)
+
+    error = refused.value.body["error"]
+    assert (refused.value.status, error["param"]) == (400, "attachments[1]")
+    assert error["message"].startswith("attachments[1]: a URL must be")

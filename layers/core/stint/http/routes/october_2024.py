@@ -41,7 +41,14 @@ from stint.observability import Observation
 from stint.services.october.agents import check_endpoints, to_agent_config
 from stint.services.october.events import to_chunk, whole_turn
 from stint.services.october.sessions import read_session
-from stint.services.october.turns import from_step, from_turn, name_turn, split_name, to_turn_request
+from stint.services.october.turns import (
+    from_step,
+    from_turn,
+    name_turn,
+    named_attachments,
+    split_name,
+    to_turn_request,
+)
 from stint.services.october_api import OctoberServices
 from stint.services.turns.turn_run import TurnRun
 
@@ -112,7 +119,9 @@ async def create_october_turn(
     body: OctoberTurnCreateRequest, request: Request, services: OctoberServicesDep, keys: OctoberProviderDataDep
 ) -> Response:
     """Create a turn. With `stream` true, the response is a stream of events, else the last one of these."""
-    turn = await services.turns.start(body.agent_id, body.session_id, to_turn_request(body), deadline_of(request), keys)
+    asked = to_turn_request(body)
+    with named_attachments():
+        turn = await services.turns.start(body.agent_id, body.session_id, asked, deadline_of(request), keys)
     return await answer_turn(request, services, turn, body)
 
 

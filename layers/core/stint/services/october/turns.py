@@ -1,10 +1,11 @@
 """Conversion of turns, steps and sessions to those of October 2024."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 from stint.domain.content import URL, Document
-from stint.domain.errors import NotFound
+from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.llama_stack.october_2024_messages import OctoberAnswer
 from stint.domain.llama_stack.october_2024_turns import (
     OctoberAttachment,
@@ -51,6 +52,18 @@ def to_turn_request(request: OctoberTurnCreateRequest) -> TurnCreateRequest:
         for attachment in request.attachments
     ]
     return TurnCreateRequest(messages=to_messages(request.messages), documents=documents, stream=request.stream)
+
+
+@contextmanager
+def named_attachments() -> Iterator[None]:
+    """Call documents of a turn attachments in errors of the caller, as the request did."""
+    try:
+        yield
+    except InvalidRequest as error:
+        if error.param and error.param.startswith("documents["):
+            error.param = error.param.replace("documents", "attachments", 1)
+            error.message = error.message.replace("documents[", "attachments[", 1)
+        raise
 
 
 def from_turn(turn: Turn, tools: Mapping[str, str] | None = None) -> OctoberTurn:

@@ -118,7 +118,8 @@ async def test_input_items_and_the_next_response_have_the_message_in_its_place(c
     own = (await reader.input_items(response.id, *asked)).data  # type: ignore[arg-type]
     merging.model.answers.append(said())
 
-    for process in (merging.responder, Responder(merging.fixture.beside(merging.model))):
+    other = Responder(merging.fixture.beside(merging.model))
+    for process in (merging.responder, merging.responder, other):  # the second time from the cache of links
         merging.model.answers.append(said())
         continued = (await process.respond("three", previous_response_id=response.id)).response
         assert merging.sent(-1) == ["one", "", "bought", "and two", "Done", "three"]
@@ -221,6 +222,43 @@ async def test_a_message_after_the_last_model_call_gets_a_response_of_its_own(cl
     assert not isinstance(run, StartedRun)
     assert (await merging.responder.play(run)).response.id == name_of("resp", waiting)
     assert shown(await merging.items()) == ["one", "mcp_list_tools", "Done", "and two", "Again"]
+
+
+async def test_a_request_of_another_process_gets_the_events_of_the_running_response(cloud: Cloud, tenant: str) -> None:
+    merging = await Merging(cloud, tenant).open()
+    services = merging.fixture.beside(script()).services
+    waiting = services.make_response_admission(merging.conversation)
+    requests: list[asyncio.Task[Any]] = []
+
+    async def accept(_group: Toolgroup, _invocation: Invocation, /) -> ToolOutcome:
+        request = merging.request(input="and two")
+        requests.append(asyncio.create_task(waiting.start(await waiting.accept(request), request, deadline(600))))
+        return ToolOutcome("bought")
+
+    merging.fixture.fake_mcp.invoke = accept  # type: ignore[method-assign]
+
+    answered = await merging.responder.respond("one", conversation=merging.conversation, **TOOLS)
+
+    started = await asyncio.wait_for(requests[0], 30)
+    assert isinstance(started, StartedRun)
+    assert name_of("resp", started.run_id) == answered.response.id
+    events = await services.tail.read_events(answered.response.id, -1, deadline(30))
+    assert [text async for text in events] == [event.model_dump_json() for event in answered.events]
+
+
+async def test_a_message_that_is_taken_before_any_output_is_the_first_of_it(cloud: Cloud, tenant: str) -> None:
+    merging = await Merging(cloud, tenant).open()
+    silence = asyncio.Event()
+    merging.model.answers[:] = [[silence, *called("unknown")], said("Done")]
+    running = asyncio.create_task(merging.responder.respond("one", conversation=merging.conversation))
+    await merging.model.opened.wait()
+
+    await merging.accept(input="and two")
+    silence.set()
+    await running
+
+    assert merging.sent(1)[-1] == "and two"
+    assert shown(await merging.items()) == ["one", "and two", "Done"]
 
 
 async def test_a_message_waits_for_a_response_that_calls_its_client(cloud: Cloud, tenant: str) -> None:

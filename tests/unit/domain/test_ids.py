@@ -1,7 +1,20 @@
 import threading
 import uuid
 
-from stint.domain.ids import hex_of, is_id, is_name, item_name, new_id, new_ids_before, new_name, pack_name, unpack_name
+from stint.domain.ids import (
+    hex_of,
+    is_id,
+    is_name,
+    item_name,
+    merged_name,
+    new_id,
+    new_ids_before,
+    new_name,
+    order_of,
+    pack_name,
+    place_digits,
+    unpack_name,
+)
 
 
 def test_ids_are_lowercase_uuids_of_version_7_in_creation_order() -> None:
@@ -61,6 +74,22 @@ def test_an_item_is_named_after_its_step() -> None:
     names = [item_name("msg", step, 1), item_name("fc", step, 2), item_name("fc", step, 123)]
 
     assert names == [f"msg_{hex_of(step)}01", f"fc_{hex_of(step)}02", f"fc_{hex_of(step)}123"]
+
+
+def test_merged_items_sort_between_the_items_of_the_output() -> None:
+    step = new_id()
+
+    names = [
+        merged_name("msg", step, 0, 0),
+        item_name("mcpl", step, 0),
+        *(item_name("msg", step, place) for place in range(1, 100)),
+        merged_name("msg", step, 100, 1),
+        merged_name("msg", step, 100, 12),
+        item_name("msg", step, 100),
+        item_name("msg", step, 1000),
+    ]
+
+    assert sorted(reversed(names), key=lambda name: order_of(place_digits(name))) == names
 
 
 def test_a_name_is_packed_into_22_characters_and_back() -> None:

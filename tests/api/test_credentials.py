@@ -116,7 +116,7 @@ def test_args_of_an_agent_or_a_turn_reach_the_endpoint_and_nobody_else(
     if of == "agent":
         masked = {"api_key": "********", "limits": {"max_tokens": 5}}
         assert [each["agent_config"]["toolgroups"][0]["args"] for each in shown] == [masked, masked]
-    watch.assert_clean(KEY, stores=False)
+    watch.assert_clean(KEY, stores=of == "turn")
 
 
 def test_an_mcp_server_that_repeats_the_callers_key_tells_nobody(

@@ -32,9 +32,6 @@ MARKS = {
 STORED = ("#registry", "#agent:")
 """Partitions that keep the credentials of registrations and of agents, which runs need."""
 
-KEPT = frozenset({("turn_argument", "table")})
-"""The args of a turn are in its record, because the turn may be resumed."""
-
 CALLED = frozenset(
     {"header", "basic", "agent_argument", "turn_argument", "authorization", "server_header", "mcp_header"}
 )
@@ -199,7 +196,7 @@ def look_for(marks: Mapping[str, str], search: Search) -> Attacks:
         for place, text in texts.items():
             with attacks.attack(f"{name} in {place}"):
                 is_found = leaks(text, mark)
-            if is_found and (name, place) not in KEPT:
+            if is_found:
                 at = text.find(mark)
                 attacks.got_in.append(f"{name} is in the {place}: {text[max(at - 200, 0) : at + 100]}")
     return attacks

@@ -21,6 +21,7 @@ from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGro
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
 from stint.domain.steps import ToolExecutionStep
+from stint.domain.tools import AgentToolGroupWithArgs
 from stint.http.routes.turns import encode_event
 from stint.loop.tool_round import CALLS_AT_ONCE
 from stint.loop.transcript import NO_RESULT, SENT
@@ -321,6 +322,27 @@ async def test_args_win_over_the_models_arguments_and_those_of_the_turn_over_the
     await turn_fixture.turn(toolgroups=[{"name": "math/add", "args": {"base": 8}}])
 
     assert making.workshop.invocations[0].arguments == {"a": 1, "base": 8, "unit": "m"}
+
+
+@pytest.mark.parametrize(("client_tools", "stays"), [([], False), (["ask"], True)])
+async def test_credentials_of_a_turn_stay_only_if_it_may_wait_for_its_client(
+    making: Making, client_tools: list[str], stays: bool
+) -> None:
+    model = script(*([called("ask")] if stays else []), called("add"), said(), said())
+    turn_fixture = await making.turn_fixture(model, *client_tools)
+    group = {"name": "math", "args": {"api_key": "zq8-unlikely", "base": 8}}
+
+    turn = await turn_fixture.turn(toolgroups=[group, "math/add"])
+    [stored] = (await turn_fixture.store.turns.history(*turn_fixture.ids)).turns
+    if stays:
+        await turn_fixture.resumed(turn.turn_id, ("c0", "yes"))
+    else:
+        with pytest.raises(InvalidRequest, match="had credentials in their args"):
+            await turn_fixture.resume(turn.turn_id, ("c9", "3"))
+
+    assert making.workshop.invocations[0].arguments == {"api_key": "zq8-unlikely", "base": 8}
+    kept = AgentToolGroupWithArgs(name="math", args=group["args"] if stays else {"api_key": "********", "base": 8})
+    assert stored.header.overrides.toolgroups == [kept, "math/add"]
 
 
 async def test_a_turns_toolgroups_are_added_to_the_agents(making: Making) -> None:

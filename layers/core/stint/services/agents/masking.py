@@ -1,22 +1,34 @@
-"""Masking of the credentials of agents for the API."""
+"""Masking of the credentials of agents for the API, and of turns for the store."""
 
+import asyncio
 from collections.abc import Sequence
 
-from stint.domain.llama_stack.agents import Agent
+from stint.domain.errors import InvalidRequest
+from stint.domain.llama_stack.agents import Agent, AgentConfig
+from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs
 from stint.tools.masking import mask, refuse_masked
+
+NOT_KEPT = (
+    "The turn's toolgroups had credentials in their args, which are not kept because it has no client tools. Start a "
+    "new turn, or send the credentials in the provider data."
+)
 
 
 def masked_agent(agent: Agent) -> Agent:
     """Return an agent without the credentials in the args of its toolgroups and in the metadata of its tools."""
     config = agent.agent_config
-    toolgroups = [
-        group if isinstance(group, str) else group.model_copy(update={"args": mask(group.args)})
-        for group in config.toolgroups
-    ]
+    toolgroups = masked_toolgroups(config.toolgroups)
     tools = [tool.model_copy(update={"metadata": mask(tool.metadata)}) for tool in config.client_tools]
     shown = config.model_copy(update={"toolgroups": toolgroups, "client_tools": tools})
     return agent.model_copy(update={"agent_config": shown})
+
+
+def masked_toolgroups(toolgroups: Sequence[AgentToolGroup]) -> list[AgentToolGroup]:
+    """Return toolgroups without the credentials in their args."""
+    return [
+        group if isinstance(group, str) else group.model_copy(update={"args": mask(group.args)}) for group in toolgroups
+    ]
 
 
 def refuse_masked_args(toolgroups: Sequence[AgentToolGroup], param: str) -> None:
@@ -24,3 +36,20 @@ def refuse_masked_args(toolgroups: Sequence[AgentToolGroup], param: str) -> None
     for index, group in enumerate(toolgroups):
         if isinstance(group, AgentToolGroupWithArgs):
             refuse_masked(group.args, f"{param}[{index}].args")
+
+
+async def storable(overrides: TurnOverrides, agent: AgentConfig) -> TurnOverrides:
+    """Return the overrides of a turn as they are stored. Only a turn with client tools waits for its client."""
+    client_tools = agent.client_tools if overrides.client_tools is None else overrides.client_tools
+    if client_tools or all(isinstance(group, str) for group in overrides.toolgroups):
+        return overrides
+    masked = await asyncio.to_thread(masked_toolgroups, overrides.toolgroups)
+    return overrides.model_copy(update={"toolgroups": masked})
+
+
+def refuse_masked_credentials(overrides: TurnOverrides) -> None:
+    """Refuse to resume a turn whose credentials were not stored. Raises InvalidRequest."""
+    try:
+        refuse_masked_args(overrides.toolgroups, "toolgroups")
+    except InvalidRequest as error:
+        raise InvalidRequest(NOT_KEPT, param="toolgroups") from error

@@ -23,7 +23,7 @@ from stint.metering import resume_meter
 from stint.run_stop import set_on_disconnect
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
-from stint.services.agents.masking import refuse_masked_args
+from stint.services.agents.masking import refuse_masked_args, refuse_masked_credentials, storable
 from stint.services.concurrency import value_of
 from stint.services.document_reader import DocumentReader, images_of
 from stint.services.partial_writer import PartialWriter
@@ -109,7 +109,7 @@ class Turns:
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
             checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
             messages = await checks.check_messages(request.messages, session.transcript)
-            header = make_header(session, messages, documents, overrides)
+            header = make_header(session, messages, documents, await storable(overrides, session.config))
             if note is not None:
                 await note(header.turn_id)
             log = self.make_log(session, StoredTurn(header))
@@ -158,6 +158,7 @@ class Turns:
             calls = await self.opener.read_calls(session) if completed else frozenset[str]()
             step = stored or answer_turn(turn, calls, noted, responses)
             log = self.make_log(session, turn)
+            refuse_masked_credentials(turn.header.overrides)
             plan = await self.planner.plan(session.config, turn.header.overrides, provider_data, session.caller)
             checks = ResultChecks(plan.toolbox, turn_id, deadline)
             if stored is None:

@@ -47,9 +47,10 @@ async def storable(overrides: TurnOverrides, agent: AgentConfig) -> TurnOverride
     return overrides.model_copy(update={"toolgroups": masked})
 
 
-def refuse_masked_credentials(overrides: TurnOverrides) -> None:
-    """Refuse to resume a turn whose credentials were not stored. Raises InvalidRequest."""
+def checked_overrides(overrides: TurnOverrides) -> TurnOverrides:
+    """Return the overrides of a turn to resume. Raises InvalidRequest if their credentials were not stored."""
     try:
         refuse_masked_args(overrides.toolgroups, "toolgroups")
     except InvalidRequest as error:
         raise InvalidRequest(NOT_KEPT, param="toolgroups") from error
+    return overrides

@@ -23,7 +23,7 @@ from stint.metering import resume_meter
 from stint.run_stop import set_on_disconnect
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
-from stint.services.agents.masking import refuse_masked_args, refuse_masked_credentials, storable
+from stint.services.agents.masking import kept_overrides, refuse_masked_args, storable
 from stint.services.concurrency import value_of
 from stint.services.document_reader import DocumentReader, images_of
 from stint.services.partial_writer import PartialWriter
@@ -153,13 +153,12 @@ class Turns:
         session, turn, noted = await self.open_last(agent_id, session_id, turn_id, responses, deadline)
         async with session.keeper.released_on_error():
             stored = stored_answer(turn, responses)
-            completed = turn.status is RunStatus.completed
             resume_meter(turn.consumption)
+            completed = turn.status is RunStatus.completed
             calls = await self.opener.read_calls(session) if completed else frozenset[str]()
             step = stored or answer_turn(turn, calls, noted, responses)
             log = self.make_log(session, turn)
-            refuse_masked_credentials(turn.header.overrides)
-            plan = await self.planner.plan(session.config, turn.header.overrides, provider_data, session.caller)
+            plan = await self.planner.plan(session.config, kept_overrides(turn), provider_data, session.caller)
             checks = ResultChecks(plan.toolbox, turn_id, deadline)
             if stored is None:
                 step = await checks.check_step(step)

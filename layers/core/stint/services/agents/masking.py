@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.agents import Agent, AgentConfig
+from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs
 from stint.tools.masking import mask, refuse_masked
@@ -47,10 +48,10 @@ async def storable(overrides: TurnOverrides, agent: AgentConfig) -> TurnOverride
     return overrides.model_copy(update={"toolgroups": masked})
 
 
-def checked_overrides(overrides: TurnOverrides) -> TurnOverrides:
-    """Return the overrides of a turn to resume. Raises InvalidRequest if their credentials were not stored."""
+def kept_overrides(turn: StoredTurn) -> TurnOverrides:
+    """Return the overrides of a turn that is resumed. Raises InvalidRequest if their credentials were not stored."""
     try:
-        refuse_masked_args(overrides.toolgroups, "toolgroups")
+        refuse_masked_args(turn.header.overrides.toolgroups, "toolgroups")
     except InvalidRequest as error:
         raise InvalidRequest(NOT_KEPT, param="toolgroups") from error
-    return overrides
+    return turn.header.overrides

@@ -58,6 +58,10 @@ MODELS_AND_TOOLS = {
     "CredentialsKeyArn": {"kms:Decrypt"},
     "ToolFunctionArns": {"lambda:InvokeFunction"},
     SANDBOX: {"lambda:InvokeFunction"},
+    "AgentCoreInterpreterArn": {
+        f"bedrock-agentcore:{name}"
+        for name in ("StartCodeInterpreterSession", "InvokeCodeInterpreter", "StopCodeInterpreterSession")
+    },
 }
 # Everything that any role may do. A new grant belongs here, and into the tests below that say what it is good for.
 GRANTS = {

@@ -142,6 +142,9 @@ class Settings(BaseModel):
     sandbox_function: str = Field(
         default="", description="Lambda function that runs code of models; if empty, none is run."
     )
+    agentcore_interpreter: str = Field(
+        default="", description="Id of a code interpreter of AgentCore that runs code instead."
+    )
     allowed_hosts: str = Field(
         default="", description="Private hosts and networks that callers' URLs may reach; see docs/tools.md."
     )
@@ -230,6 +233,11 @@ class Settings(BaseModel):
     def key_in(self, variable: str) -> str:
         """Return the value of a variable that STINT_PROVIDERS names; empty if it is not set."""
         return self._keys.get(variable, "")
+
+    @property
+    def runs_code(self) -> bool:
+        """Return whether code of models is run."""
+        return bool(self.sandbox_function or self.agentcore_interpreter)
 
     @property
     def has_local_embeddings(self) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def compose_code(tenant: str, settings: "Settings", store: "Store", deletions: Deletions) -> CodeAccess:
     """Return what runs the code of a tenant's responses. Raises InvalidRequest if nothing does."""
-    if not settings.sandbox_function:
+    if not settings.runs_code:
         raise InvalidRequest(
             "This stack has no code interpreter. Remove the tool, or deploy with the parameter CodeInterpreter.",
             code="not_supported",

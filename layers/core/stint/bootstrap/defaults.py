@@ -47,7 +47,7 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     known = providers(settings).data
     models = [describe_model(request, router, known, settings.embedding_model) for request in listed]
     builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
-    if settings.sandbox_function:
+    if settings.runs_code:
         builtin[CODE_INTERPRETER] = CODE_PROVIDER
     if settings.image_model:
         builtin[PHOTOGEN] = IMAGE_MODELS
@@ -107,6 +107,13 @@ def named_servers(settings: Settings) -> Iterator[tuple[str, str, str, dict[str,
             yield api, each.id, types[each.kind], config, health
 
 
+def place_of_code(settings: Settings) -> tuple[str, dict[str, Any], ProviderHealth]:
+    """Return the type, the configuration and the health of the provider that runs code."""
+    if settings.agentcore_interpreter:
+        return "remote::bedrock-agentcore", {"code_interpreter": settings.agentcore_interpreter}, OUTSIDE
+    return "inline::code-interpreter", {}, INSIDE
+
+
 def providers(settings: Settings) -> ProviderList:
     """Return the providers of models, tools and shields. Those inside the process are always healthy."""
     url = {"url": mask_url(settings.openai_base_url)}
@@ -128,11 +135,7 @@ def providers(settings: Settings) -> ProviderList:
         ("tool_runtime", "wolfram-alpha", "remote::wolfram-alpha", {}, OUTSIDE),
         ("tool_runtime", "remote-execution", "remote::http-endpoint", {}, OUTSIDE),
         ("tool_runtime", "lambda-function", "remote::lambda-function", {}, OUTSIDE),
-        *(
-            [("tool_runtime", CODE_PROVIDER, "inline::code-interpreter", {}, INSIDE)]
-            if settings.sandbox_function
-            else []
-        ),
+        *([("tool_runtime", CODE_PROVIDER, *place_of_code(settings))] if settings.runs_code else []),
         *([("tool_runtime", IMAGE_MODELS, "remote::image-generation", {}, OUTSIDE)] if settings.image_model else []),
         ("tool_runtime", RAG_RUNTIME, "inline::rag-runtime", {}, INSIDE),
     ]

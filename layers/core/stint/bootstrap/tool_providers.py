@@ -24,7 +24,7 @@ def make_tool_providers(
 ) -> Mapping[str, ToolProvider]:
     """Return the tool providers by their ids. Their URLs pass the guard. `get_servers` returns the model servers."""
     images = {IMAGE_MODELS: lambda: make_images(settings, get_guard(), get_servers())} if settings.image_model else {}
-    sandbox = {CODE_PROVIDER: lambda: make_code_interpreter(settings)} if settings.sandbox_function else {}
+    sandbox = {CODE_PROVIDER: lambda: make_code_interpreter(settings)} if settings.runs_code else {}
     return LazyMapping(
         {
             "model-context-protocol": lambda: make_mcp(settings, get_guard()),
@@ -96,6 +96,10 @@ def make_code_interpreter(settings: "Settings") -> ToolProvider:
 
 def make_code_runner(settings: "Settings") -> "CodeRunner":
     """Return the place that runs code for the tenant of the current code."""
+    if settings.agentcore_interpreter:
+        from stint.tools.code_interpreter.agentcore import AgentCore  # noqa: PLC0415
+
+        return AgentCore(settings.agentcore_interpreter)
     from stint.caller import require_tenant  # noqa: PLC0415
     from stint.tools.code_interpreter.sandbox import Sandbox  # noqa: PLC0415
 

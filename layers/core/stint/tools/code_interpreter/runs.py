@@ -1,15 +1,24 @@
 """Runs of code: the port of the places that run it, and their results."""
 
+import base64
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, Self
 
 from stint.domain.schema import Schema
+from stint.tools.code_interpreter.files import LONGEST_NAME
 
 RUN_SECONDS = 60
 """Seconds of a run."""
 
+LONGEST_OUTPUT = 100_000
+"""Maximum bytes of standard output, and of standard error."""
+
 LONGEST_CODE = 200_000
 """Maximum bytes of code."""
+
+
+MOST_OMITTED = 20
+"""Maximum names of files that a result lists without their contents."""
 
 
 class RunFile(Schema):
@@ -17,6 +26,10 @@ class RunFile(Schema):
 
     name: str
     content: str
+
+    @classmethod
+    def of(cls, name: str, content: bytes) -> Self:
+        return cls(name=name, content=base64.b64encode(content).decode())
 
 
 class RunResult(Schema):
@@ -34,6 +47,11 @@ class RunResult(Schema):
     files: list[RunFile] = []
     removed: list[str] = []
     omitted: list[str] = []
+
+    def omit(self, name: str) -> None:
+        """Note a file that is not returned, with a name that is ASCII."""
+        if len(self.omitted) < MOST_OMITTED:
+            self.omitted.append(ascii(name[:LONGEST_NAME])[1:-1])
 
 
 class CodeRunner(Protocol):

@@ -9,19 +9,25 @@ from tests.clock import CLOCK
 from tests.script_model import said, script
 from tests.services.deaths import die_at
 from tests.services.test_waiting_runs import Waiting, WaitingInConversation
+from tests.services.turn_fixture import die
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
 from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
 from stint.domain.errors import Conflict, NotFound, StoreUnavailable
 from stint.domain.ids import new_id
+from stint.domain.llama_stack.turns import TurnCreateRequest
+from stint.domain.messages import UserMessage
 from stint.domain.waiting_messages import WaitingPlace
 from stint.http.response_admission import cancel_run
 from stint.services.admission import Admission
+from stint.services.background.waiting_runs import exhaust
 from stint.services.turns.turns import Turns
 from stint.store.responses import ResponseStore
 from stint.store.turns import TurnStore
 from stint.store.waiting_line import ALIVE_SECONDS, WaitingLine
+
+BODY = TurnCreateRequest(messages=[UserMessage(content="one")])
 
 
 async def unavailable(*_: object, **__: object) -> None:
@@ -104,7 +110,8 @@ async def test_a_run_goes_on_if_its_place_cannot_be_removed(
         patched.setattr(WaitingLine, "finish", unavailable)
         patched.setattr(WaitingLine, "leave", unavailable)
         await waiting.work()
-    assert await waiting.fixture.turns.make_turn_admission(waiting.agent_id, waiting.session_id).is_free()
+    admission = waiting.fixture.turns.make_turn_admission(waiting.agent_id, waiting.session_id)
+    assert await admission.find_running() is None
     await work(waiting)
     assert (await waiting.inputs(), await waiting.places()) == (["one"], 0)
 
@@ -136,16 +143,16 @@ async def test_a_turn_of_the_worker_is_found_by_a_retry(own_cloud: Cloud, tenant
 
 
 async def test_an_interruption_of_a_run_without_a_header_starts(own_cloud: Cloud) -> None:
-    async def interrupt() -> None:
-        raise NotFound("Turn", "t")
+    async def interrupt(turn_id: str) -> None:
+        raise NotFound("Turn", turn_id)
 
-    async def is_free() -> bool:
-        return True
+    async def find_running() -> str | None:
+        return "t"
 
     async def start() -> str:
         return "started"
 
-    admission = Admission(None, is_free, interrupt, None, None)  # type: ignore[arg-type]
+    admission = Admission(None, find_running, find_running, interrupt, None, None)  # type: ignore[arg-type]
     assert await admission.start_after_interrupting(start, asyncio.get_running_loop().time() + 5) == "started"
 
 
@@ -198,3 +205,38 @@ async def test_a_message_that_is_merged_while_the_worker_looks_at_it_is_found(
     state = await line.get(message)
     assert state is not None
     assert state.merged_into == run
+
+
+async def test_a_message_starts_after_a_turn_whose_release_failed(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    turns, ids = waiting.fixture.turns.turns, (waiting.agent_id, waiting.session_id)
+    run = await turns.start(*ids, BODY, asyncio.get_running_loop().time() + 60)
+    message = await waiting.accept("two")
+    run.log.keeper.release = unavailable  # type: ignore[method-assign]
+    await exhaust(turns.run(run))
+
+    assert (await own_cloud.store.sessions.get(tenant, *ids)).lease_turn == run.run.run_id
+    await work(waiting)
+
+    assert (await waiting.inputs(), await waiting.places()) == (["one", "two"], 0)
+    assert (await turns.get(*ids, message)).status == "completed"
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+async def test_a_message_of_a_turn_that_died_before_it_stored_it_waits_again(
+    own_cloud: Cloud, tenant: str, cancels: bool
+) -> None:
+    waiting = await opened(own_cloud, tenant)
+    turns, ids = waiting.fixture.turns.turns, (waiting.agent_id, waiting.session_id)
+    run = await turns.start(*ids, BODY, asyncio.get_running_loop().time() + 60)
+    message = await waiting.accept("two")
+    assert await own_cloud.store.session_line(tenant, *ids).claim_merge(message, run.run.run_id)
+    await die(run)
+
+    found = await turns.get(*ids, message)
+    assert (found.turn_id, found.status) == (message, "in_progress")
+    if cancels:
+        assert await cancel(waiting, message) == "cancelled"
+    await work(waiting, 2)
+
+    assert (await waiting.inputs(), await waiting.places()) == (["one"] if cancels else ["one", "two"], 0)

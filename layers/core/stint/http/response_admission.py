@@ -11,7 +11,7 @@ from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_options import Include
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
-from stint.http.response_attempts import FollowedResponse
+from stint.http.response_attempts import FollowedResponse, find_earlier_response
 from stint.observability import Observation
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.response_run import ResponseRun
@@ -36,6 +36,9 @@ class NewResponse:
 
     async def start(self) -> ResponseRun:
         return await self.services.responses.start(self.body, self.deadline, self.keys)
+
+    async def find_earlier(self) -> FollowedResponse | None:
+        return await find_earlier_response(self.services, stored=self.body.store)
 
     async def find_waiting(self) -> "WaitingResponse | None":
         """Return the message of an earlier attempt of the current request that waits for the conversation."""
@@ -84,7 +87,7 @@ class WaitingResponse:
         """
         new, admission = self.new, self.services.make_response_admission(self.conversation_id)
         if self.message_id is None:
-            return await admission.admission.start_after_interrupting(new.start, wait_until)
+            return await admission.admission.start_after_interrupting(new.start, wait_until, new.find_earlier)
         started = await admission.start(self.message_id, new.body, new.deadline, new.keys, wait_until=wait_until)
         if isinstance(started, ResponseRun):
             return started

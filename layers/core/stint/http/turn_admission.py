@@ -8,7 +8,7 @@ from stint.domain.errors import DeadlineExceeded
 from stint.domain.llama_stack.events import Event, NumberedEvent
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.when_busy import WhenBusy
-from stint.http.turn_attempts import FollowedTurn, note_turn
+from stint.http.turn_attempts import FollowedTurn, find_earlier_turn, note_turn
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
@@ -29,6 +29,9 @@ class NewTurn:
     async def start(self) -> TurnRun:
         turns = self.services.turns
         return await turns.start(self.agent_id, self.session_id, self.body, self.deadline, self.keys, note_turn)
+
+    async def find_earlier(self) -> FollowedTurn | None:
+        return await find_earlier_turn(self.services, self.agent_id, self.session_id, self.deadline)
 
     async def start_now(self) -> "TurnRun | WaitingTurn":
         """Start the turn, or return it as one that waits. Raises StintError."""
@@ -72,7 +75,7 @@ class WaitingTurn:
         new = self.new
         admission = new.services.make_turn_admission(new.agent_id, new.session_id)
         if self.message_id is None:
-            return await admission.admission.start_after_interrupting(new.start, wait_until)
+            return await admission.admission.start_after_interrupting(new.start, wait_until, new.find_earlier)
         started = await admission.start(
             self.message_id, new.body, new.deadline, new.keys, note_turn, wait_until=wait_until
         )

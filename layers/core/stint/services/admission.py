@@ -25,6 +25,7 @@ from stint.services.polling_pauses import PollingPauses
 from stint.store.waiting_line import ALIVE_SECONDS, WaitingLine
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 Start = Callable[[str, Callable[[str], Awaitable[None]]], Awaitable[T]]
 """Starts a run, if possible with this id. A function gets its id before anything of the run is stored."""
@@ -52,13 +53,15 @@ class StartedRun:
 class Admission:
     """Admits the runs of one session or conversation.
 
-    `is_free` returns whether no run has it, and `interrupt` cancels the run that has it. `is_lost` returns whether
-    the run that has claimed a message died before it stored it. `send` sends the worker a message's task.
+    `find_running` returns the run that has it, if one has. `find_holder` also returns one that keeps it without a
+    lease, and `interrupt` cancels a run. `is_lost` returns whether the run that has claimed a message died before it
+    stored it. `send` sends the worker a message's task.
     """
 
     line: WaitingLine
-    is_free: Callable[[], Awaitable[bool]]
-    interrupt: Callable[[], Awaitable[object]]
+    find_running: Callable[[], Awaitable[str | None]]
+    find_holder: Callable[[], Awaitable[str | None]]
+    interrupt: Callable[[str], Awaitable[object]]
     is_lost: Callable[[str, MessageState], Awaitable[bool]]
     send: Callable[[str], Awaitable[None]]
 
@@ -90,7 +93,7 @@ class Admission:
         await self.send(place.message_id)
         try:
             await self.line.accept(place, message)
-            await self.is_free()
+            await self.find_running()
         except (StoreUnavailable, NotFound):
             with suppress(StoreUnavailable):
                 await self.line.delete(place.message_id)
@@ -121,7 +124,7 @@ class Admission:
         places = [place.message_id for place in await self.line.read()]
         if message_id not in places:
             return await self.find_started(message_id)
-        if places[0] != message_id or not await self.is_free():
+        if places[0] != message_id or await self.find_running() is not None:
             return None
         state = await self.line.get(message_id)
         if state is None or state.cancelled or state.error is not None:
@@ -178,13 +181,27 @@ class Admission:
             raise Cancelled("The message was cancelled before it was started.")
         return StartedRun(message_id, state.claimed_by)
 
-    async def start_after_interrupting(self, start: Callable[[], Awaitable[T]], deadline: float) -> T:
-        """Cancel the running run, and start one."""
+    async def start_after_interrupting(
+        self,
+        start: Callable[[], Awaitable[T]],
+        deadline: float,
+        find_earlier: Callable[[], Awaitable[U | None]] | None = None,
+    ) -> T | U:
+        """Cancel the running run, and start one.
+
+        `find_earlier` returns the run of an earlier attempt of the request, which is not cancelled. It is called after
+        the running run was read, so that a run that starts in between is not cancelled either.
+        """
         pauses = PollingPauses(deadline)
         while True:
+            running = await self.find_holder()
+            earlier = await find_earlier() if find_earlier is not None else None
+            if earlier is not None:
+                return earlier
             try:
-                with suppress(NotFound):  # the header of a run that is being started
-                    await self.interrupt()
+                if running is not None:
+                    with suppress(NotFound):  # the header of a run that is being started
+                        await self.interrupt(running)
                 return await start()
             except Conflict as conflict:
                 if conflict.code not in LOCKED:

@@ -142,6 +142,17 @@ class SessionLeases:
             except ConditionFailed as refused:
                 found = refused.item
 
+    async def find_holder(self, tenant: str, agent_id: str, session_id: str) -> str | None:
+        """Return the turn that has a session's lease; None if it is free. Raises NotFound."""
+        found = await self._table.get(keys.session(tenant, agent_id, session_id))
+        if not is_live(found):
+            raise NotFound("Session", session_id)
+        try:
+            await self._count_if_free(keys.turns(tenant, agent_id, session_id), found)
+        except Conflict:
+            return str(found["lease_turn"])
+        return None
+
     async def expire(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:
         """Make the lease for a turn lapse now; do nothing if the session is not leased for it."""
         with suppress(ConditionFailed):

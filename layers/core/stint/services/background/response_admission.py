@@ -47,7 +47,9 @@ class ResponseAdmission:
 
     @cached_property
     def admission(self) -> Admission:
-        return Admission(self.line, self.is_free, self.interrupt, self.is_lost, self.send_task)
+        return Admission(
+            self.line, self.find_running, self.find_holder, self.cancellation.cancel, self.is_lost, self.send_task
+        )
 
     async def accept(self, request: CreateResponse) -> str:
         """Store a request that must wait, and return the id of its message.
@@ -121,16 +123,11 @@ class ResponseAdmission:
     async def find_running(self) -> str | None:
         return await self.store.conversation_leases.find_holder(self.tenant, self.conversation_id)
 
-    async def is_free(self) -> bool:
-        return await self.find_running() is None
-
-    async def interrupt(self) -> None:
-        running = await self.find_running() or await self.find_queued()
+    async def find_holder(self) -> str | None:
+        """Return the response that has the conversation, or the holder of a lapsed lease, which may be queued."""
+        running = await self.find_running()
         if running is not None:
-            await self.cancellation.cancel(running)
-
-    async def find_queued(self) -> str | None:
-        """Return the holder of a lapsed lease, which may be a queued response that keeps the conversation."""
+            return running
         lapsed = await self.store.conversation_leases.find_lapsed(self.tenant, self.conversation_id)
         return lapsed.holder if lapsed is not None else None
 

@@ -14,7 +14,6 @@ from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.run_stop import refuse_stopped
 from stint.services.admission import Admission, StartedRun
-from stint.services.agents.interrupted import runs
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.deletions import SendTask
 from stint.services.document_reader import images_of
@@ -43,7 +42,7 @@ class TurnAdmission:
 
     @cached_property
     def admission(self) -> Admission:
-        return Admission(self.line, self.is_free, self.interrupt, self.is_lost, self.send_task)
+        return Admission(self.line, self.find_running, self.find_running, self.interrupt, self.is_lost, self.send_task)
 
     async def accept(self, request: TurnCreateRequest) -> str:
         """Store a request that must wait, and return the id of its message.
@@ -130,18 +129,10 @@ class TurnAdmission:
         return message_id if known else None
 
     async def find_running(self) -> str | None:
-        turns = self.turns
-        record = await turns.store.sessions.get(turns.tenant, self.agent_id, self.session_id)
-        running = record.lease_turn
-        return running if running is not None and runs(record, running) else None
+        return await self.turns.store.session_leases.find_holder(self.turns.tenant, self.agent_id, self.session_id)
 
-    async def is_free(self) -> bool:
-        return await self.find_running() is None
-
-    async def interrupt(self) -> None:
-        running = await self.find_running()
-        if running is not None:
-            await self.cancellation.cancel(self.agent_id, self.session_id, running)
+    async def interrupt(self, turn_id: str) -> None:
+        await self.cancellation.cancel(self.agent_id, self.session_id, turn_id)
 
     async def is_lost(self, message_id: str, state: MessageState) -> bool:
         """Return whether the turn that has claimed a message does not have it, and does not run."""

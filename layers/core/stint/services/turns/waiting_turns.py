@@ -4,6 +4,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from stint.domain.errors import NotFound
+from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.steps import CompletionMessage
 from stint.domain.waiting_messages import MessageState
@@ -42,10 +43,19 @@ class TurnReader(Protocol):
 
 async def read_waiting(turns: TurnReader, agent_id: str, session_id: str, message_id: str) -> Turn:
     """Return the turn that has a message, or a turn without steps if none has it. Raises NotFound."""
-    state = await turns.store.session_line(turns.tenant, agent_id, session_id).get(message_id)
+    ids = turns.tenant, agent_id, session_id
+    state = await turns.store.session_line(*ids).get(message_id)
     if state is None:
         raise NotFound("Turn", message_id)
     if state.claimed_by is not None and state.claimed_by != message_id:
         with suppress(NotFound):
-            return await turns.get(agent_id, session_id, state.claimed_by)
+            turn = await turns.get(agent_id, session_id, state.claimed_by)
+            runs = state.merged_into is None or turn.status is TurnStatus.in_progress
+            if runs or has_message(await turns.store.turns.get(*ids, state.claimed_by), message_id):
+                return turn  # otherwise its process died; the message waits again
     return to_turn(message_id, session_id, state)
+
+
+def has_message(turn: StoredTurn, message_id: str) -> bool:
+    """Return whether a turn has taken a message."""
+    return message_id in {each.message_id for each in turn.merged}

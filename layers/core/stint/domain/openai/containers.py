@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from stint.domain.expiry import MAX_SECONDS
 from stint.domain.fields import Nothing, Omitted, Refused
 from stint.domain.openai.code_interpreter import ContainerFileIds, MemoryLimit, NoNetwork
 from stint.domain.openai.lists import ListObject
@@ -48,7 +49,8 @@ class Container(Schema):
 
     @property
     def expires_at(self) -> int:
-        return self.last_active_at + 60 * self.expires_after.minutes
+        last = self.created_at + MAX_SECONDS  # the bucket keeps its files for a day longer
+        return min(self.last_active_at + 60 * self.expires_after.minutes, last)
 
 
 class ContainerFile(Schema):

@@ -17,10 +17,12 @@ from tests.store.dynamodb_proxy import DynamoDBProxy
 from tests.store.tenant_records import note_partitions
 
 from stint.caller import find_principal
+from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.principals import Principal
 from stint.net.guard import Guard
 from stint.services.knowledge import tasks
+from stint.store.idempotent_requests import RequestRecords
 from stint.tools.image_generation.scripted import draw
 from stint.tools.mcp.provider import McpTools
 
@@ -169,3 +171,19 @@ def large_images(monkeypatch: pytest.MonkeyPatch) -> None:
         return draw(prompt, size, transparent=transparent) + random.Random(prompt).randbytes(1_000_000)
 
     monkeypatch.setattr("stint.tools.image_generation.scripted.draw", draw_large)
+
+
+@pytest.fixture
+def lost(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make the first answer of a key impossible to store, as if its process had died then."""
+    lost: list[int] = []
+    put = RequestRecords.put_answer
+
+    async def put_after_first(*args: Any) -> None:
+        lost.append(1)
+        if len(lost) == 1:
+            raise StoreUnavailable("The database does not respond. Try again.")
+        await put(*args)
+
+    monkeypatch.setattr(RequestRecords, "put_answer", put_after_first)
+    return lost

@@ -5,7 +5,8 @@ import threading
 import httpx
 import pytest
 from tests.api.api_client import WEATHER, assert_error, open_session, resume, turn, turns_of
-from tests.api.app_fixture import AppFixture
+from tests.api.app_fixture import LEASE, AppFixture, run_in_thread
+from tests.clock import CLOCK
 
 
 @pytest.fixture
@@ -46,6 +47,36 @@ def test_a_repeated_resume_of_an_earlier_turn_gets_its_rest(http: httpx.Client, 
     turn(http, asking, "say: more")
 
     assert resume(http, asking, paused, "sunny").json() == done
+
+
+def test_a_repeated_resume_whose_result_was_blocked_gets_the_rest_of_the_turn(http: httpx.Client) -> None:
+    http.post("/v1/shields", json={"shield_id": "words", "params": {"phrases": ["bomb"], "user_message": "No."}})
+    shields = {"get_weather": {"output_shields": ["words"]}}
+    session = open_session(http, client_tools=[WEATHER], tool_shields=shields)
+    paused = turn(http, session, "get_weather in Ulm")
+
+    first, again = [resume(http, session, paused, "a bomb") for _ in range(2)]
+
+    assert "bomb" not in first.text
+    assert (again.status_code, again.text) == (200, first.text)
+
+
+def test_a_repeated_resume_is_found_after_the_death_of_an_earlier_one(
+    http: httpx.Client, app_fixture: AppFixture, asking: str
+) -> None:
+    done = turn(http, asking, "say: Hello")
+    *_, agent_id, _, session_id = asking.split("/")
+    ids = app_fixture.tenant, agent_id, session_id, done["turn_id"]
+    run_in_thread(app_fixture.store.session_leases.acquire(*ids, resume=True, seconds=LEASE))
+    CLOCK.move(LEASE + 1)
+    extra = [{"call_id": "mine", "tool_name": "get_weather", "content": "rainy"}]
+
+    first, again = [
+        http.post(f"{asking}/turn/{done['turn_id']}/resume", json={"tool_responses": extra}) for _ in range(2)
+    ]
+
+    assert (first.status_code, len(first.json()["steps"])) == (200, 3)
+    assert (again.status_code, again.text) == (200, first.text)
 
 
 def test_other_answers_to_calls_that_were_answered_are_refused(http: httpx.Client, asking: str) -> None:

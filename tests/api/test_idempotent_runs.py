@@ -10,27 +10,9 @@ from tests.api.api_client import agent_config, create_agent, open_session, turns
 from tests.api.app_fixture import LEASE, AppFixture
 from tests.clock import CLOCK
 
-from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
-from stint.store.idempotent_requests import RequestRecords
 
 Send = Callable[[], httpx.Response]
-
-
-@pytest.fixture
-def lost(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make the first answer of a key impossible to store, as if its process had died then."""
-    lost: list[int] = []
-    put = RequestRecords.put_answer
-
-    async def put_after_first(*args: Any) -> None:
-        lost.append(1)
-        if len(lost) == 1:
-            raise StoreUnavailable("The database does not respond. Try again.")
-        await put(*args)
-
-    monkeypatch.setattr(RequestRecords, "put_answer", put_after_first)
-    return lost
 
 
 def file_of(http: httpx.Client) -> str:

@@ -10,7 +10,8 @@ import pytest
 from llama_stack_client import APIStatusError, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent
 from tests.api.api_client import WEATHER, assert_error, open_session, say, turn, turns_of
-from tests.api.app_fixture import AppFixture
+from tests.api.app_fixture import LEASE, AppFixture
+from tests.clock import CLOCK
 from tests.store.tenant_records import read_records
 
 from stint.domain.inference import ToolSignature
@@ -27,12 +28,14 @@ class Bench:
     def __init__(self) -> None:
         self.invocations: list[Invocation] = []
         self.listed_with: list[dict[str, Any]] = []
+        self.repeatable = False
 
     async def check(self, _: Toolgroup, /) -> None:
         pass
 
     def known_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature]:
-        return [ToolSignature(tool["name"], "A tool.", SCHEMA) for tool in toolgroup.config["tools"]]
+        named = toolgroup.config["tools"]
+        return [ToolSignature(tool["name"], "A tool.", SCHEMA, repeatable=self.repeatable) for tool in named]
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         self.listed_with.append(provider_data)
@@ -239,6 +242,32 @@ def test_a_tool_runs_once_for_an_idempotency_key(http: httpx.Client, tools: Benc
 
     assert [each.json()["content"] for each in answers] == ["count {'n': 2}"] * 3
     assert len(tools.invocations) == 1
+
+
+@pytest.mark.usefixtures("lost")
+@pytest.mark.parametrize("repeatable", [False, True])
+def test_a_tool_that_may_have_run_runs_again_only_if_it_is_repeatable(
+    http: httpx.Client, tools: Bench, repeatable: bool
+) -> None:
+    tools.repeatable = repeatable
+    body = {"tool_name": "count", "kwargs": {"n": 2}}
+
+    first, *again = [post_later(http, body) for _ in range(3)]
+
+    assert first.json()["content"] == "count {'n': 2}"
+    if repeatable:
+        assert [each.json() for each in again] == [first.json()] * 2
+        assert len({invocation.idempotency_key for invocation in tools.invocations}) == 1
+    else:
+        for each in again:
+            assert_error(each, 409, "outcome_unknown")
+    assert len(tools.invocations) == 1 + repeatable
+
+
+def post_later(http: httpx.Client, body: dict[str, Any]) -> httpx.Response:
+    """Call a tool with an idempotency key, after the end of all leases."""
+    CLOCK.move(LEASE + 1)
+    return http.post("/v1/tool-runtime/invoke", json=body, headers={"idempotency-key": "k"})
 
 
 def test_metadata_of_a_clients_result_never_makes_a_turn_unreadable(http: httpx.Client) -> None:

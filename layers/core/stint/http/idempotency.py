@@ -195,8 +195,11 @@ class AnswerRecorder:
         await self._send({**message, "body": part})
 
     async def note_failure(self, *, may_have_begun: bool) -> None:
-        """Remember nothing of a request that failed, except for the id of the object that it may have created."""
-        if may_have_begun and self._path in KEYED_PATHS:
+        """Remember nothing of a request that failed, except for the id of the object that it may have created.
+
+        An earlier process may have created it even if this one did nothing.
+        """
+        if self._request.keeper.lease.taken_over or (may_have_begun and self._path in KEYED_PATHS):
             await self._request.give_up()
         else:
             await self._request.forget()

@@ -216,6 +216,9 @@ RETRIED_PATHS = frozenset(
         "/v1/agents/{agent_id}/session/{session_id}/turn",
         "/v1/conversations",
         "/v1/responses",
+        "/agents/create",
+        "/agents/session/create",
+        "/agents/turn/create",
     }
 )
 """Paths whose POST creates something that a client's retry finds."""
@@ -238,6 +241,7 @@ FOLLOWED_PATHS = frozenset(
         "/v1/agents/{agent_id}/session/{session_id}/turn",
         "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume",
         "/v1/responses",
+        "/agents/turn/create",
     }
 )
 """Paths whose POST begins a run that repetitions with its idempotency key follow while it runs."""

@@ -1,13 +1,17 @@
 """Retries of turns over HTTP: their answer is that of the turn that the first attempt created."""
 
+import logging
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from stint.caller import NothingToFollow, find_attempt, renew_object_id, set_attempt
-from stint.domain.errors import NotFound, StintError
+from stint.domain.errors import DeadlineExceeded, NotFound, StintError, StoreUnavailable
 from stint.domain.llama_stack.events import NumberedEvent, TurnFailed
 from stint.domain.llama_stack.turns import TurnResumeRequest
+from stint.http.streaming import encode_last_frame
 from stint.services.agents_api import AgentsServices
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -101,3 +105,11 @@ async def find_earlier_resume(
     except NotFound:
         return None
     return FollowedTurn(events) if events is not None else None
+
+
+def end_tail(error: Exception) -> tuple[bytes, ...]:
+    """Write the error of a turn that no longer exists, and nothing otherwise, so that the client reconnects."""
+    if isinstance(error, DeadlineExceeded | StoreUnavailable):
+        logger.info("A stream was closed before its end", extra={"error_code": error.code})
+        return ()
+    return encode_last_frame(error)

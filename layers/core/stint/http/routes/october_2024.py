@@ -3,12 +3,14 @@
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
+from stint.caller import find_attempt
 from stint.domain.llama_stack.agents import AgentCreateResponse
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.october_2024_agents import OctoberAgentCreateRequest, OctoberAgentName
@@ -36,7 +38,7 @@ from stint.http.october_dependencies import (
     read_params,
 )
 from stint.http.sse import encode_frame
-from stint.http.streaming import StreamFormat, buffer_document, stream_events
+from stint.http.streaming import StreamFormat, buffer_document, encode_events, stream_events, stream_frames
 from stint.observability import Observation
 from stint.services.october.agents import check_endpoints, to_agent_config
 from stint.services.october.events import to_chunk, whole_turn
@@ -52,6 +54,9 @@ from stint.services.october.turns import (
 from stint.services.october_api import OctoberServices
 from stint.services.turns.turn_run import TurnRun
 
+if TYPE_CHECKING:
+    from stint.http.turn_attempts import FollowedTurn
+
 router = APIRouter(tags=["October 2024"], route_class=OctoberRoute)
 CHUNK = {"anyOf": [{"$ref": "#/components/schemas/OctoberTurnChunk"}, {"$ref": "#/components/schemas/StreamError"}]}
 STREAMS: dict[int | str, dict[str, Any]] = {
@@ -64,7 +69,8 @@ async def create_october_agent(body: OctoberAgentCreateRequest, services: Octobe
     """Create an agent."""
     config = to_agent_config(body.agent_config)
     await check_endpoints(config, body.agent_config.tools, services.toolgroups.tools)
-    agent_id = await services.agents.create(config)
+    create = partial(services.agents.create, config)
+    agent_id = await services.make_creations().run(services.agents.find_created, create)
     return document(AgentCreateResponse(agent_id=agent_id))
 
 
@@ -78,8 +84,9 @@ async def delete_october_agent(body: OctoberAgentName, services: OctoberServices
 @router.post("/agents/session/create", response_model=SessionCreateResponse)
 async def create_october_session(body: OctoberSessionCreateRequest, services: OctoberServicesDep) -> Response:
     """Create a session."""
-    session_id = await services.sessions.create(body.agent_id, body.session_name)
-    return document(SessionCreateResponse(session_id=session_id))
+    create = partial(services.sessions.create, body.agent_id, body.session_name, None)
+    find = partial(services.sessions.find_created, body.agent_id)
+    return document(SessionCreateResponse(session_id=await services.make_creations().run(find, create)))
 
 
 @add_routes(router, "/agents/session/get", OctoberSessionQuery, response_model=OctoberSession)
@@ -119,9 +126,15 @@ async def create_october_turn(
     body: OctoberTurnCreateRequest, request: Request, services: OctoberServicesDep, keys: OctoberProviderDataDep
 ) -> Response:
     """Create a turn. With `stream` true, the response is a stream of events, else the last one of these."""
-    asked = to_turn_request(body)
+    asked, deadline, attempt = to_turn_request(body), deadline_of(request), find_attempt()
+    if attempt.repeated or attempt.retry_count:
+        from stint.http.turn_attempts import find_earlier_turn  # noqa: PLC0415 - not at the start of a function
+
+        earlier = await find_earlier_turn(services, body.agent_id, body.session_id, deadline)
+        if earlier is not None:
+            return await answer_with_earlier(services, earlier, body)
     with named_attachments():
-        turn = await services.turns.start(body.agent_id, body.session_id, asked, deadline_of(request), keys)
+        turn = await services.turns.start(body.agent_id, body.session_id, asked, deadline, keys)
     return await answer_turn(request, services, turn, body)
 
 
@@ -138,6 +151,19 @@ async def answer_turn(
         response = await buffer_document(last_chunk(events), services.heartbeat_seconds, turn)
     response.background = BackgroundTask(services.turns.write_segments, turn)
     return response
+
+
+async def answer_with_earlier(
+    services: OctoberServices, turn: "FollowedTurn", body: OctoberTurnCreateRequest
+) -> Response:
+    """Return the response of a turn that an earlier attempt created."""
+    from stint.http.turn_attempts import end_tail  # noqa: PLC0415 - not at the start of a function
+
+    events = (numbered.event async for numbered in turn.read_events())
+    if body.stream:
+        form = StreamFormat(encode_chunk, encode_error=end_tail)
+        return stream_frames(encode_events(convert_events(events, body.session_id), form), services.heartbeat_seconds)
+    return await buffer_document(last_chunk(events), services.heartbeat_seconds, turn)
 
 
 async def convert_events(

@@ -1,7 +1,6 @@
 """Routes of the turns group, whose responses can be large or take long."""
 
 import json
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Annotated, Any
 
@@ -9,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
-from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StoreUnavailable
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest
 from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
@@ -31,7 +30,14 @@ from stint.http.streaming import (
     stream_frames,
 )
 from stint.http.turn_admission import NewTurn, WaitingTurn, number_events
-from stint.http.turn_attempts import FollowedTurn, find_earlier_resume, find_earlier_turn, find_waiting, follow_resume
+from stint.http.turn_attempts import (
+    FollowedTurn,
+    end_tail,
+    find_earlier_resume,
+    find_earlier_turn,
+    find_waiting,
+    follow_resume,
+)
 from stint.http.waiting_runs import TaskReader, wait_until
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
@@ -51,8 +57,6 @@ WAITS: dict[int | str, dict[str, Any]] = {
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": STREAM_SCHEMA}}, "description": "The events of the turn."}
 }
-
-logger = logging.getLogger(__name__)
 
 
 class StreamEvent(Schema):
@@ -126,14 +130,6 @@ def encode_event(event: Event) -> bytes:
 def encode_numbered_event(numbered: NumberedEvent) -> bytes:
     """Write one event with its number in an `id:` line."""
     return b"id: %d\n%b" % (numbered.number, encode_event(numbered.event))
-
-
-def end_tail(error: Exception) -> tuple[bytes, ...]:
-    """Write the error of a turn that no longer exists, and nothing otherwise, so that the client reconnects."""
-    if isinstance(error, DeadlineExceeded | StoreUnavailable):
-        logger.info("A stream was closed before its end", extra={"error_code": error.code})
-        return ()
-    return encode_last_frame(error)
 
 
 TURN_EVENTS = StreamFormat(encode_numbered_event, comment=COMMENT_LINE)

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stint.caller import find_attempt, next_object_id
 from stint.domain.content import URL, text_of
 from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
-from stint.domain.ids import new_id
 from stint.domain.inference import ToolSignature
 from stint.domain.limits import too_long
 from stint.domain.llama_stack.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
@@ -184,6 +184,7 @@ class Toolgroups:
 
         Raises:
             NotFound: no toolgroup has it.
+            Conflict: an earlier request with the same idempotency key may have run it.
             ToolUnavailable: its provider cannot be reached. The message names the toolgroup.
         """
         try:
@@ -192,7 +193,11 @@ class Toolgroups:
             refuse_not_offered(tool_name)
             raise
         group = (await self.tools.registry.catalogue()).toolgroups[tool.toolgroup_id]
-        invocation = Invocation(tool.identifier, arguments, f"call_{new_id()}", dict(provider_data))
+        if find_attempt().repeated:
+            from stint.services.registry.repetitions import refuse_repetition  # noqa: PLC0415 - few requests are
+
+            await refuse_repetition(self.tools, tool, group, provider_data)
+        invocation = Invocation(tool.identifier, arguments, f"call_{next_object_id()}", dict(provider_data))
         try:
             outcome = await self.tools.provider_of(group).invoke(as_port(group), invocation)
         except (ToolUnavailable, InvalidRequest) as error:

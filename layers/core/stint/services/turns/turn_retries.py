@@ -15,6 +15,7 @@ from stint.domain.steps import ToolExecutionStep
 from stint.domain.tools import ToolResponse
 from stint.services.agents.interrupted import mark_interrupted, runs
 from stint.services.polling_pauses import PollingPauses
+from stint.services.turns.resume import is_answer
 from stint.services.turns.turn_replay import count_events
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
@@ -136,19 +137,16 @@ class TurnRetries:
 
 def find_resume(turn: StoredTurn, responses: Sequence[ToolResponse]) -> int | None:
     """Return the index of the record by which a resume stored exactly these responses, the latest one."""
-    wanted = contents_of(responses)
-    for place in reversed(range(1, len(turn.records))):
-        step = turn.records[place].step
-        if not isinstance(step, ToolExecutionStep) or turn.records[place - 1].ending is None:
+    ended: int | None = None
+    found: int | None = None
+    for place, record in enumerate(turn.records):
+        if record.fence:
             continue
-        if contents_of(step.tool_responses) == wanted:
-            return place
-    return None
-
-
-def contents_of(responses: Sequence[ToolResponse]) -> dict[str, ToolResponse]:
-    """Return responses by their calls, without the names of tools, which are stored as the model wrote them."""
-    return {response.call_id: response.model_copy(update={"tool_name": ""}) for response in responses}
+        resumes = ended is not None and isinstance(record.step, ToolExecutionStep)
+        if resumes and is_answer(record.step.tool_responses, responses):
+            found = place
+        ended = place if record.ending is not None else None
+    return found
 
 
 async def until_ending(events: AsyncGenerator[NumberedEvent, None]) -> AsyncGenerator[NumberedEvent, None]:

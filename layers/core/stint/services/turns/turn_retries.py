@@ -137,15 +137,14 @@ class TurnRetries:
 
 def find_resume(turn: StoredTurn, responses: Sequence[ToolResponse]) -> int | None:
     """Return the index of the record by which a resume stored exactly these responses, the latest one."""
-    ended: int | None = None
-    found: int | None = None
+    ended, found = False, None
     for place, record in enumerate(turn.records):
         if record.fence:
             continue
-        resumes = ended is not None and isinstance(record.step, ToolExecutionStep)
-        if resumes and is_answer(record.step.tool_responses, responses):
+        step = record.step if ended else None
+        if isinstance(step, ToolExecutionStep) and is_answer(step.tool_responses, responses):
             found = place
-        ended = place if record.ending is not None else None
+        ended = record.ending is not None
     return found
 
 

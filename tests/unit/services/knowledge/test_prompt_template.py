@@ -19,6 +19,8 @@ from stint.services.knowledge.prompt_template import fill_prompt_template
         ("{{ messages }}", "['a', 'b']"),
         ("{{ messages[7] }}", ""),
         ("{{ messages[0].content }} {{ messages[-1].role }}", "a user"),
+        ("{{ messages[0]['content'] }} {{ messages[-1][ \"role\" ] | trim }}", "a user"),
+        ("{% for m in messages %}{{ m['role'] }}: {{ m['content'] }};{% endfor %}", "user: a;user: b;"),
         ("{% for m in messages %}{{ m.role }}: {{ m.content | trim }};{% endfor %}", "user: a;user: b;"),
     ],
 )
@@ -35,6 +37,9 @@ def test_the_documented_part_of_jinja_makes_the_prompt(template: str, prompt: st
         "{% for m in range(1000000000) %}x{% endfor %}",
         "{{ messages.__class__.__mro__ }}",
         "{{ messages.content }}",
+        "{{ messages['content'] }}",
+        "{{ messages[0]['content\"] }}",
+        "{{ messages[0]['__class__'] }}",
         "{{ messages[0].contents }}",
         "{{ messages[0].content.content }}",
         "{{ 'a' * 1000000000 }}",

@@ -3,7 +3,7 @@
 It has `{{ EXPRESSION }}`, one level of `{% for NAME in messages %}...{% endfor %}` and `{# comments #}`. An expression
 is `messages`, `messages[N]`, the loop's variable or `loop.index`, with the filters `join`, `first`, `last`, `length`
 and `trim`. A minus beside a tag removes the white space there. A message is its text, which is also its `content`; its
-`role` is `user`.
+`role` is `user`. Both may be written as `["content"]`, too.
 """
 
 import re
@@ -16,7 +16,8 @@ from stint.domain.errors import InvalidRequest
 TEMPLATE_TAG = re.compile(r"(\{\{[^{}]*+\}\}|\{%(?:[^{}%]|%(?!\}))*+%\}|\{#(?:[^{}#]|#(?!\}))*+#\})")
 """A tag. It contains no braces, so that a text with many beginnings and no end takes linear time."""
 FOR = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+messages")
-NAME = re.compile(r"([A-Za-z_]\w*(?:\.index)?)(?:\[\s*(-?\d{1,6})\s*\])?(?:\.(content|role)\b)?")
+FIELD = r"(?:\.(content|role)\b|\[\s*(['\"])(content|role)\4\s*\])"
+NAME = re.compile(rf"([A-Za-z_]\w*(?:\.index)?)(?:\[\s*(-?\d{{1,6}})\s*\])?{FIELD}?")
 FILTER = re.compile(r"\s*\|\s*(?:(first|last|length|trim)\b|join\b(?:\(\s*(?:'([^']*)'|\"([^\"]*)\")?\s*\))?)")
 MAX_PROMPT_LENGTH = 200_000
 MAX_WORK = 2_000_000
@@ -126,8 +127,8 @@ def evaluate(expression: str, scope: Scope) -> str | Sequence[str]:
     if found[2]:
         place = int(found[2])
         value = value[place] if -len(value) <= place < len(value) else ""
-    if found[3]:
-        value = field_of_message(found[3], value, expression)
+    if name := found[3] or found[5]:
+        value = field_of_message(name, value, expression)
     end = found.end()
     while each := FILTER.match(expression, end):
         value, end = apply_filter(each, value, expression), each.end()

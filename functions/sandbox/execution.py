@@ -3,19 +3,19 @@
 import base64
 import os
 import selectors
-import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from namespaces import NOBODY
 from processes import adopt_orphans, descendants, find_running, kill_descendants, memory_of, reap
+from removal import clear, remove
 
 HERE = Path(__file__).parent
 CODE = ".code.py"
@@ -116,27 +116,6 @@ def work_folder() -> Iterator[Path]:
 def is_own_machine() -> bool:
     """Return whether this is a function in Lambda, so that all temporary files belong to its runs."""
     return "AWS_EXECUTION_ENV" in os.environ and not os.environ.get("SANDBOX_NAMESPACES")
-
-
-def clear(folder: Path, kept: set[Path]) -> None:
-    """Remove what is in a folder, except `kept`."""
-    with suppress(OSError):
-        for path in set(folder.iterdir()) - kept:
-            remove(path)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or folder, also one that its owner made unreadable. Links are not followed."""
-    with suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            path.chmod(0o700)
-            for parent, folders, _ in os.walk(path):
-                for name in folders:
-                    with suppress(OSError):
-                        os.chmod(Path(parent, name), 0o700, follow_symlinks=False)
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink()
 
 
 def give_away(folder: Path) -> None:

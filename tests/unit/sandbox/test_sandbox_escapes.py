@@ -252,3 +252,66 @@ def test_names_of_any_language_come_back_and_no_file_is_a_link(sandbox: Sandbox)
 
     assert result["stdout"].split() == ["33188", "1"] * len(names)
     assert {each["name"]: base64.b64decode(each["content"]) for each in result["files"]} == dict.fromkeys(names, b"a+")
+
+
+def test_code_cannot_raise_its_limits(sandbox: Sandbox) -> None:
+    code = """
+import resource
+for name in ("CPU", "AS", "NPROC", "NOFILE", "FSIZE", "CORE"):
+    limit = getattr(resource, f"RLIMIT_{name}")
+    soft, hard = resource.getrlimit(limit)
+    try:
+        resource.setrlimit(limit, (hard + 1, hard + 1))
+    except (ValueError, OSError):
+        print(name, soft == hard >= 0, soft if name == "CPU" else "")
+"""
+
+    output = sandbox.run(code, seconds=7)["stdout"].split("\n")
+
+    assert [line.strip() for line in output] == [
+        "CPU True 7",
+        *(f"{name} True" for name in ("AS", "NPROC", "NOFILE", "FSIZE", "CORE")),
+        "",
+    ]
+
+
+def test_a_given_file_that_becomes_something_else_is_not_returned(sandbox: Sandbox) -> None:
+    code = """
+import os
+for name in os.listdir():
+    os.remove(name)
+os.symlink("/proc/self/environ", "a")
+os.symlink("/etc", "b")
+os.mkfifo("c")
+os.mkdir("d")
+open(".e", "w").write("x")
+os.link(".e", "f")
+"""
+
+    result = sandbox.run(code, files=[{"name": name, "content": "YQ=="} for name in "abcdfg"])
+
+    assert (result["files"], result["omitted"], result["removed"]) == ([], ["a", "b", "c", "d", "f"], ["g"])
+
+
+LEFT = """
+import os
+roots = [os.path.dirname(os.getcwd()), *([] if os.getcwd().startswith("/tmp/") else ["/tmp"])]
+print([name for root in roots for name in os.listdir(root) if name.startswith("run-") and name not in os.getcwd()])
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os; os.symlink('/etc', 'link'); os.mkdir('d'); os.chmod('d', 0)",
+        "import os\nfor _ in range(1_100): os.mkdir('d'); os.chdir('d')\nos.chmod('..', 0)",
+        "import os\nfor _ in range(40): os.mkdir('d' * 255); os.chdir('d' * 255)",
+        "import os; os.mkdir('\\udcff'); open('\\udcff/\\udcfe', 'w'); os.chmod('.', 0)",
+        "for n in range(500): open(f'{n}', 'w')",
+    ],
+)
+def test_whatever_code_leaves_in_its_folder_is_removed(sandbox: Sandbox, code: str) -> None:
+    made, left = sandbox.run_all({"code": code}, {"code": LEFT})
+
+    assert made["stderr"] == ""
+    assert left["stdout"] == "[]\n"

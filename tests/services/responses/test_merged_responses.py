@@ -360,6 +360,43 @@ async def test_a_worker_that_continues_a_response_has_its_merged_messages(own_cl
     await merging.fixture.follow(response_id)
 
 
+@pytest.mark.parametrize(
+    ("operation", "marker", "lost"),
+    [
+        ("PutItem", "message_id", True),
+        ("DeleteItem", "waiting_conversation", True),
+        ("DeleteItem", "waiting_conversation", False),
+    ],
+)
+async def test_a_response_that_has_a_message_goes_on_after_errors(
+    own_cloud: Cloud, tenant: str, operation: str, marker: str, lost: bool
+) -> None:
+    merging = await Merging(own_cloud, tenant).open()
+
+    with own_cloud.proxy.failing(operation, marker, lost=lost, times=1 if lost else 99):
+        response = await merging.respond()
+    followed = await merging.finish(merging.ids[0])
+
+    assert (response.status, followed) == ("completed", response)
+    assert shown(await merging.items()) == ["one", "mcp_list_tools", "mcp_call", "and two", "Done"]
+    assert await merging.places() == []
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_message_that_cannot_be_claimed_gets_a_response_of_its_own(
+    own_cloud: Cloud, tenant: str, lost: bool
+) -> None:
+    merging = await Merging(own_cloud, tenant).open()
+
+    with own_cloud.proxy.failing("UpdateItem", "merged_into", lost=lost):
+        response = await merging.respond()
+    own = await merging.finish(merging.ids[0])
+
+    assert (response.status, own.status, own.id) == ("completed", "completed", name_of("resp", merging.ids[0]))
+    assert shown(await merging.items())[3:] == ["Done", "and two", "Again"]
+    assert await merging.places() == []
+
+
 async def test_a_response_that_dies_at_any_call_loses_and_doubles_no_message(own_cloud: Cloud, tenant: str) -> None:
     merging = await Merging(own_cloud, tenant).open()
     with counting(own_cloud) as calls:

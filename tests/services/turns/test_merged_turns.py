@@ -150,6 +150,25 @@ async def test_messages_over_the_budget_of_a_minute_are_not_merged(own_cloud: Cl
     assert [place.message_id for place in await line(fixture).read()] == merging.ids[2:]
 
 
+@pytest.mark.parametrize(("operation", "marker"), [("UpdateItem", "merged_into"), ("DeleteItem", "waiting_session")])
+async def test_a_turn_goes_on_after_errors_of_its_messages(
+    own_cloud: Cloud, tenant: str, operation: str, marker: str
+) -> None:
+    merging = Merging(own_cloud, tenant)
+    fixture = await merging.open()
+
+    with own_cloud.proxy.failing(operation, marker):
+        turn = await fixture.turn("one")
+    run = await admission(fixture).start(merging.ids[0], merging.bodies[0], deadline(600))
+    if not isinstance(run, StartedRun):
+        await fixture.play(run)
+
+    assert turn.status is TurnStatus.completed
+    said_texts = [each.content for stored in await fixture.stored() for each in stored.input_messages]
+    assert said_texts == ["one", "and two"]
+    assert await line(fixture).read() == []
+
+
 async def test_a_turn_that_dies_at_any_call_loses_and_doubles_no_message(own_cloud: Cloud, tenant: str) -> None:
     fixture = await Merging(own_cloud, tenant).open()
     with counting(own_cloud) as calls:

@@ -1,9 +1,10 @@
 """Requests that the running response of a conversation takes before its next model call."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from uuid import UUID
 
+from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import merged_name
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import PREFIXES, Item, ItemReference, Message
@@ -62,23 +63,30 @@ async def take_requests(
     """Claim the waiting requests of the current caller for a response, and remove them from the line after the body.
 
     `skipped` is the number of output indexes that the next record skips. The body stores the requests. If it fails,
-    another process finds that the response does not have them.
+    another process finds that the response does not have them. Those that cannot be claimed while the store fails get
+    responses of their own.
     """
-    sender = running.header.sender or name_sender()
     taken: list[MergedInput] = []
+    with suppress(StoreUnavailable):
+        await add_claimed(taken, line, running, skipped)
+    yield taken
+    with suppress(StoreUnavailable):  # the requests themselves, or the worker, remove their places
+        for each in taken:
+            await line.leave(each.message_id)
+
+
+async def add_claimed(taken: list[MergedInput], line: WaitingLine, running: StoredResponse, skipped: int) -> None:
+    """Add the waiting requests of the current caller that could be claimed."""
+    sender, own = running.header.sender or name_sender(), running.header.response_id
     places = [place for place in await line.read() if place.sender == sender]
     index = output_of(running, lambda _: "").place + skipped if places else 0
     number = len(running.merged_items)
     for place in places:
         claimed = await claim(line, place, running.header, MOST_ITEMS - number)
         if claimed is not None:
-            own = running.header.response_id
             items = [name_merged(item, own, index, at) for at, item in enumerate(claimed, number)]
             taken.append(MergedInput(message_id=place.message_id, items=items, fingerprint=place.fingerprint or None))
             number += len(items)
-    yield taken
-    for each in taken:
-        await line.leave(each.message_id)
 
 
 async def claim(line: WaitingLine, place: WaitingPlace, running: ResponseHeader, most: int) -> Sequence[Item] | None:

@@ -1,8 +1,9 @@
 """Messages that the running turn takes before its next model call."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
+from stint.domain.errors import StoreUnavailable
 from stint.domain.llama_stack.stored_turns import MergedMessage
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.waiting_messages import WaitingPlace
@@ -24,10 +25,21 @@ async def take_messages(line: WaitingLine, turn_id: str) -> AsyncGenerator[list[
     """Claim the waiting messages of the current caller for a turn, and remove them from the line after the body.
 
     Each counts as a request of the caller. From the first one that a budget refuses, they still wait. The body stores
-    them. If it fails, another process finds that the turn does not have them.
+    them. If it fails, another process finds that the turn does not have them. Those that cannot be claimed while the
+    store fails get turns of their own.
     """
-    sender = name_sender()
     merged: list[MergedMessage] = []
+    with suppress(StoreUnavailable):
+        await add_claimed(merged, line, turn_id)
+    yield merged
+    with suppress(StoreUnavailable):  # the requests themselves, or the worker, remove their places
+        for message in merged:
+            await line.leave(message.message_id)
+
+
+async def add_claimed(merged: list[MergedMessage], line: WaitingLine, turn_id: str) -> None:
+    """Add the waiting messages of the current caller that could be claimed."""
+    sender = name_sender()
     for place in await line.read():
         if place.sender != sender:
             continue
@@ -35,9 +47,6 @@ async def take_messages(line: WaitingLine, turn_id: str) -> AsyncGenerator[list[
             break
         message = await claim(line, place, turn_id)
         merged += [message] if message is not None else []
-    yield merged
-    for message in merged:
-        await line.leave(message.message_id)
 
 
 async def claim(line: WaitingLine, place: WaitingPlace, turn_id: str) -> MergedMessage | None:

@@ -1,4 +1,4 @@
-"""Each snippet of docs/clients.md, unmodified, against `make run`: the clients are in environments of their own."""
+"""Each snippet of docs/clients.md, unmodified, against `make run AUTH=on`. The clients have their own environments."""
 
 import subprocess
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.clients.snippets import ENVIRONMENTS, Snippet, read_snippets
 from tests.system.run_process import Run, clean_shell, free_port
+from tests.system.test_auth_clients import PATHS, AuthorizedRun
 
 SNIPPETS = read_snippets()
 QUIET = {
@@ -17,10 +18,11 @@ QUIET = {
 
 
 @pytest.fixture(scope="session")
-def stint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    run = Run(tmp_path_factory.mktemp("clients"), free_port(), shell={"STINT_SCRIPTED_WORD_SECONDS": "0"})
+def stint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizedRun]:
+    shell = {"STINT_SCRIPTED_WORD_SECONDS": "0", **PATHS}
+    run = Run(tmp_path_factory.mktemp("clients"), free_port(), "--auth", "on", shell=shell)
     run.read_until("Ctrl-C stops")
-    yield run
+    yield AuthorizedRun(run)
     run.stop()
 
 
@@ -30,11 +32,12 @@ def test_every_client_has_one_snippet_and_an_environment() -> None:
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.client)
-def test_a_snippet_prints_what_the_page_says(snippet: Snippet, stint: Run, tmp_path: Path) -> None:
+def test_a_snippet_prints_what_the_page_says(snippet: Snippet, stint: AuthorizedRun, tmp_path: Path) -> None:
     if not snippet.environment.exists():
         pytest.skip(f"{snippet.environment.name} needs Python 3.12: make CLIENTS_PYTHON=... test-clients")
     shell = {name: value for name, value in clean_shell().items() if name != "PYTHONPATH"}
-    environment = shell | QUIET | {"STINT_URL": stint.url, "HOME": str(tmp_path)}
+    server = {"STINT_URL": stint.run.url, "STINT_API_KEY": stint.key}
+    environment = shell | QUIET | server | {"HOME": str(tmp_path)}
 
     done = subprocess.run(
         snippet.command(tmp_path), env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120

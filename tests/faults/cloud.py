@@ -24,6 +24,8 @@ SETTINGS = {
     "STINT_HEARTBEAT_SECONDS": "0.5",
 }
 SIGNING_KEY = "#signing_key"
+MOST_ROUNDS = 50
+"""Maximum receptions of messages until the queue is empty."""
 Message = dict[str, Any]
 
 
@@ -90,7 +92,7 @@ class FaultyCloud:
         With `redeliver`, also those whose worker died or failed, whose visibility timeout is then over. The proxy
         injects faults into the calls of an `observed` worker.
         """
-        while True:
+        for _ in range(MOST_ROUNDS):
             if redeliver:
                 self._make_visible()
             messages = self._receive()
@@ -103,6 +105,7 @@ class FaultyCloud:
                     self.delayed.append(message)
                 else:
                     self._work(message, ahead, observed)
+        raise RuntimeError("The queue is not empty: its messages are sent again, or fail, without end.")
 
     def record_keys(self) -> set[tuple[str, str]]:
         """Return partition and sort key of everything in the tables."""

@@ -37,12 +37,14 @@ from functions.worker import app as worker  # noqa: E402
 from starlette.types import ASGIApp, Receive, Scope, Send  # noqa: E402
 
 import stint  # noqa: E402
+from stint import run_stop  # noqa: E402
 from stint.aws import retries  # noqa: E402
 from stint.aws.dynamodb import DynamoDBClient  # noqa: E402
 from stint.bootstrap.october import OctoberComposition  # noqa: E402
 from stint.bootstrap.operator import OperatorComposition  # noqa: E402
 from stint.domain.ids import TENANT  # noqa: E402
 from stint.domain.principals import SCOPES, Principal  # noqa: E402
+from stint.http import waiting_runs  # noqa: E402
 from stint.http.app import create_app, list_routers  # noqa: E402
 from stint.http.routes.october_2024_parts import list_october_parts  # noqa: E402
 from stint.services.background import cancellation as response_cancellation  # noqa: E402
@@ -56,6 +58,8 @@ TIMEOUT_SECONDS = 1.0
 BACKOFF_SECONDS = 0.02
 WATCH_SECONDS, ENDING_SECONDS = 0.5, 1.5
 """Seconds between two reads of signals, and in which the process of a cancelled run ends it."""
+CLIENT_SECONDS, SILENT_SECONDS = 1.0, 0.2
+"""Seconds without a heartbeat after which a client is gone, and for which a request without a stream waits."""
 UNUSED = ("stint.cli", "stint.bootstrap.embedders.local")
 
 
@@ -99,7 +103,7 @@ def make_app() -> ASGIApp:
 
 
 def shorten_waits() -> None:
-    """Shorten timeouts and backoffs of AWS clients, and the waits of cancellations."""
+    """Shorten timeouts and backoffs of AWS clients, and the waits for cancellations, clients and sessions."""
     defaults: Any = DynamoDBClient.__init__.__kwdefaults__
     defaults["read_timeout"] = TIMEOUT_SECONDS
     vars(retries)["BASE_SECONDS"] = vars(retries)["THROTTLED_BASE_SECONDS"] = BACKOFF_SECONDS
@@ -110,6 +114,8 @@ def shorten_waits() -> None:
     vars(stop_monitor)["WATCH_SECONDS"] = WATCH_SECONDS
     for cancellation in (response_cancellation, turn_cancellation):
         vars(cancellation)["ENDING_SECONDS"] = ENDING_SECONDS
+    vars(run_stop)["HEARTBEAT_TIMEOUT_SECONDS"] = CLIENT_SECONDS
+    vars(waiting_runs)["SILENT_SECONDS"] = SILENT_SECONDS
     botocore.session.create_loader = cache(botocore.session.create_loader)
 
 

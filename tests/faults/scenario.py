@@ -42,6 +42,8 @@ class Scenario:
     def __init__(self, cloud: FaultyCloud) -> None:
         self.cloud = cloud
         self.reply = Reply()
+        self.undisturbed = False
+        """Whether `act` runs without a fault."""
 
     def prepare(self, api: Api) -> None:
         """Make what the scenario needs."""
@@ -78,6 +80,7 @@ def run_scenario(kind: type[Scenario], cloud: FaultyCloud, fault: Fault | None =
     """Run a scenario with a fault, and check it after the lease time."""
     cloud.purge()
     scenario = kind(cloud)
+    scenario.undisturbed = fault is None
     scenario.prepare(cloud.api())
     if scenario.works_before:
         cloud.work_off()

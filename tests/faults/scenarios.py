@@ -2,21 +2,27 @@
 
 from tests.faults.admin_scenarios import ADMINISTRATION
 from tests.faults.background_scenarios import BACKGROUND, BackgroundResponse
-from tests.faults.busy_scenarios import BUSY
+from tests.faults.cancellation_scenarios import CANCELLATIONS
 from tests.faults.creation_scenarios import CREATIONS
 from tests.faults.deletion_scenarios import DELETIONS
+from tests.faults.heartbeat_scenarios import HEARTBEATS
 from tests.faults.ingestion_scenarios import INGESTIONS, FileIngestion
 from tests.faults.knowledge_creations import KNOWLEDGE
 from tests.faults.october_scenarios import OCTOBER
 from tests.faults.response_scenarios import FOREGROUND, ResponseInConversation
 from tests.faults.scenario import Scenario
 from tests.faults.turn_scenarios import TURNS, ResumedTurn, TurnWithTools
+from tests.faults.waiting_response_scenarios import WAITING_RESPONSES
+from tests.faults.waiting_scenarios import WAITING
 
 SCENARIOS: list[type[Scenario]] = [
     *TURNS,
     *FOREGROUND,
     *BACKGROUND,
-    *BUSY,
+    *CANCELLATIONS,
+    *WAITING,
+    *WAITING_RESPONSES,
+    *HEARTBEATS,
     *CREATIONS,
     *KNOWLEDGE,
     *DELETIONS,

@@ -4,10 +4,16 @@ import json
 import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
 
 TOOLS = ("book_room", "send_letter")
+HELD = "ring_bell"
+"""A tool that is not answered while it is held."""
+
+HELD_SECONDS = 30.0
 SCHEMA = {"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]}
 PROTOCOL = "2025-03-26"
 
@@ -22,15 +28,29 @@ class QuietServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+class Gate:
+    """Holds calls of the tool HELD. `entered` is set once there is one."""
+
+    def __init__(self) -> None:
+        self.entered, self.opened = threading.Event(), threading.Event()
+        self.opened.set()
+
+    def pass_through(self) -> None:
+        """Wait until the gate is open."""
+        self.entered.set()
+        self.opened.wait(HELD_SECONDS)
+
+
 class RecordingToolServer:
     """Context manager. `effects` counts the calls by tool and label."""
 
     def __init__(self) -> None:
         self.effects: Counter[str] = Counter()
+        self.gate = Gate()
         recorder = self
 
         class Handler(ToolHandler):
-            effects = recorder.effects
+            effects, gate = recorder.effects, recorder.gate
 
         self._server = QuietServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -43,6 +63,16 @@ class RecordingToolServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+    @contextmanager
+    def holding(self) -> Iterator[Gate]:
+        """Leave calls of the tool HELD unanswered until the gate is opened, or the body ends."""
+        self.gate.entered.clear()
+        self.gate.opened.clear()
+        try:
+            yield self.gate
+        finally:
+            self.gate.opened.set()
 
     @property
     def url(self) -> str:
@@ -68,7 +98,7 @@ class RecordingToolServer:
                 "method": "POST",
                 "parameters": SCHEMA,
             }
-            for name in TOOLS
+            for name in (*TOOLS, HELD)
         ]
         group = {"toolgroup_id": "desk", "provider_id": "remote-execution", "args": {"tools": tools}}
         return json.dumps({"toolgroups": [group]})
@@ -78,6 +108,7 @@ class ToolHandler(BaseHTTPRequestHandler):
     """Answers a call of a tool, or a message of MCP."""
 
     effects: ClassVar[Counter[str]]
+    gate: ClassVar[Gate]
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
@@ -103,6 +134,8 @@ class ToolHandler(BaseHTTPRequestHandler):
     def _run(self, tool: str, arguments: dict[str, Any]) -> str:
         effect = f"{tool} {arguments.get('label')}"
         self.effects[effect] += 1
+        if tool == HELD:
+            self.gate.pass_through()
         return f"{effect} is done"
 
     def _answer_mcp(self, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -112,7 +145,7 @@ class ToolHandler(BaseHTTPRequestHandler):
                 server = {"name": "desk", "version": "1"}
                 result = {"protocolVersion": PROTOCOL, "capabilities": {"tools": {}}, "serverInfo": server}
             case "tools/list":
-                result = {"tools": [{"name": name, "description": "", "inputSchema": SCHEMA} for name in TOOLS]}
+                result = {"tools": [{"name": name, "description": "", "inputSchema": SCHEMA} for name in (*TOOLS, HELD)]}
             case "tools/call":
                 text = self._run(message["params"]["name"], message["params"]["arguments"])
                 result = {"content": [{"type": "text", "text": text}], "isError": False}

@@ -1,4 +1,4 @@
-"""Requests during a run in the foreground: its cancellation, and a turn that waits for its end."""
+"""Cancellations of runs in the foreground."""
 
 import threading
 import time
@@ -100,32 +100,4 @@ def without_cut(document: Body) -> Body:
     return document
 
 
-class EnqueuedTurn(TurnScenario):
-    """A turn waits for the end of another one."""
-
-    name = "enqueue"
-    text = "say: second"
-    turns = 2
-
-    def act(self, api: Api) -> None:
-        self.first = Reply()
-        body = {"messages": user(SLOW), "stream": True}
-        reader = threading.Thread(target=api.post, args=(f"{self.session}/turn", body, self.first))
-        reader.start()
-        while reader.is_alive() and not payloads(self.first):
-            time.sleep(0.02)
-        waiting: Body = {"messages": user(self.text), "stream": True, "when_busy": "enqueue"}
-        self.reply = api.post(f"{self.session}/turn", waiting)
-        reader.join()
-
-    def check(self, api: Api) -> Findings:
-        stored = {turn["turn_id"]: turn for turn in api.read(self.session)["turns"]}
-        for payload in payloads(self.first):
-            yield from self._check_event(payload, stored)
-        texts = [turn["input_messages"][0]["content"] for turn in stored.values()]
-        if len(texts) > len(set(texts)):
-            yield Finding("doubled", f"the turns {texts}")
-        yield from super().check(api)
-
-
-BUSY: list[type[Scenario]] = [CancelledTurn, CancelledForegroundResponse, EnqueuedTurn]
+CANCELLATIONS: list[type[Scenario]] = [CancelledTurn, CancelledForegroundResponse]

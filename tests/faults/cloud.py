@@ -21,7 +21,7 @@ SETTINGS = {
     "STINT_EMBEDDING_MODEL": "hashed/words-384",
     "STINT_VECTOR_INDEX": "packed",
     "STINT_ALLOWED_HOSTS": "127.0.0.0/8",
-    "STINT_HEARTBEAT_SECONDS": "0.5",
+    "STINT_HEARTBEAT_SECONDS": "0.2",
 }
 SIGNING_KEY = "#signing_key"
 MOST_ROUNDS = 50

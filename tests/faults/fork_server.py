@@ -47,6 +47,7 @@ from stint.domain.principals import SCOPES, Principal  # noqa: E402
 from stint.http import waiting_runs  # noqa: E402
 from stint.http.app import create_app, list_routers  # noqa: E402
 from stint.http.routes.october_2024_parts import list_october_parts  # noqa: E402
+from stint.services import polling_pauses  # noqa: E402
 from stint.services.background import cancellation as response_cancellation  # noqa: E402
 from stint.services.spending import stop_monitor  # noqa: E402
 from stint.services.turns import cancellation as turn_cancellation  # noqa: E402
@@ -56,10 +57,12 @@ from stint.store import clients  # noqa: E402
 TIMEOUT_SECONDS = 1.0
 """Timeout of AWS clients, and with the next ones the only difference to the product: tests do not wait for more."""
 BACKOFF_SECONDS = 0.02
-WATCH_SECONDS, ENDING_SECONDS = 0.5, 1.5
+WATCH_SECONDS, ENDING_SECONDS = 0.3, 1.5
 """Seconds between two reads of signals, and in which the process of a cancelled run ends it."""
-CLIENT_SECONDS, SILENT_SECONDS = 1.0, 0.2
+CLIENT_SECONDS, SILENT_SECONDS = 0.6, 0.2
 """Seconds without a heartbeat after which a client is gone, and for which a request without a stream waits."""
+SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.3
+"""Pauses of readers that poll."""
 UNUSED = ("stint.cli", "stint.bootstrap.embedders.local")
 
 
@@ -115,6 +118,7 @@ def shorten_waits() -> None:
     for cancellation in (response_cancellation, turn_cancellation):
         vars(cancellation)["ENDING_SECONDS"] = ENDING_SECONDS
     vars(run_stop)["HEARTBEAT_TIMEOUT_SECONDS"] = CLIENT_SECONDS
+    vars(polling_pauses).update(SHORTEST_SECONDS=SHORTEST_SECONDS, LONGEST_SECONDS=LONGEST_SECONDS)
     vars(waiting_runs)["SILENT_SECONDS"] = SILENT_SECONDS
     botocore.session.create_loader = cache(botocore.session.create_loader)
 

@@ -16,8 +16,8 @@ LEFT_OUT = "points left out"
 MOST_DEATHS, MOST_ERRORS = 5, 6
 """Maximum points of a scenario, unless POINT or FAULTS=all is set. Others are left out."""
 
-LEAST_DEATHS, LEAST_POINTS = 150, 250
-"""Minimum points of all scenarios."""
+LEAST_DEATHS, LEAST_ERRORS = 150, 250
+"""Minimum deaths, and errors of AWS, of all scenarios."""
 
 KINDS_PER_READ, KINDS_PER_WRITE = 1, 2
 """Kinds of errors that each call has, in turns, unless FAULTS=all."""
@@ -60,6 +60,8 @@ def kinds_of(number: int, name: str, kinds: Sequence[FaultKind]) -> list[FaultKi
     fitting = [kind for kind in kinds if not (reads and kind in WITH_EFFECT)]
     if name not in BATCHES:
         fitting = [kind for kind in fitting if kind is not FaultKind.partial]
+    elif not reads and FaultKind.partial in fitting:
+        return [FaultKind.partial, *kinds_of(number, "write", kinds)]
     count = KINDS_PER_READ if reads else KINDS_PER_WRITE
     if os.environ.get("FAULTS") == "all" or count >= len(fitting):
         return fitting
@@ -84,9 +86,15 @@ def try_points(kind: type[Scenario], cloud: FaultyCloud, kinds: Sequence[FaultKi
     assert not undisturbed.findings, f"{kind.name}, without a fault: {undisturbed.findings}"
     every = list(faults_of(undisturbed.calls, kinds))
     chosen = sample(every, MOST_DEATHS if tuple(kinds) == DEATHS else MOST_ERRORS)
+    chosen += [fault for fault in every if is_partial_deletion(fault, undisturbed.calls) and fault not in chosen][:1]
     outcomes = [(fault, run_scenario(kind, cloud, fault)) for fault in chosen]
     points = [point_of(kind, fault, outcome) for fault, outcome in outcomes if outcome.injected]
     return points, len(every) - len(chosen)
+
+
+def is_partial_deletion(fault: Fault, calls: Sequence[str]) -> bool:
+    """Return whether a fault leaves a part of a batch of objects, of which there are few."""
+    return fault.kind is FaultKind.partial and calls[fault.number].startswith("s3.")
 
 
 def point_of(kind: type[Scenario], fault: Fault, outcome: Outcome) -> TriedPoint:
@@ -102,8 +110,9 @@ def report(points: Sequence[TriedPoint], broken: Sequence[TriedPoint]) -> str:
 
 
 def is_enough(tried: Sequence[dict[str, Any]]) -> bool:
-    """Return whether as many points were tried as a run of all scenarios must try."""
-    return sum(point["kind"] in DEATHS for point in tried) >= LEAST_DEATHS and len(tried) >= LEAST_POINTS
+    """Return whether as many deaths and errors were tried as a run of all scenarios must try."""
+    deaths = sum(point["kind"] in DEATHS for point in tried)
+    return deaths >= LEAST_DEATHS and len(tried) - deaths >= LEAST_ERRORS
 
 
 def summarize(tried: Sequence[dict[str, Any]], left_out: int) -> Iterator[str]:
@@ -111,14 +120,20 @@ def summarize(tried: Sequence[dict[str, Any]], left_out: int) -> Iterator[str]:
     for kind in (*DEATHS, *ERRORS):
         those = [point for point in tried if point["kind"] == kind.value]
         if those:
-            broken = sum(bool(point["findings"]) for point in those)
             services = Counter(point["service"] for point in those)
             where = ", ".join(f"{service} {count}" for service, count in sorted(services.items()))
-            yield f"{kind.value}: {len(those)} tried ({where}), {broken} broke a promise"
-    deaths = sum(point["kind"] in DEATHS for point in tried)
-    yield f"deaths: {deaths} tried; errors of AWS: {len(tried) - deaths} tried"
+            yield f"{kind.value} ({where}): {count_findings(those)}"
+    deaths = [point for point in tried if point["kind"] in DEATHS]
+    errors = [point for point in tried if point["kind"] not in DEATHS]
     yield f"left out at equal distances: {left_out} points (FAULTS=all tries them, and every kind at each point)"
     if not is_enough(tried):
-        yield f"a run of all scenarios tries {LEAST_DEATHS} deaths and {LEAST_POINTS} points at least"
+        yield f"a run of all scenarios tries {LEAST_DEATHS} deaths and {LEAST_ERRORS} errors of AWS at least"
+    yield f"deaths: {count_findings(deaths)}"
+    yield f"errors of AWS: {count_findings(errors)}"
+    yield f"faults: {count_findings(tried)}"
+
+
+def count_findings(tried: Sequence[dict[str, Any]]) -> str:
+    """Return how many points were tried, and how many of them broke each promise."""
     found = {name: sum(name in point["findings"] for point in tried) for name in ("lost", "stuck", "doubled")}
-    yield f"faults: {len(tried)} tried, " + ", ".join(f"{count} {name}" for name, count in found.items())
+    return f"{len(tried)} tried, " + ", ".join(f"{count} {name}" for name, count in found.items())

@@ -17,7 +17,7 @@ def text_of(item: Body) -> str:
 def check_announced(events: list[Body], stored: Body) -> Findings:
     """Compare the events that a client received with the stored response."""
     for event in events:
-        match event["type"]:
+        match event.get("type"):
             case "response.output_item.done" if event["item"] not in stored["output"]:
                 yield Finding("lost", f"an announced item of type {event['item']['type']}")
             case "response.completed" | "response.incomplete" | "response.failed":

@@ -1,4 +1,4 @@
-"""Messages to a conversation in use: they wait, are cancelled, or interrupt the running response."""
+"""Messages to a conversation in use: they wait, are merged, are cancelled, or interrupt the running response."""
 
 from tests.faults.api import Api, Body, Reply
 from tests.faults.response_scenarios import ENDED, RESPONSES, ResponseScenario, check_announced, text_of
@@ -30,7 +30,7 @@ class BusyConversation(BusyScenario, ResponseScenario):
         for response in listed:
             yield from self.check_response(api, response["id"])
         count = self.count_inputs(api)
-        announced = [event for event in self.second.events if event["type"] == "response.completed"]
+        announced = [event for event in self.second.events if event.get("type") == "response.completed"]
         if count > 1 or (announced and not count):
             yield Finding("doubled" if count else "lost", f"{SECOND!r} is {count} times in the conversation")
         yield from self.check_next(api)
@@ -65,12 +65,22 @@ class EnqueuedResponse(BusyConversation):
     name = "enqueue-response"
 
 
+class MergedResponse(BusyConversation):
+    name = "merge-response"
+    when_busy = "merge"
+
+    def check(self, api: Api) -> Findings:
+        if self.undisturbed and len(api.read(f"{RESPONSES}?limit=100")["data"]) != 1:
+            yield Finding("lost", "a merge without a fault")
+        yield from super().check(api)
+
+
 class InterruptingResponse(InterruptingScenario, BusyConversation):
     name = "interrupt-response"
 
     def check(self, api: Api) -> Findings:
         yield from super().check(api)
-        ended = [event["response"]["status"] for event in self.first.events if event["type"] == "response.failed"]
+        ended = [event["response"]["status"] for event in self.first.events if event.get("type") == "response.failed"]
         if self.undisturbed and ended != ["cancelled"]:
             yield Finding("lost", f"an interruption without a fault: {ended}")
 
@@ -106,6 +116,7 @@ class CancelledQueuedResponse(CancelledScenario, AcceptedResponse):
 
 WAITING_RESPONSES: list[type[Scenario]] = [
     EnqueuedResponse,
+    MergedResponse,
     InterruptingResponse,
     AcceptedResponse,
     CancelledQueuedResponse,

@@ -58,6 +58,26 @@ async def test_a_running_response_ends_at_the_next_read_with_what_was_done(
     assert (await responder.respond(conversation=conversation)).response.status == "completed"
 
 
+async def test_a_cancellation_that_is_not_stored_is_not_announced(make_worker_fixture: MakeWorkerFixture) -> None:
+    model = script(blocked())
+    responder = Responder(make_worker_fixture(model))
+    fixture = responder.worker_fixture
+    run = await responder.start()
+    playing = asyncio.create_task(responder.play(run))
+    await until(lambda: len(model.requests) == 1)
+    await fixture.store.run_signals.cancel_response(fixture.tenant, run.response_id)
+
+    with responder.cloud.proxy.failing("PutItem", "ended_as"):
+        CLOCK.move(WATCH_SECONDS)
+        response = (await asyncio.wait_for(playing, 30)).response
+
+    assert response.error is not None
+    assert (response.status, response.error.code) == ("failed", "store_unavailable")
+    assert run.error is not None
+    CLOCK.move(31)  # the lease time
+    assert (await responder.get(run.response_id)).status == "failed"
+
+
 async def test_a_response_that_has_ended_is_unchanged(make_worker_fixture: MakeWorkerFixture) -> None:
     responder = Responder(make_worker_fixture(script(said("Hi"))))
     response = (await responder.respond()).response

@@ -17,6 +17,7 @@ from stint.domain.errors import Forbidden, NotFound
 from stint.domain.ids import new_id
 from stint.domain.inference import TextChunk
 from stint.domain.llama_stack.turns import Turn, TurnStatus
+from stint.domain.run_signals import TurnRef
 from stint.services.spending.stop_monitor import WATCH_SECONDS
 from stint.services.turns.cancellation import ENDING_SECONDS
 from stint.store import keys
@@ -75,6 +76,24 @@ async def test_the_stream_of_a_cancelled_turn_ends_with_turn_complete(make_turn_
     assert shape(events) == ["turn_start", "start inference", "text I am", "turn_complete"]
     assert started.error is None
     await cancelling
+
+
+async def test_a_cancellation_that_is_not_stored_is_not_announced(own_cloud: Cloud, tenant: str) -> None:
+    model = script(blocked(), said("Hi"))
+    fixture = await TurnFixture(own_cloud.store, tenant, model).open()
+    started = await fixture.start()
+    running = asyncio.create_task(fixture.play(started))
+    await until(lambda: len(model.requests) == 1)
+    run = TurnRef(fixture.agent_id, fixture.session_id, started.turn_id)
+    assert await fixture.store.run_signals.cancel_turn(tenant, run)
+
+    with own_cloud.proxy.failing("PutItem", "ended_as"):
+        CLOCK.move(WATCH_SECONDS)
+        events = await asyncio.wait_for(running, 30)
+
+    assert shape(events)[-1] == "failed store_unavailable"
+    assert ended(events).status is (await fixture.get(started.turn_id)).status is TurnStatus.failed
+    assert (await fixture.turn()).status is TurnStatus.completed
 
 
 async def test_a_turn_that_waits_for_its_client_is_cancelled_and_cannot_be_resumed(

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 
-from stint.domain.errors import Cancelled, StintError, rename_param
-from stint.domain.openai.stored_responses import FIELDS, ResponseOutcome, ResponseStatus
+from stint.domain.errors import Cancelled, StintError, Unexpected, rename_param
+from stint.domain.openai.stored_responses import FIELDS, ResponseOutcome, ResponseRecord, ResponseStatus
 from stint.domain.run_outcome import ErrorInfo, RunStatus
 from stint.services.responses.closing_record import closing_record
 from stint.services.responses.output_items import output_of
@@ -37,18 +37,31 @@ async def end_early(response: ResponseRun, error: StintError) -> None:
 
 
 async def store_ending(response: ResponseRun, ending: ResponseOutcome) -> None:
-    """Store the ending of a response. Nothing is raised."""
-    streamed, unfinished = response.stream.items.streamed, response.running.whole()
-    record = closing_record(response.log.response, streamed, ending, unfinished)
-    record.details = response.run.ending_details
+    """Store the ending of a response. Nothing is raised.
+
+    A cancellation that is not stored is a failure, since the next reader finds that the response broke off.
+    """
+    record = make_record(response, ending)
     try:
         await response.log.write(record)
-    except Exception:  # nothing may be raised here, whatever is wrong with the store
+    except Exception as problem:  # nothing may be raised here, whatever is wrong with the store
         if await has_ended(response):
             return
         logger.warning("The outcome of a response was not stored", exc_info=True)
+        if ending.status is ResponseStatus.cancelled:
+            response.error = problem if isinstance(problem, StintError) else Unexpected()
+            failed = response.run.make_outcome(RunStatus.failed, ErrorInfo.of(response.error))
+            record = make_record(response, ending_of(failed))
         response.log.response.records.append(record)
         await response.log.lapse()
+
+
+def make_record(response: ResponseRun, ending: ResponseOutcome) -> ResponseRecord:
+    """Return the record that ends a response with its streamed items."""
+    streamed, unfinished = response.stream.items.streamed, response.running.whole()
+    record = closing_record(response.log.response, streamed, ending, unfinished)
+    record.details = response.run.ending_details
+    return record
 
 
 async def has_ended(response: ResponseRun) -> bool:

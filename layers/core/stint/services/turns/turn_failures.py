@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from stint.domain.errors import Cancelled, Interrupted, StintError, StoreUnavailable, rename_param
+from stint.domain.errors import Cancelled, Interrupted, StintError, StoreUnavailable, Unexpected, rename_param
 from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.events import TerminalEvent, TurnFailed
 from stint.domain.llama_stack.stored_turns import TurnRecord
@@ -19,9 +19,10 @@ READ_SECONDS = 2.0
 
 
 async def fail_turn(turn: TurnRun, error: StintError) -> TerminalEvent:
-    """Store that a turn failed or was cancelled, and return its last event. If this fails, the next turn seals it.
+    """Store that a turn failed or was cancelled, and return its last event. Nothing is raised.
 
-    A turn whose ending is stored, although the answer to the write was lost, ends as it is stored. Nothing is raised.
+    A turn whose ending is stored, although the answer to the write was lost, ends as it is stored. If the ending is not
+    stored, the turn has failed, since the next one seals it.
     """
     error.turn_id = turn.turn_id
     error.param = rename_param(error.param, FIELDS)
@@ -32,8 +33,12 @@ async def fail_turn(turn: TurnRun, error: StintError) -> TerminalEvent:
         ending = turn.run.make_outcome(RunStatus.failed, ErrorInfo.of(error))
     try:
         await append_failure(turn.log, ending, turn.run.ending_details)
-    except Exception:  # nothing may be raised here, whatever is wrong with the store
+    except Exception as problem:  # nothing may be raised here, whatever is wrong with the store
         logger.warning("The outcome of a turn was not stored", exc_info=True)
+        if isinstance(error, Cancelled):
+            error = problem if isinstance(problem, StintError) else Unexpected()
+            error.turn_id = turn.turn_id
+            ending = turn.run.make_outcome(RunStatus.failed, ErrorInfo.of(error))
         turn.log.turn.records.append(TurnRecord(ending=ending))
         await turn.log.keeper.release()
     status = turn.log.turn.status

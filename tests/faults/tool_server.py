@@ -145,7 +145,8 @@ class ToolHandler(BaseHTTPRequestHandler):
                 server = {"name": "desk", "version": "1"}
                 result = {"protocolVersion": PROTOCOL, "capabilities": {"tools": {}}, "serverInfo": server}
             case "tools/list":
-                result = {"tools": [{"name": name, "description": "", "inputSchema": SCHEMA} for name in (*TOOLS, HELD)]}
+                names = *TOOLS, HELD
+                result = {"tools": [{"name": name, "description": "", "inputSchema": SCHEMA} for name in names]}
             case "tools/call":
                 text = self._run(message["params"]["name"], message["params"]["arguments"])
                 result = {"content": [{"type": "text", "text": text}], "isError": False}

@@ -36,7 +36,7 @@ class BusyConversation(BusyScenario, ResponseScenario):
         yield from self.check_next(api)
 
     def check_stream(self, api: Api, events: list[Body]) -> Findings:
-        """What was announced is stored."""
+        """Compare announced events with the stored responses."""
         for response_id in {event["response"]["id"] for event in events if "response" in event}:
             stored = api.get(f"{RESPONSES}/{response_id}")
             if not stored.ok:

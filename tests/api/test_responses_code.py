@@ -28,6 +28,7 @@ from tests.api.responses_client import (
 )
 from tests.unit.sandbox.conftest import Sandbox
 
+from stint.domain.ids import new_id
 from stint.tools.code_interpreter.runs import RunResult
 
 AUTO = {"type": "code_interpreter", "container": {"type": "auto"}}
@@ -445,3 +446,18 @@ def test_input_files_are_in_the_container(
     said = str(app_fixture.recorder.requests[0].messages)
     assert 'has this file as "no tes.txt".' in said
     assert 'has this file as "table.xlsx". Its text is not shown.' in said
+
+
+def test_the_container_of_another_tenant_is_not_reused(
+    http: httpx.Client, app_fixture: AppFixture, scripted: None
+) -> None:
+    foreign = item_of(respond(http, plan(write={"a.txt": "secret"}), tools=[AUTO]), "code_interpreter_call")
+    before, app_fixture.tenant = app_fixture.tenant, f"other{new_id()[-12:]}"
+
+    try:
+        response = respond(http, [foreign, {"role": "user", "content": plan()}], tools=[AUTO], include=[OUTPUTS])
+    finally:
+        app_fixture.tenant = before
+
+    assert item_of(response, "code_interpreter_call")["container_id"] != foreign["container_id"]
+    assert "a.txt" not in str(response["output"])

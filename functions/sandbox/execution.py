@@ -99,18 +99,25 @@ def execute(code: str, files: Mapping[str, bytes], limits: Limits, *, isolated: 
 
 @contextmanager
 def work_folder() -> Iterator[Path]:
-    """Make a folder, and remove it with everything else that was written beside it."""
-    temporary = Path(tempfile.gettempdir())
-    before = set(temporary.iterdir())
+    """Make a folder, and remove it with everything else that was written beside it.
+
+    Lambda keeps what is in these places when the function dies, so they are emptied before a run, too.
+    """
+    clear_machine()
     folder = Path(tempfile.mkdtemp(prefix="run-"))
     try:
         yield folder
     finally:
         for path in (folder, Path(f"{folder}.root")):
             remove(path)
-        if is_own_machine():
-            for place in (temporary, Path("/dev/shm"), Path("/var/tmp")):  # noqa: S108 - they are emptied
-                clear(place, before)
+        clear_machine()
+
+
+def clear_machine() -> None:
+    """Remove all temporary files, if they belong to runs."""
+    if is_own_machine():
+        for place in (tempfile.gettempdir(), "/dev/shm", "/var/tmp"):  # noqa: S108 - they are emptied
+            clear(Path(place))
 
 
 def is_own_machine() -> bool:

@@ -8,10 +8,10 @@ from itertools import count
 from pathlib import Path
 
 
-def clear(folder: Path, kept: set[Path]) -> None:
-    """Remove what is in a folder, except `kept`."""
+def clear(folder: Path) -> None:
+    """Remove what is in a folder."""
     with suppress(OSError):
-        for path in set(folder.iterdir()) - kept:
+        for path in list(folder.iterdir()):
             remove(path)
 
 

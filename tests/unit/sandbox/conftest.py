@@ -33,6 +33,11 @@ class Sandbox:
     folder: Path
     isolated: bool
 
+    @property
+    def owner(self) -> int:
+        """Return the user that owns the folder in the way of Lambda: nobody, if this process may give it away."""
+        return 65534 if os.getuid() == 0 else os.getuid()
+
     def run(self, code: str, **event: Any) -> dict[str, Any]:
         return self.run_all({"code": code, **event})[0]
 
@@ -48,8 +53,7 @@ class Sandbox:
         else:  # nobody runs both processes, on a root that has nothing else, as in Lambda
             environment["AWS_EXECUTION_ENV"] = "AWS_Lambda_python3.12"
             command = [*python, str(FUNCTION / "namespaces.py"), str(self.folder), *command]
-            if os.getuid() == 0:
-                os.chown(self.folder, 65534, 65534)
+            os.chown(self.folder, self.owner, self.owner)
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         results: list[dict[str, Any]] = json.loads(done.stdout)

@@ -1,6 +1,7 @@
 """Attempts of code to leave the sandbox."""
 
 import base64
+import os
 import sys
 
 import pytest
@@ -315,3 +316,16 @@ def test_whatever_code_leaves_in_its_folder_is_removed(sandbox: Sandbox, code: s
 
     assert made["stderr"] == ""
     assert left["stdout"] == "[]\n"
+
+
+def test_a_run_finds_nothing_of_one_whose_function_died(sandbox: Sandbox) -> None:
+    if sandbox.isolated:
+        pytest.skip("only in Lambda, all temporary files of a machine belong to its runs")
+    left = sandbox.folder / "run-died"
+    left.mkdir()
+    (left / "secret.txt").write_text("x")
+    for path in (left, left / "secret.txt"):
+        os.chown(path, sandbox.owner, sandbox.owner)
+    code = "import os; print([name for _, folders, files in os.walk('..') for name in (*folders, *files)])"
+
+    assert "secret.txt" not in sandbox.run(code)["stdout"]

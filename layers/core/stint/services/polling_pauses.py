@@ -32,9 +32,10 @@ class PollingPauses:
 
 
 async def poll(seconds: float) -> AsyncIterator[None]:
-    """Yield after each pause, until `seconds` have passed."""
+    """Yield after each pause of SHORTEST_SECONDS, until `seconds` have passed."""
     pauses = PollingPauses(asyncio.get_running_loop().time() + seconds)
     with suppress(DeadlineExceeded):
         while True:
             await pauses.wait()
+            pauses.reset()
             yield

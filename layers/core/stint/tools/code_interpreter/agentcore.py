@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,7 +97,8 @@ class AgentCore:
 
     async def run(self, code: str, files: Mapping[str, bytes], /) -> RunResult:
         """Run code; see the port."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, code, files)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, copy_context().run, self._run, code, files)
 
     def _run(self, code: str, files: Mapping[str, bytes]) -> RunResult:
         if self._client is None:
@@ -111,13 +113,13 @@ class AgentCore:
             raise ToolUnavailable(f"The code interpreter of AgentCore cannot be used ({reason})") from error
 
     @contextmanager
-    def _session(self, client: Any) -> "Iterator[Session]":
+    def _session(self, client: Any) -> "Iterator[InterpreterSession]":
         """Start a session, and stop it. The service ends one whose stop fails."""
         started = client.start_code_interpreter_session(
             codeInterpreterIdentifier=self._interpreter_id, name="stint", sessionTimeoutSeconds=SESSION_SECONDS
         )
         try:
-            yield Session(client, self._interpreter_id, started["sessionId"])
+            yield InterpreterSession(client, self._interpreter_id, started["sessionId"])
         finally:
             with suppress(ClientError, BotoCoreError):
                 client.stop_code_interpreter_session(
@@ -126,7 +128,7 @@ class AgentCore:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class InterpreterSession:
     """A session of a code interpreter. Its methods raise the errors of botocore."""
 
     client: Any

@@ -6,7 +6,9 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
@@ -65,7 +67,8 @@ class Sandbox:
         spent = InvocationTime()
         try:
             payload, tenant = json.dumps(event).encode(), self._find_tenant()
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._call, payload, tenant, spent)
+            call = partial(self._call, payload, tenant, spent)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
         finally:
             if spent.milliseconds is not None:
                 count_sandbox(spent.milliseconds, MEMORY_MB)

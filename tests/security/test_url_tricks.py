@@ -129,7 +129,25 @@ def seen_in_chat(http: httpx.Client, url: str) -> httpx.Response:
     return http.post("/v1/chat/completions", json={"model": "vision/any", "messages": [message]})
 
 
-@pytest.mark.parametrize("place", [seen_in_response, seen_in_chat])
+def image_at(url: str) -> dict[str, Any]:
+    return {"type": "image", "image": {"url": {"uri": url}}}
+
+
+def seen_in_turn(http: httpx.Client, url: str) -> httpx.Response:
+    return say(http, open_session(http, model="vision/any"), image_at(url))
+
+
+def seen_in_inference(http: httpx.Client, url: str) -> httpx.Response:
+    body = {"model_id": "vision/any", "messages": [{"role": "user", "content": image_at(url)}]}
+    return http.post("/v1/inference/chat-completion", json=body)
+
+
+def seen_in_october(http: httpx.Client, url: str) -> httpx.Response:
+    body = {"model": "vision/any", "messages": [{"role": "user", "content": {"image": {"uri": url}}}]}
+    return http.post("/inference/chat_completion", json=body)
+
+
+@pytest.mark.parametrize("place", [seen_in_response, seen_in_chat, seen_in_turn, seen_in_inference, seen_in_october])
 def test_an_image_that_is_fetched_for_a_model_does_not_lead_inside(
     http: httpx.Client, inner: ScriptedHTTPServer, place: Send, record_property: Record
 ) -> None:
@@ -142,6 +160,8 @@ def test_an_image_that_is_fetched_for_a_model_does_not_lead_inside(
 
     attacks.record(record_property)
     assert inner.requests == []
+    place(http, f"http://{PUBLIC}:{port_of(inner)}/")
+    assert len(inner.requests) == 1  # it would have been fetched
 
 
 def called_in_turn(http: httpx.Client, url: str) -> httpx.Response:

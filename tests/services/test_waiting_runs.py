@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from typing import Any
 
 from tests.clock import CLOCK
 from tests.script_model import said, script
@@ -19,7 +20,9 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.principals import Principal
 from stint.domain.stops import stop_name
+from stint.domain.tools import AgentToolGroupWithArgs
 from stint.http.response_admission import read_response
+from stint.services.agents.masking import NOT_STORED
 from stint.services.background.waiting_runs import WaitingRuns
 from stint.store.waiting_line import ALIVE_SECONDS
 
@@ -41,10 +44,10 @@ class Waiting:
         self.session_id = await agents.sessions.create(self.agent_id, "talk")
         return self
 
-    async def accept(self, text: str) -> str:
+    async def accept(self, text: str, **fields: Any) -> str:
         """Accept a message whose request dies at once."""
         admission = self.fixture.turns.make_turn_admission(self.agent_id, self.session_id)
-        request = TurnCreateRequest(messages=[UserMessage(content=text)], when_busy="enqueue")
+        request = TurnCreateRequest(messages=[UserMessage(content=text)], when_busy="enqueue", **fields)
         message_id = await admission.accept(request)
         CLOCK.move(ALIVE_SECONDS + 1)
         return message_id
@@ -160,6 +163,18 @@ async def test_an_acceptance_that_dies_at_any_call_is_found_or_was_not_made(own_
 
         assert await waiting.inputs() == []
         assert (await waiting.places(), waiting.fixture.desk.waiting) == (0, [])
+
+
+async def test_credentials_of_a_message_are_not_stored(cloud: Cloud, tenant: str) -> None:
+    waiting = await Waiting(WorkerFixture(cloud, tenant, script())).open()
+    group = AgentToolGroupWithArgs(name="builtin::websearch", args={"api_key": "sk-very-secret", "engine": "brave"})
+    message_id = await waiting.accept("one", toolgroups=[group])
+    assert not any("sk-very-secret" in str(item) for item in cloud.items(tenant))
+
+    await waiting.work()
+
+    turn = await waiting.fixture.turns.turns.get(waiting.agent_id, waiting.session_id, message_id)
+    assert (turn.error and turn.error.message, await waiting.places()) == (NOT_STORED, 0)
 
 
 class WaitingInConversation(Waiting):

@@ -16,6 +16,12 @@ NOT_KEPT = (
 )
 
 
+NOT_STORED = (
+    "The toolgroups of the turn had credentials in their args, which are not stored while it waits, and its request "
+    "has ended. Send it again with a stream, or send the credentials in the provider data or the agent's configuration."
+)
+
+
 def masked_agent(agent: Agent) -> Agent:
     """Return an agent without the credentials in the args of its toolgroups and in the metadata of its tools."""
     config = agent.agent_config
@@ -46,6 +52,14 @@ async def storable(overrides: TurnOverrides, agent: AgentConfig) -> TurnOverride
         return overrides
     masked = await asyncio.to_thread(masked_toolgroups, overrides.toolgroups)
     return overrides.model_copy(update={"toolgroups": masked})
+
+
+def refuse_unstored_args(overrides: TurnOverrides) -> None:
+    """Refuse a turn that waited, and whose credentials were not stored. Raises InvalidRequest."""
+    try:
+        refuse_masked_args(overrides.toolgroups, "toolgroups")
+    except InvalidRequest as error:
+        raise InvalidRequest(NOT_STORED, param="toolgroups") from error
 
 
 def kept_overrides(turn: StoredTurn) -> TurnOverrides:

@@ -1,5 +1,6 @@
 """Admission of turns to sessions in use."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.run_stop import refuse_stopped
 from stint.services.admission import Admission, StartedRun
-from stint.services.agents.masking import refuse_masked_args
+from stint.services.agents.masking import masked_toolgroups, refuse_masked_args, refuse_unstored_args
 from stint.services.deletions import SendTask
 from stint.services.document_reader import images_of
 from stint.services.senders import name_sender
@@ -45,7 +46,7 @@ class TurnAdmission:
         return Admission(self.line, self.find_running, self.find_running, self.interrupt, self.is_lost, self.send_task)
 
     async def accept(self, request: TurnCreateRequest) -> str:
-        """Store a request that must wait, and return the id of its message.
+        """Store a request that must wait, without credentials, and return the id of its message.
 
         Raises:
             Conflict: too many messages wait already.
@@ -59,6 +60,8 @@ class TurnAdmission:
         await self.turns.agents.require_model_of(self.agent_id)
         await self.turns.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         await self.claim_session()
+        masked = await asyncio.to_thread(masked_toolgroups, request.toolgroups) if request.toolgroups else []
+        stored = request.model_copy(update={"toolgroups": masked})
         attempt, caller = find_attempt(), find_principal()
         sender = name_sender() if request.when_busy == "merge" and is_mergeable(request) else ""
         place = WaitingPlace(
@@ -68,7 +71,7 @@ class TurnAdmission:
             retry_count=attempt.retry_count,
         )
         message = WaitingMessage(
-            body=request.model_dump_json(exclude_none=True),
+            body=stored.model_dump_json(exclude_none=True),
             accepted_at=now(),
             creator=caller.to_context() if caller is not None else None,
             end_user=find_end_user(),
@@ -105,6 +108,7 @@ class TurnAdmission:
                 if note is not None:
                     await note(started)
 
+            refuse_unstored_args(request)
             set_attempt(replace(find_attempt(), object_id=turn_id))
             return await self.turns.start(
                 self.agent_id, self.session_id, request, deadline, provider_data, claim_and_note

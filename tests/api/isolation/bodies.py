@@ -123,6 +123,8 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: turn(toolgroups=[searching(ids)]),
         lambda ids: turn(input_shields=[ids["shield_id"]]),
         lambda _: turn(stream=True),
+        lambda _: turn(when_busy="interrupt"),
+        lambda _: turn(when_busy="merge"),
     ],
     "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": [answered],
     "POST /v1/responses": [
@@ -130,6 +132,8 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: respond(previous_response_id=ids["response_id"], stream=True),
         lambda ids: respond(previous_response_id=ids["response_id"], background=True),
         lambda ids: respond(tools=file_search(ids), background=True),
+        lambda ids: respond(conversation=ids["conversation_id"], when_busy="interrupt"),
+        lambda ids: respond(conversation=ids["conversation_id"], when_busy="merge"),
     ],
     "POST /v1/responses/compact": [
         lambda ids: {"model": DEMO, "previous_response_id": ids["response_id"]},

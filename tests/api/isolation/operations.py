@@ -60,6 +60,16 @@ CURSORS = {
 """The objects of each list. Their ids are its cursors `after` and `before`."""
 
 
+WAITING = {
+    "{session_id}/turn/{turn_id}": "{waiting_session_id}/turn/{waiting_turn_id}",
+    "{response_id}": "{waiting_response_id}",
+}
+"""The ids of messages that wait, in place of those of turns and responses."""
+
+OF_WAITING = ("", "/cancel")
+"""The operations on messages that wait, by what follows the id."""
+
+
 @dataclass(frozen=True)
 class Operation:
     """An operation of the document."""
@@ -89,6 +99,9 @@ class Operation:
             yield RequestTemplate(self, f"{self.name} body {number}", body=body)
         if self.name not in JSON:
             yield RequestTemplate(self, self.name)
+        for plain, waiting in WAITING.items():
+            if self.path.endswith(tuple(f"/{plain}{rest}" for rest in OF_WAITING)):
+                yield RequestTemplate(self, f"{self.name} waiting", path=self.path.replace(plain, waiting))
         for name in self.queries:
             if name not in PLAIN_QUERIES:
                 yield RequestTemplate(self, f"{self.name} {name}", query=name)
@@ -105,10 +118,16 @@ class RequestTemplate:
     label: str
     body: Body | None = None
     query: str = ""
+    path: str = ""
+    """The path, if it is not the operation's address."""
+
+    @property
+    def address(self) -> str:
+        return self.path or self.operation.address
 
     @property
     def names_in_path(self) -> frozenset[str]:
-        return frozenset(re.findall(r"{(\w+)}", self.operation.address))
+        return frozenset(re.findall(r"{(\w+)}", self.address))
 
     def names(self, ids: Mapping[str, str]) -> list[str]:
         """Return the names of the ids in it."""
@@ -118,7 +137,7 @@ class RequestTemplate:
 
     def arguments(self, ids: Ids) -> dict[str, Any]:
         """Return the arguments of an httpx request."""
-        given: dict[str, Any] = {"url": fill(self.operation.address, ids), **FORMS.get(self.operation.name, {})}
+        given: dict[str, Any] = {"url": fill(self.address, ids), **FORMS.get(self.operation.name, {})}
         if self.body is not None:
             given["json"] = self.body(ids)
         if self.query:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import httpx
 from tests.api.isolation.belongings import create_belongings, mask
 from tests.api.isolation.operations import RequestTemplate, list_operations
+from tests.api.isolation.waiting import create_waiting
 from tests.api.isolation.warm_process import WarmProcess
 
 from stint.domain.ids import new_id
@@ -35,7 +36,8 @@ def make_tenant(process: WarmProcess, name: str, mcp_server: str) -> Iterator[Te
     marker = f"{SECRET}-{name}"
     tenant = f"{name}-{new_id()[-12:]}"
     with process.client(tenant) as http:
-        yield Tenant(tenant, http, create_belongings(http, marker, mcp_server) | {"provider_id": "scripted"}, marker)
+        ids = create_belongings(http, marker, mcp_server) | {"provider_id": "scripted"}
+        yield Tenant(tenant, http, ids | create_waiting(process, tenant, http, ids), marker)
 
 
 def list_templates(*methods: str) -> list[RequestTemplate]:

@@ -41,9 +41,12 @@ def list_tasks() -> list[dict[str, Any]]:
     kinds: tuple[ObjectKind, ...] = get_args(ObjectKind)
     deletions = {kind: "delete" if kind in ("agent", "session") else f"delete_{kind}" for kind in kinds}
     ingestion = {"kind": "ingest", "vector_store_id": "{vector_store_id}", "documents": ["{store_file_id}"]}
+    waiting = {"kind": "waiting"}
     return [
         {"kind": "response", "response_id": "{background_response_id}"},
         ingestion,
+        waiting | {"agent_id": "{agent_id}", "session_id": "{waiting_session_id}", "message_id": "{waiting_turn_id}"},
+        waiting | {"conversation_id": "{waiting_conversation_id}", "message_id": "{waiting_message_id}"},
         *({"kind": deletions[kind]} | {name: f"{{{NAMES.get(name, name)}}}" for name in IDS[kind]} for kind in kinds),
     ]
 

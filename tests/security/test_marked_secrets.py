@@ -17,6 +17,7 @@ from tests.security.tricks import PUBLIC
 from tests.servers import echo
 from tests.servers.scripted_http import ScriptedHTTPServer
 
+from stint.http import waiting_runs
 from stint.observability import make_logger
 
 MARKS = {
@@ -25,7 +26,7 @@ MARKS = {
         (
             *("header", "basic", "argument", "agent_argument", "turn_argument", "provider_data", "mcp_header"),
             *("authorization", "server_header", "metadata", "shield", "userinfo", "image", "cookie", "api_key_header"),
-            *("token", "wrong_key", "idempotency"),
+            *("token", "wrong_key", "idempotency", "generator", "waiting_argument"),
         )
     )
 }
@@ -33,7 +34,10 @@ STORED = ("#registry", "#agent:")
 """Partitions that keep the credentials of registrations and of agents, which runs need."""
 
 CALLED = frozenset(
-    {"header", "basic", "agent_argument", "turn_argument", "authorization", "server_header", "mcp_header"}
+    {
+        *("header", "basic", "agent_argument", "turn_argument", "authorization", "server_header", "mcp_header"),
+        "generator",
+    }
 )
 """Markers that the servers of the tools need."""
 
@@ -132,6 +136,37 @@ def send_turns(http: httpx.Client, search: Search) -> str:
     return agent
 
 
+def send_retrieval(http: httpx.Client, search: Search, endpoint: str) -> None:
+    """Run a turn whose retrieval has a query that an endpoint writes, and one that fails."""
+    post_db = {"vector_db_id": "marked", "embedding_model": "hashed/words-384"}
+    search(http.post("/v1/vector-dbs", json=post_db))
+    for path in ("", "fail"):
+        tool = {"name": "f", "url": f"{endpoint}/{path}", "method": "POST", "headers": {"X-Key": MARKS["generator"]}}
+        args = {"type": "custom", "toolgroup": "builtin::remote_execution", "args": {"tools": [tool]}}
+        banks = {"vector_db_ids": ["marked"], "memory_banks": [{"bank_id": "marked"}]}
+        retrieval = {"retrieve": "only_before_inference", "query_generator_config": args, **banks}
+        agent = create_agent(http, toolgroups=[{"name": "builtin::rag", "args": retrieval}])
+        session = create_session(http, agent)
+        search(say(http, session, "tea"))
+        search(http.get(session))
+        search(http.get(f"/v1/agents/{agent}"))
+
+
+def send_waiting(http: httpx.Client, search: Search) -> None:
+    """Let a turn wait for its session, and cancel it, so that its record stays."""
+    session = create_session(http, create_agent(http))
+    groups = [{"name": "peer", "args": {"api_key": MARKS["waiting_argument"]}}]
+    running = {"messages": [{"role": "user", "content": "slow: 1"}], "stream": True}
+    with http.stream("POST", f"{session}/turn", json=running) as first:
+        parts = first.iter_bytes()
+        next(parts)
+        waits = search(say(http, session, "tea", toolgroups=groups, when_busy="enqueue"))
+        turn = f"{session}/turn/{waits.json()['turn_id']}"
+        assert (waits.status_code, search(http.post(f"{turn}/cancel")).json()["status"]) == (202, "cancelled")
+        search.answers.append(str(list(parts)))
+    search(http.get(turn))
+
+
 def send_responses(http: httpx.Client, search: Search, mcp_endpoint: str) -> None:
     """Create responses whose MCP server repeats its requests."""
     for fields in ({"authorization": MARKS["authorization"]}, {"headers": {"X-Api-Key": MARKS["server_header"]}}):
@@ -165,8 +200,13 @@ def read_everything(http: httpx.Client, search: Search, agent: str) -> None:
 
 
 def test_no_marked_secret_is_found_afterwards(
-    stack: Stack, search: Search, tools: ScriptedHTTPServer, record_property: Record
+    stack: Stack,
+    search: Search,
+    tools: ScriptedHTTPServer,
+    record_property: Record,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
     endpoint = tools.url.replace("127.0.0.1", PUBLIC)
     mcp_endpoint = f"{endpoint}/mcp"
     key = stack.create_key("marked")
@@ -174,6 +214,8 @@ def test_no_marked_secret_is_found_afterwards(
         made = search(http.post("/v1/admin/keys", json={})).json()
         send_registrations(http, search, endpoint, mcp_endpoint)
         agent = send_turns(http, search)
+        send_retrieval(http, search, endpoint)
+        send_waiting(http, search)
         send_responses(http, search, mcp_endpoint)
         send_wrong_credentials(http, search)
         rotated = http.post(f"/v1/admin/keys/{made['id']}/rotate", json={}).json()

@@ -461,3 +461,22 @@ def test_the_container_of_another_tenant_is_not_reused(
 
     assert item_of(response, "code_interpreter_call")["container_id"] != foreign["container_id"]
     assert "a.txt" not in str(response["output"])
+
+
+def test_input_files_go_into_a_named_container_that_has_a_place_for_them(http: httpx.Client, scripted: None) -> None:
+    container = http.post("/v1/containers", json={"name": "c"}).json()["id"]
+    tools = [{"type": "code_interpreter", "container": container}]
+
+    def ask(part: dict[str, Any]) -> httpx.Response:
+        content = [{"type": "input_text", "text": plan()}, part]
+        return post(http, [{"role": "user", "content": content}], tools=tools, include=[OUTPUTS])
+
+    ran = ask(file_part("a.bin", b"\xff" * 2_000_000)).json()
+    refused = ask(file_part("b.bin", b"\xff" * 2_000_000))
+    again = ask(file_part("a.bin", b"\xfe"))
+
+    assert item_of(ran, "code_interpreter_call")["container_id"] == container
+    assert item_of(ran, "code_interpreter_call")["outputs"][0]["logs"] == "a.bin"
+    assert_refused(refused, 400, "container_full")
+    assert again.json()["status"] == "completed"
+    assert [each["bytes"] for each in http.get(f"/v1/containers/{container}/files").json()["data"]] == [1]

@@ -62,13 +62,18 @@ class ContainerFiles:
         if found is None and not files:
             return None
         given = {**await self.load_files(file_ids or ()), **files}
+        target = found or container_id
         if found is None and file_ids is not None:
-            await self.ensure(container_id, fitting(given), users)
+            if len(given) > MAX_CONTAINER_FILES or sum(map(len, given.values())) > MAX_CONTAINER_BYTES:
+                raise too_much(f"The container {target}", "input")
+            await self.ensure(target, given, users)
         elif given:
-            made = await self.put_files(found or container_id, given, "user")
-            _, omitted = await self.change(found or container_id, made, (), users)
-            await self.store.delete_contents([file for file in made if file.name in omitted])
-        return found or container_id
+            made = await self.put_files(target, given, "user")
+            _, omitted = await self.change(target, made, (), users)
+            if omitted:
+                await self.store.delete_contents([file for file in made if file.name in omitted])
+                raise too_much(f"The container {target}", "input")
+        return target
 
     async def find_active(self, container_ids: Sequence[str]) -> str | None:
         """Return the first container that exists."""
@@ -227,16 +232,6 @@ def merge_files(
         else:
             merged[file.name] = file
     return list(merged.values()), omitted
-
-
-def fitting(contents: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the first files that a container can have together."""
-    kept, room = dict[str, bytes](), MAX_CONTAINER_BYTES
-    for name, content in contents.items():
-        if len(kept) < MAX_CONTAINER_FILES and len(content) <= room:
-            kept[name] = content
-            room -= len(content)
-    return kept
 
 
 def too_much(subject: str, param: str | None) -> InvalidRequest:

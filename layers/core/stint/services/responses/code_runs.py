@@ -91,6 +91,7 @@ async def open_container(
 
     Raises:
         NotFound: the container has expired, or was deleted.
+        InvalidRequest: it has no place for the files.
         Conflict: other runs changed it all the time.
     """
     tool, earlier = plan.toolbox.server.get(CODE_INTERPRETER), [*earlier, *containers_in(header.input)]

@@ -53,12 +53,13 @@ class ContainerAccess(Protocol):
         users: Sequence[str],
         /,
     ) -> str | None:
-        """Return the container of a response that exists before its code runs, with the `files` that fit; None if none.
+        """Return the container of a response that exists before its code runs, with `files`; None if there is none.
 
         It is an active one of `earlier` ones, with `file_ids`, else that with `files`. Without `file_ids` it exists.
 
         Raises:
             NotFound: the container has expired, or was deleted.
+            InvalidRequest: it has no place for the files.
             Conflict: other runs changed it all the time.
         """
         ...

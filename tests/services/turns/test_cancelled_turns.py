@@ -13,7 +13,7 @@ from tests.services.turn_fixture import TurnFixture, ended
 from tests.store.conftest import Cloud
 
 from stint.caller import set_end_user
-from stint.domain.errors import Forbidden, NotFound
+from stint.domain.errors import Conflict, Forbidden, NotFound
 from stint.domain.ids import new_id
 from stint.domain.inference import TextChunk
 from stint.domain.llama_stack.turns import Turn, TurnStatus
@@ -109,6 +109,26 @@ async def test_a_turn_that_waits_for_its_client_is_cancelled_and_cannot_be_resum
     assert await fixture.lease_turn() is None
     with pytest.raises(Exception, match="cancelled"):
         await fixture.resume(paused.turn_id, ("c0", "3"))
+    assert (await fixture.turn()).status == TurnStatus.completed
+
+
+@pytest.mark.parametrize("reacts", [True, False])
+async def test_a_turn_that_is_being_resumed_is_cancelled(make_turn_fixture: MakeTurnFixture, reacts: bool) -> None:
+    fixture = await make_turn_fixture(script(called("look"), said("Hi"))).open("look")
+    turn_id = (await fixture.turn()).turn_id
+    lease = await fixture.store.session_leases.acquire(*fixture.ids, turn_id, resume=True, seconds=300)
+
+    cancelling = asyncio.create_task(cancel(fixture, turn_id))
+    await poll_until(partial(has_signal, fixture))
+    if reacts:
+        await lease.release()
+    while not cancelling.done():
+        CLOCK.move(ENDING_SECONDS / 10)
+        await asyncio.sleep(0.02)
+
+    assert (await cancelling).status == TurnStatus.cancelled
+    with pytest.raises(Conflict):
+        await fixture.resume(turn_id, ("c0", "a lamp"))
     assert (await fixture.turn()).status == TurnStatus.completed
 
 

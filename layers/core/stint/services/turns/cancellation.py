@@ -1,6 +1,7 @@
 """Cancellation of turns, wherever they run, and heartbeats of their clients."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from stint.caller import find_end_user
@@ -34,7 +35,6 @@ class TurnCancellation:
         Raises:
             NotFound: there is no such agent, session or turn.
             Forbidden: the session belongs to another end user.
-            Conflict: `session_locked`: the turn is being resumed.
         """
         run = TurnRef(agent_id, session_id, turn_id)
         turn = await self.get(run)
@@ -45,8 +45,9 @@ class TurnCancellation:
             turn = await (self.wait_for_ending(run) if await self.signal(run) else self.get(run))
         if turn.status not in ACTIVE:
             return turn
-        if turn.status is TurnStatus.in_progress:
-            await self.turns.store.session_leases.expire(self.turns.tenant, agent_id, session_id, turn_id)
+        if turn.status is TurnStatus.awaiting_input and (ended := await self.end_resumed(run)) is not None:
+            return ended
+        await self.turns.store.session_leases.expire(self.turns.tenant, agent_id, session_id, run.turn_id)
         return await self.end_turn(run)
 
     async def receive_heartbeat(self, agent_id: str, session_id: str, turn_id: str) -> HeartbeatReceived:
@@ -94,6 +95,23 @@ class TurnCancellation:
                 break
             turn = await self.get(run)
         return turn
+
+    async def end_resumed(self, run: TurnRef) -> Turn | None:
+        """End a turn that waits for its client, and return it.
+
+        If it is being resumed, the process that does so is told to stop. None if that does not react.
+        """
+        with suppress(Conflict):
+            return await self.end_turn(run)
+        await self.signal(run)
+        async for _ in poll(ENDING_SECONDS):
+            turn = await self.get(run)
+            if turn.status not in ACTIVE:
+                return turn
+            if turn.status is TurnStatus.awaiting_input:
+                with suppress(Conflict):
+                    return await self.end_turn(run)
+        return None
 
     async def end_turn(self, run: TurnRef) -> Turn:
         """End a turn that waits for its client, or whose process does not react."""

@@ -288,5 +288,5 @@ def test_the_authorizer_loads_the_types_of_no_api() -> None:
 def test_the_sandbox_loads_the_standard_library_and_its_own_modules() -> None:
     loaded = {name.partition(".")[0] for name in modules_of("sandbox")} - set(sys.stdlib_module_names)
 
-    own = {"app", "execution", "namespaces", "processes", "__main__"}
+    own = {"app", "execution", "namespaces", "processes", "removal", "__main__"}
     assert {name for name in loaded if not name.startswith("_")} <= own

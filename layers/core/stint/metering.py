@@ -160,11 +160,13 @@ def count_tool_calls(calls: int) -> None:
         meter.counted.tool_calls += calls
 
 
-def count_sandbox(milliseconds: int, memory_mb: int) -> None:
-    """Count an invocation of the function that runs code. Do nothing outside of a run."""
+def count_sandbox(milliseconds: int, memory_mb: int | None = None) -> None:
+    """Count the time of code, and its price in a function with so much memory. Do nothing outside of a run."""
     meter = _meter.get()
-    if meter is not None:
-        meter.counted.sandbox_milliseconds += milliseconds
+    if meter is None:
+        return
+    meter.counted.sandbox_milliseconds += milliseconds
+    if memory_mb is not None:
         dollars = meter.prices.infrastructure.cost_of_invocation(milliseconds, memory_mb)
         meter.counted.infrastructure_dollars += dollars
 

@@ -1,10 +1,12 @@
 """Runs of code in Bedrock AgentCore, with botocore's client against a server on loopback."""
 
+import asyncio
 import base64
 import json
 from collections.abc import Iterator
 
 import pytest
+from tests.clock import CLOCK
 from tests.servers.agentcore import INTERPRETER, AgentCoreServer, result
 from tests.servers.converse_stream import EVENT_STREAM, error, exception
 from tests.servers.scripted_http import Reply
@@ -12,6 +14,7 @@ from tests.servers.scripted_http import Reply
 from stint.bootstrap.defaults import providers
 from stint.bootstrap.tool_providers import make_code_runner
 from stint.domain.errors import ToolUnavailable
+from stint.metering import Meter, set_meter
 from stint.settings import Settings
 from stint.tools.code_interpreter import agentcore
 from stint.tools.code_interpreter.agentcore import AgentCore
@@ -59,6 +62,22 @@ open('.hidden', 'w').write('x')
     assert (first.removed, first.omitted) == (["old.txt"], ["folder"])
     assert second == RunResult(stdout="['log']\n")
     assert server.started == 2
+
+
+@pytest.mark.usefixtures("server")
+async def test_the_time_of_a_session_is_counted_without_a_price() -> None:
+    meter = Meter()
+    set_meter(meter)
+    with CLOCK.stop():
+        before = meter.read().infrastructure_dollars
+        running = asyncio.create_task(run("print(1)"))
+        await asyncio.sleep(0)
+        CLOCK.move(2)
+        await running
+        counted = meter.read()
+    set_meter(None)
+
+    assert (counted.sandbox_milliseconds, counted.infrastructure_dollars) == (2000, before)
 
 
 async def test_an_error_of_the_code_is_a_result(server: AgentCoreServer) -> None:

@@ -17,6 +17,7 @@ from urllib3.exceptions import ReadTimeoutError as StreamTimeoutError
 
 from stint.domain.errors import ToolUnavailable
 from stint.domain.limits import MAX_CODE_BYTES, MAX_CODE_FILES
+from stint.metering import count_sandbox
 from stint.tools.code_interpreter.files import is_file_name
 from stint.tools.code_interpreter.runs import LONGEST_OUTPUT, RUN_SECONDS, RunFile, RunResult
 from stint.tools.lambda_function.provider import THREADS
@@ -97,8 +98,11 @@ class AgentCore:
 
     async def run(self, code: str, files: Mapping[str, bytes], /) -> RunResult:
         """Run code; see the port."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, copy_context().run, self._run, code, files)
+        loop, started = asyncio.get_running_loop(), time.monotonic()
+        try:
+            return await loop.run_in_executor(self._threads, copy_context().run, self._run, code, files)
+        finally:
+            count_sandbox(round((time.monotonic() - started) * 1000))
 
     def _run(self, code: str, files: Mapping[str, bytes]) -> RunResult:
         if self._client is None:

@@ -1,4 +1,4 @@
-"""Administration: the revocation of an API key, and the erasure of an end user."""
+"""Administration: the revocation of an API key, a stop, and the erasure of an end user."""
 
 from tests.faults.api import Api
 from tests.faults.knowledge_creations import FILE
@@ -7,6 +7,8 @@ from tests.faults.scenario import LATER, Finding, Findings, Scenario
 USER = {"X-Stint-User": "ann"}
 PLACE = "/v1/admin/users/ann"
 ATTEMPTS = 3
+STOPS = "/v1/admin/stop"
+STOP = {"kind": "session", "id": "01a2083c-2e98-7000-89fb-105038b2b280"}
 
 
 class KeyRevocation(Scenario):
@@ -29,6 +31,25 @@ class KeyRevocation(Scenario):
             yield Finding("stuck", f"the repeated revocation: {again.status} {again.text[:200]}")
         if found.get("revoked_at") not in (None, again.body.get("revoked_at")):
             yield Finding("lost", "the time of a revocation")
+
+
+class StopAddition(Scenario):
+    """A session is stopped."""
+
+    name = "add-stop"
+
+    def act(self, api: Api) -> None:
+        self.reply = api.post(STOPS, STOP)
+
+    def check(self, api: Api) -> Findings:
+        listed = api.read(STOPS)["data"]
+        again = api.post(STOPS, STOP)
+        if self.reply.ok and listed != [self.reply.body]:
+            yield Finding("lost", f"an announced stop: {listed}")
+        if not again.ok or api.read(STOPS)["data"] != [again.body]:
+            yield Finding("stuck", f"the repeated stop: {again.status} {again.text[:200]}")
+        if listed and listed != [again.body]:
+            yield Finding("doubled", "a stop")
 
 
 class UserErasure(Scenario):
@@ -67,4 +88,4 @@ class UserErasure(Scenario):
             yield Finding("stuck", f"the entries of an erased user: {listed}")
 
 
-ADMINISTRATION: list[type[Scenario]] = [KeyRevocation, UserErasure]
+ADMINISTRATION: list[type[Scenario]] = [KeyRevocation, StopAddition, UserErasure]

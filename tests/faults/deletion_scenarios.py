@@ -194,6 +194,30 @@ class ShieldDeletion(DeletionScenario):
         return "/v1/shields/mine", "shield:mine"
 
 
+class ContainerDeletion(DeletionScenario):
+    name = "delete-container"
+
+    def make(self, api: Api) -> tuple[str, str]:
+        container = api.make("/v1/containers", {"name": "Work", "file_ids": [make_file(api)]})["id"]
+        return f"/v1/containers/{container}", container
+
+    def changed(self, body: Body) -> bool:
+        return bool(body["name"] != self.before["name"])
+
+    def _check_rest(self, when: str) -> Findings:
+        """Check nothing: the task of a container is delivered after 15 minutes, and deletes what is left."""
+        yield from ()
+
+
+class ContainerFileDeletion(DeletionScenario):
+    name = "delete-container-file"
+
+    def make(self, api: Api) -> tuple[str, str]:
+        container = api.make("/v1/containers", {"name": "Work", "file_ids": [make_file(api)]})["id"]
+        [file] = api.read(f"/v1/containers/{container}/files")["data"]
+        return f"/v1/containers/{container}/files/{file['id']}", file["id"]
+
+
 DELETIONS: list[type[Scenario]] = [
     AgentDeletion,
     SessionDeletion,
@@ -208,4 +232,6 @@ DELETIONS: list[type[Scenario]] = [
     ToolgroupDeletion,
     ModelDeletion,
     ShieldDeletion,
+    ContainerDeletion,
+    ContainerFileDeletion,
 ]

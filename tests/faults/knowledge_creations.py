@@ -92,6 +92,42 @@ class BatchCreation(CreationScenario):
             yield Finding("stuck", f"the file of a batch: {counts}")
 
 
+class ContainerCreation(CreationScenario):
+    """A container with a copy of a file."""
+
+    name = "create-container"
+    path, records = "/v1/containers", r"#container\."
+
+    def prepare(self, api: Api) -> None:
+        self.file = make_file(api)
+
+    def request(self) -> tuple[str, Body | None]:
+        return self.path, {"name": "Work", "file_ids": [self.file]}
+
+
+class ContainerFileCreation(CreationScenario):
+    """An upload into a container, whose record lists its files."""
+
+    name = "create-container-file"
+    records = r"#container\."
+    options: ClassVar[dict[str, Any]] = {"files": {"file": FILE}}
+
+    def prepare(self, api: Api) -> None:
+        self.container = f"/v1/containers/{api.make('/v1/containers', {'name': 'Work'})['id']}"
+
+    def request(self) -> tuple[str, Body | None]:
+        return f"{self.container}/files", None
+
+    def check(self, api: Api) -> Findings:
+        yield from super().check(api)
+        files = api.read(f"{self.container}/files")["data"]
+        if len(files) != 1:
+            yield Finding("doubled" if files else "lost", f"{len(files)} files of a container")
+        for file in files:
+            if not api.get(f"{self.container}/files/{file['id']}/content").ok:
+                yield Finding("lost", "the content of a file of a container")
+
+
 KNOWLEDGE: list[type[Scenario]] = [
     FileCreation,
     VectorStoreCreation,
@@ -100,4 +136,6 @@ KNOWLEDGE: list[type[Scenario]] = [
     UploadCompletion,
     BatchCreation,
     VectorDBCreation,
+    ContainerCreation,
+    ContainerFileCreation,
 ]

@@ -85,6 +85,27 @@ MUTATIONS = [
         "self.make_stored().save(run.completion.request, run.completion.whole()))",
         failing("deaths", "stored-chat"),
     ),
+    Mutation(
+        "one run claims a waiting message",
+        f"{CORE}/store/waiting_line.py",
+        'assign | {"nonce": nonce}, condition, values)',
+        'assign | {"nonce": nonce}, OPEN)',
+        failing("deaths", "enqueue"),
+    ),
+    Mutation(
+        "a cancellation is announced only if it is stored",
+        f"{CORE}/services/turns/turn_failures.py",
+        "        if isinstance(error, Cancelled):\n            error = problem",
+        "        if False:\n            error = problem",
+        failing("errors", "cancel-turn"),
+    ),
+    Mutation(
+        "heartbeats are read again after a read that failed",
+        f"{CORE}/services/spending/stop_monitor.py",
+        "            except StoreUnavailable as error:\n",
+        "            except StoreUnavailable as error:\n                return\n",
+        failing("errors", "heartbeat"),
+    ),
 ]
 
 

@@ -93,7 +93,8 @@ class Containers:
         """
         await self.store.get(self.tenant, container_id)
         await self.contents.check_files([request.file_id], "file_id")
-        return await self.put_file(container_id, await self.contents.load_files([request.file_id]), "file_id")
+        contents = await self.contents.load_files([request.file_id])
+        return await self.put_file_once(container_id, contents, "file_id")
 
     async def upload_file(self, container_id: str, name: str, content: bytes) -> ContainerFile:
         """Store a file in a container, in the place of one with the same name.
@@ -104,13 +105,21 @@ class Containers:
         if not is_file_name(name):
             raise InvalidRequest(f"The name {name[:100]!r} cannot be used in a container: {NAMES}.", param="file")
         await self.store.get(self.tenant, container_id)
-        return await self.put_file(container_id, {name: content}, "file")
+        return await self.put_file_once(container_id, {name: content}, "file")
 
-    async def put_file(self, container_id: str, contents: dict[str, bytes], param: str) -> ContainerFile:
-        """Store a file of the user. Raises InvalidRequest if it does not fit."""
+    async def put_file_once(self, container_id: str, contents: dict[str, bytes], param: str) -> ContainerFile:
+        """Store a file of the user, or return that of the first request with the same key."""
+        return await create_once(
+            lambda object_id: self.get_file(container_id, name_of("cfile", object_id)),
+            lambda object_id: self.put_file(container_id, name_of("cfile", object_id), contents, param),
+        )
+
+    async def put_file(self, container_id: str, file_id: str, contents: dict[str, bytes], param: str) -> ContainerFile:
+        """Store a file of the user under a new id. Raises InvalidRequest if it does not fit."""
         if sum(map(len, contents.values())) > MAX_CONTAINER_BYTES:
             raise too_much(f"The container {container_id}", param)
-        [added] = await self.contents.put_files(container_id, contents, "user")
+        [made] = await self.contents.put_files(container_id, contents, "user")
+        added = made.model_copy(update={"id": file_id})
         _, omitted = await self.contents.change(container_id, [added], (), end_users_of())
         if omitted:
             await self.store.delete_contents([added])

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -17,14 +18,15 @@ from stint.domain.errors import Conflict, NotFound
 from stint.domain.expiry import Expiry
 from stint.domain.ids import name_of, new_id
 from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_resource import Response
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.tasks import AnyTask, WaitingTask
 from stint.domain.waiting_messages import MessageState
-from stint.http.response_admission import read_response
+from stint.http.response_admission import cancel_run, read_response, use_run
 from stint.store.waiting_line import ALIVE_SECONDS, WaitingLine
 
-LONG = "plums " * 60_000
-"""A text that no record has room for."""
+LONG = Random(7).randbytes(320_000).hex()
+"""A text that no record has room for, even compressed."""
 
 
 async def opened(cloud: Cloud, tenant: str) -> WaitingInConversation:
@@ -221,3 +223,65 @@ async def test_a_response_whose_lifetime_ends_while_it_waits_is_dropped(own_clou
     assert message not in {place.message_id for place in await waiting.admission.line.read()}
     with pytest.raises(NotFound):
         await read_response(waiting.fixture.services, name_of("resp", message), ())
+
+
+async def claim_by_merge(line: WaitingLine, message: str) -> None:
+    assert await line.claim_merge(message, new_id())
+
+
+async def claim_by_run(line: WaitingLine, message: str) -> None:
+    assert await line.claim_run(message, new_id())
+
+
+@pytest.mark.parametrize("claim", [claim_by_merge, claim_by_run])
+async def test_a_message_that_a_dead_process_has_claimed_can_be_read_cancelled_and_deleted(
+    own_cloud: Cloud, tenant: str, claim: Callable[[WaitingLine, str], Awaitable[None]]
+) -> None:
+    waiting = await opened(own_cloud, tenant)
+    services = waiting.fixture.services
+    await claim(waiting.admission.line, str(UUID(waiting.response_id[5:])))
+
+    statuses = [(await waiting.read()).status, (await cancel_run(services, waiting.response_id)).status]
+    statuses.append((await waiting.read()).status)
+    deleted = await services.make_waiting_responses().delete(waiting.response_id)
+
+    assert (statuses, deleted.id) == (["queued", "cancelled", "cancelled"], waiting.response_id)
+    with pytest.raises(NotFound):
+        await waiting.read()
+
+
+async def test_a_response_that_is_started_while_it_is_read_is_found(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    CLOCK.move(ALIVE_SECONDS + 1)
+    services, cancel = waiting.fixture.services, waiting.fixture.services.make_response_cancellation().cancel
+
+    async def start_late(response_id: str) -> Response:
+        try:
+            return await cancel(response_id)
+        except NotFound:
+            await waiting.work()
+            raise
+
+    response = await use_run(services, waiting.response_id, start_late)
+
+    assert (response.id, response.status) == (waiting.response_id, "completed")
+
+
+async def test_a_message_that_is_deleted_while_it_is_read_is_none(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    message = await accept(waiting, LONG)
+    for key in own_cloud.blobs(tenant):
+        own_cloud.s3.delete_object(Bucket=own_cloud.bucket, Key=key)
+
+    assert await waiting.admission.line.get(message) is None
+
+
+async def test_a_response_that_is_started_while_it_is_deleted_is_deleted(own_cloud: Cloud, tenant: str) -> None:
+    waiting = await opened(own_cloud, tenant)
+    CLOCK.move(ALIVE_SECONDS + 1)
+    await waiting.work()
+
+    await waiting.fixture.services.make_waiting_responses().delete(waiting.response_id)
+
+    with pytest.raises(NotFound):
+        await waiting.read()

@@ -15,6 +15,7 @@ from tests.store.conftest import Cloud
 
 from stint.caller import acting_as
 from stint.domain.errors import RateLimitExceeded
+from stint.domain.ids import new_id
 from stint.domain.inference import ModelMessage
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.principals import Budgets, Principal
@@ -148,6 +149,20 @@ async def test_messages_over_the_budget_of_a_minute_are_not_merged(own_cloud: Cl
 
     assert [each.content for each in turn.input_messages] == ["one", "a", "b"]
     assert [place.message_id for place in await line(fixture).read()] == merging.ids[2:]
+
+
+async def test_a_message_that_is_claimed_already_is_not_counted_again(own_cloud: Cloud, tenant: str) -> None:
+    fixture = await Merging(own_cloud, tenant).open()
+    with (
+        CLOCK.stop(),
+        acting_as(Principal(tenant, "s", frozenset({"use"}), "k1", budgets=Budgets(requests_per_minute=2))),
+    ):
+        CLOCK.move(60 - time.time() % 60 + 0.01)
+        lost = await admission(fixture).accept(message("zero", "merge"))
+        assert await line(fixture).claim_merge(lost, new_id())
+        turn = await fixture.turn("one")
+
+    assert [each.content for each in turn.input_messages] == ["one", "and two"]
 
 
 @pytest.mark.parametrize(("operation", "marker"), [("UpdateItem", "merged_into"), ("DeleteItem", "waiting_session")])

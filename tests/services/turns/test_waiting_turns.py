@@ -16,6 +16,7 @@ from stint.domain.messages import UserMessage
 from stint.domain.when_busy import WhenBusy
 from stint.services.admission import StartedRun
 from stint.services.turns.turn_admission import TurnAdmission
+from stint.services.turns.waiting_turns import read_waiting
 from stint.store.waiting_line import ALIVE_SECONDS, MAX_WAITING, RECORD_SECONDS, WaitingLine
 
 
@@ -207,3 +208,12 @@ async def test_a_message_is_dropped_after_a_day(make_turn_fixture: MakeTurnFixtu
     assert await waits(fixture, 0)
     with pytest.raises(NotFound):
         await fixture.get(waiting)
+
+
+async def test_a_turn_that_is_started_while_it_is_read_is_found(make_turn_fixture: MakeTurnFixture) -> None:
+    fixture = await make_turn_fixture(script(said())).open()
+    turn = await fixture.turn("one")
+
+    found = await read_waiting(fixture.turns, fixture.agent_id, fixture.session_id, turn.turn_id)
+
+    assert found.turn_id == turn.turn_id

@@ -1,6 +1,7 @@
 """Responses of conversations in use: they start at once, later, or not at all."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -111,18 +112,19 @@ class WaitingResponse:
 
 async def read_response(services: OpenAIServices, response_id: str, include: Sequence[Include]) -> Response:
     """Return a response, which may be a message that waits for its conversation. Raises NotFound."""
-    try:
-        return await services.stored_responses.get(response_id, include)
-    except NotFound:
-        return await services.make_waiting_responses().get(response_id, include)
+    return await stored_or_waiting(
+        lambda: services.stored_responses.get(response_id, include),
+        lambda: services.make_waiting_responses().get(response_id, include),
+    )
 
 
 async def use_run(services: OpenAIServices, response_id: str, use: Callable[[str], Awaitable[T]]) -> T:
     """Return the result of `use` for a response, or for the one that has the message with its id. Raises NotFound."""
-    try:
-        return await use(response_id)
-    except NotFound:
+
+    async def use_found() -> T:
         return await use(await services.make_waiting_responses().find_run(response_id))
+
+    return await stored_or_waiting(lambda: use(response_id), use_found)
 
 
 async def cancel_run(services: OpenAIServices, response_id: str) -> Response:
@@ -130,8 +132,21 @@ async def cancel_run(services: OpenAIServices, response_id: str) -> Response:
 
     If a response has taken the message, that one is cancelled.
     """
-    try:
-        return await services.make_response_cancellation().cancel(response_id)
-    except NotFound:
+
+    async def cancel_message() -> Response:
         found = await services.make_waiting_responses().cancel(response_id)
-    return found if found.id == response_id else await services.make_response_cancellation().cancel(found.id)
+        return found if found.id == response_id else await services.make_response_cancellation().cancel(found.id)
+
+    return await stored_or_waiting(lambda: services.make_response_cancellation().cancel(response_id), cancel_message)
+
+
+async def stored_or_waiting(stored: Callable[[], Awaitable[T]], waiting: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `stored`, or of `waiting` if no response is stored.
+
+    A message is deleted once its response is stored. So if there is neither, the response may be stored by now. Raises
+    NotFound.
+    """
+    for use in (stored, waiting):
+        with suppress(NotFound):
+            return await use()
+    return await stored()

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from stint.domain.errors import Conflict
+from stint.domain.errors import Conflict, NotFound
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.store.blobs import Blobs
@@ -89,11 +89,14 @@ class WaitingLine:
         await self.table.delete(self._place(message_id))
 
     async def get(self, message_id: str) -> MessageState | None:
-        """Read a message; None if there is none."""
+        """Read a message; None if there is none, or it is deleted meanwhile."""
         item = await self.table.get(self._message(message_id)) if ID.fullmatch(message_id) else None
         if item is None or is_expired(item):
             return None
-        [raw] = await self.documents.read([item])
+        try:
+            [raw] = await self.documents.read([item])
+        except NotFound:
+            return None
         failure = item.get("failure")
         return MessageState(
             WaitingMessage.model_validate_json(raw),

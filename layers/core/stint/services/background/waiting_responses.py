@@ -31,9 +31,14 @@ class WaitingResponses:
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
         """Return a message as a queued response, or the response that has it. Raises NotFound."""
         state = await self.find(response_id)
-        if state.claimed_by is None or name_of("resp", state.claimed_by) == response_id:
+        if state.cancelled or state.claimed_by is None or name_of("resp", state.claimed_by) == response_id:
             return self.to_response(response_id, state)
-        stored = await self.reader.read(name_of("resp", state.claimed_by))
+        try:
+            stored = await self.reader.read(name_of("resp", state.claimed_by))
+        except NotFound:
+            if not await self.is_unstarted(response_id, state):
+                raise
+            return self.to_response(response_id, state)
         if state.merged_into is not None and stored.ending is not None and not has_message(stored, response_id):
             return self.to_response(response_id, state)  # its process died; the worker starts the message
         return self.reader.to_resource(stored, include)
@@ -52,11 +57,14 @@ class WaitingResponses:
             NotFound: there is no such message.
             Conflict: another response has taken the message, or it is being started.
         """
-        state, message_id = await self.find(response_id), message_of(response_id)
-        line = self.line_of(state)
+        try:
+            state = await self.find(response_id)
+        except NotFound:  # a message is deleted once its response is stored
+            return await self.reader.delete(response_id)
+        line, message_id = self.line_of(state), message_of(response_id)
         await line.cancel(message_id, None, await self.find_lost(response_id, state))
         state = await self.find(response_id)
-        if state.claimed_by is not None:
+        if state.claimed_by is not None and not state.cancelled:
             await self.delete_run(response_id, state)
         await line.delete(message_id)
         return DeletedResponse(id=response_id)
@@ -75,6 +83,11 @@ class WaitingResponses:
     def line_of(self, state: MessageState) -> WaitingLine:
         """Return the line of a message's conversation."""
         return self.responses.store.conversation_line(self.responses.tenant, conversation_of(state))
+
+    async def is_unstarted(self, response_id: str, state: MessageState) -> bool:
+        """Return whether a message still waits in line, or has failed, although a response has claimed it."""
+        places = await self.line_of(state).read()
+        return state.error is not None or message_of(response_id) in {place.message_id for place in places}
 
     async def find_lost(self, response_id: str, state: MessageState) -> MessageState | None:
         """Return the state of a message if the response that has claimed it died before it stored it."""

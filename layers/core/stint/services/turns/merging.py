@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from stint.domain.errors import StoreUnavailable
 from stint.domain.llama_stack.stored_turns import MergedMessage
 from stint.domain.llama_stack.turns import TurnCreateRequest
-from stint.domain.waiting_messages import WaitingPlace
+from stint.domain.waiting_messages import MessageState, WaitingPlace
 from stint.services.senders import name_sender
 from stint.services.spending.waiting import admit_message
 from stint.store.waiting_line import WaitingLine
@@ -41,18 +41,16 @@ async def add_claimed(merged: list[MergedMessage], line: WaitingLine, turn_id: s
     """Add the waiting messages of the current caller that could be claimed."""
     sender = name_sender()
     for place in await line.read():
-        if place.sender != sender:
+        state = await line.get(place.message_id) if place.sender == sender else None
+        if state is None or state.is_over:
             continue
         if not await admit_message():
             break
-        message = await claim(line, place, turn_id)
-        merged += [message] if message is not None else []
+        if await line.claim_merge(place.message_id, turn_id):
+            merged.append(to_merged(place, state))
 
 
-async def claim(line: WaitingLine, place: WaitingPlace, turn_id: str) -> MergedMessage | None:
-    """Claim a message for a turn; return None if another run has claimed it, or it was cancelled."""
-    state = await line.get(place.message_id)
-    if state is None or not await line.claim_merge(place.message_id, turn_id):
-        return None
+def to_merged(place: WaitingPlace, state: MessageState) -> MergedMessage:
+    """Return a message as a part of the turn that has claimed it."""
     request = TurnCreateRequest.model_validate_json(state.message.body)
     return MergedMessage(message_id=place.message_id, input_messages=request.messages, fingerprint=place.fingerprint)

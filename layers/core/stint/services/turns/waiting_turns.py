@@ -45,8 +45,8 @@ async def read_waiting(turns: TurnReader, agent_id: str, session_id: str, messag
     """Return the turn that has a message, or a turn without steps if none has it. Raises NotFound."""
     ids = turns.tenant, agent_id, session_id
     state = await turns.store.session_line(*ids).get(message_id)
-    if state is None:
-        raise NotFound("Turn", message_id)
+    if state is None:  # it is deleted once its turn is stored
+        return (await turns.store.turns.get(*ids, message_id)).to_turn()
     if state.claimed_by is not None and state.claimed_by != message_id:
         with suppress(NotFound):
             turn = await turns.get(agent_id, session_id, state.claimed_by)

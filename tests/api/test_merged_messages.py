@@ -50,10 +50,11 @@ def test_merged_requests_get_the_running_response(
     merge = body | {"when_busy": "merge"}
     streamed = Sent(http, RESPONSES, merge | {"input": "two", "stream": True})
     wait_until(lambda: waiting_in(app_fixture, conversation) == 1)
-    whole = Sent(http, RESPONSES, merge | {"input": "three"})
-    wait_until(lambda: waiting_in(app_fixture, conversation) == 2)
-    monkeypatch.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
-    accepted = http.post(RESPONSES, json=merge | {"input": "four"})
+    with monkeypatch.context() as hurried:
+        hurried.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
+        accepted = http.post(RESPONSES, json=merge | {"input": "three"})
+    whole = Sent(http, RESPONSES, merge | {"input": "four"})
+    wait_until(lambda: waiting_in(app_fixture, conversation) == 3)
     gated.gate.set()
 
     running = first.last["response"]

@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
+import pytest
 from tests.clock import CLOCK
 from tests.script_model import said, script
 from tests.services.conftest import MakeWorkerFixture
@@ -180,11 +181,13 @@ async def test_credentials_of_a_message_are_not_stored(cloud: Cloud, tenant: str
 class WaitingInConversation(Waiting):
     """A worker, and a conversation in which a message waits."""
 
-    async def open(self) -> "WaitingInConversation":
+    async def open(self, items: Any = "one", *, of_llama_stack: bool = False) -> "WaitingInConversation":
         services, conversation = self.fixture.services, await self.fixture.conversation()
-        fields = {"model": "test/m", "input": "one", "conversation": conversation, "when_busy": "enqueue"}
+        fields = {"model": "test/m", "input": items, "conversation": conversation, "when_busy": "enqueue"}
+        request = CreateResponse.model_validate(fields)
         self.admission = services.make_response_admission(conversation)
-        self.response_id = name_of("resp", await self.admission.accept(CreateResponse.model_validate(fields)))
+        accepted = self.admission.accept(request.for_llama_stack() if of_llama_stack else request)
+        self.response_id = name_of("resp", await accepted)
         self.conversation_id = conversation
         return self
 
@@ -221,3 +224,17 @@ async def test_a_worker_that_dies_at_any_call_runs_a_response_that_waits_once(ow
         history = await waiting.fixture.store.conversations.history(tenant, waiting.conversation_id)
         assert len(history.items) == (2 if response.status == "completed" else 0), (operation, number)
         assert await waiting.admission.line.read() == []
+
+
+@pytest.mark.parametrize(("of_llama_stack", "status"), [(True, "completed"), (False, "failed")])
+async def test_a_response_of_llama_stacks_path_may_have_a_call_without_a_result(
+    cloud: Cloud, tenant: str, of_llama_stack: bool, status: str
+) -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+    waiting = WaitingInConversation(WorkerFixture(cloud, tenant, script(said("Hi"))))
+    await waiting.open([{"role": "user", "content": "one"}, call], of_llama_stack=of_llama_stack)
+    CLOCK.move(ALIVE_SECONDS + 1)
+
+    await waiting.work()
+
+    assert (await waiting.read()).status == status

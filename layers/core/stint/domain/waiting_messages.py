@@ -10,7 +10,8 @@ from stint.domain.schema import Schema, Timestamp
 class WaitingMessage(Schema):
     """A request that waits, as JSON. `creator` is its caller as in the context of a request, without a credential.
 
-    `expires_at` is the end of its response, which counts from the acceptance.
+    `expires_at` is the end of its response, which counts from the acceptance. `lenient`: a call in the context may have
+    no result (`CreateResponse.for_llama_stack`).
     """
 
     body: str
@@ -18,6 +19,7 @@ class WaitingMessage(Schema):
     creator: Omitted[dict[str, str]] = None
     end_user: Omitted[str] = None
     expires_at: Omitted[int] = None
+    lenient: Omitted[bool] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class ResponseAdmission:
             creator=caller.to_context() if caller is not None else None,
             end_user=find_end_user(),
             expires_at=self.responses.find_end(time.time(), request),
+            lenient=request.lenient or None,
         )
         await self.admission.accept(
             WaitingPlace(message_id, sender=sender, fingerprint=attempt.fingerprint, retry_count=attempt.retry_count),

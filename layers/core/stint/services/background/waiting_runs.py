@@ -81,9 +81,9 @@ class WaitingRuns:
             set_attempt(RequestAttempt(place.fingerprint, place.retry_count))
             try:
                 if isinstance(admission, TurnAdmission):
-                    await self.run_turn(admission, message_id, state.message.body, deadline)
+                    await self.run_turn(admission, message_id, state.message, deadline)
                 else:
-                    await self.run_response(admission, message_id, state.message.body, deadline)
+                    await self.run_response(admission, message_id, state.message, deadline)
                 await admission.line.leave(message_id)  # its removal after the start may have failed
             except TEMPORARY as error:
                 still = isinstance(error, DeadlineExceeded)
@@ -93,15 +93,21 @@ class WaitingRuns:
                 logger.warning("A waiting message was not started", extra=of(error))
         return True
 
-    async def run_turn(self, admission: TurnAdmission, message_id: str, body: str, deadline: float) -> None:
-        request, now = TurnCreateRequest.model_validate_json(body), asyncio.get_running_loop().time()
+    async def run_turn(
+        self, admission: TurnAdmission, message_id: str, message: WaitingMessage, deadline: float
+    ) -> None:
+        request, now = TurnCreateRequest.model_validate_json(message.body), asyncio.get_running_loop().time()
         turn = await admission.start(message_id, request, deadline, wait_until=now)
         if not isinstance(turn, StartedRun):
             await exhaust(self.turns.run(turn))
             await self.turns.write_segments(turn)
 
-    async def run_response(self, admission: ResponseAdmission, message_id: str, body: str, deadline: float) -> None:
-        request, now = CreateResponse.model_validate_json(body), asyncio.get_running_loop().time()
+    async def run_response(
+        self, admission: ResponseAdmission, message_id: str, message: WaitingMessage, deadline: float
+    ) -> None:
+        request, now = CreateResponse.model_validate_json(message.body), asyncio.get_running_loop().time()
+        if message.lenient:
+            request = request.for_llama_stack()
         response = await admission.start(message_id, request, deadline, wait_until=now)
         if not isinstance(response, StartedRun):
             await exhaust(self.responses.run(response))

@@ -82,29 +82,30 @@ async def add_claimed(taken: list[MergedInput], line: WaitingLine, running: Stor
     index = output_of(running, lambda _: "").place + skipped if places else 0
     number = len(running.merged_items)
     for place in places:
-        claimed = await claim(line, place, running.header, MOST_ITEMS - number)
-        if claimed is not None:
-            items = [name_merged(item, own, index, at) for at, item in enumerate(claimed, number)]
+        found = await find_items(line, place, running.header, MOST_ITEMS - number)
+        if found is None:
+            continue
+        if not await admit_message():
+            break
+        if await line.claim_merge(place.message_id, message_of(own)):
+            items = [name_merged(item, own, index, at) for at, item in enumerate(found, number)]
             taken.append(MergedInput(message_id=place.message_id, items=items, fingerprint=place.fingerprint or None))
             number += len(items)
 
 
-async def claim(line: WaitingLine, place: WaitingPlace, running: ResponseHeader, most: int) -> Sequence[Item] | None:
-    """Claim a request for a response, and return its items.
+async def find_items(
+    line: WaitingLine, place: WaitingPlace, running: ResponseHeader, most: int
+) -> Sequence[Item] | None:
+    """Return the items of a request that a response may take.
 
-    It counts as a request of the caller. Return None if it needs a response of its own, another response has claimed
-    it, it was cancelled, or the caller's budgets do not allow it.
+    Return None if it needs a response of its own, another response has claimed it, or it was cancelled.
     """
     state = await line.get(place.message_id)
     if state is None or state.is_over:
         return None
     request = CreateResponse.model_validate_json(state.message.body)
     items = [item for item in request.input if not isinstance(item, ItemReference)]
-    if len(items) > most or not has_settings_of(request, running):
-        return None
-    if not await admit_message() or not await line.claim_merge(place.message_id, message_of(running.response_id)):
-        return None
-    return items
+    return items if len(items) <= most and has_settings_of(request, running) else None
 
 
 def name_merged(item: Item, response_id: str, index: int, number: int) -> Item:

@@ -1,12 +1,16 @@
 """Background responses: their creation, their worker, streams of their events, and their cancellation."""
 
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
 from tests.faults.api import Api, Reply
 from tests.faults.response_scenarios import CALL, ENDED, RESPONSES, ResponseScenario
 from tests.faults.scenario import LATER, Finding, Findings, Scenario
+
+WAIT_SECONDS = 10.0
+"""Time for which a reader waits for a worker. One that starts a response late waits until the clock is moved."""
 
 READER_SECONDS = 2.0
 """Time for a reader to see the end of a response whose worker has ended."""
@@ -60,8 +64,11 @@ class StreamedBackgroundResponse(BackgroundResponse):
         self.reply = Reply()
         self.worked = threading.Event()
         reader.start()
+        end = time.monotonic() + WAIT_SECONDS
         while reader.is_alive() and not self.worked.wait(0.02):
             self.cloud.work_off(observed=True)
+            if time.monotonic() > end:
+                self.worked.set()
             self._note_end(reader)
         reader.join()
 

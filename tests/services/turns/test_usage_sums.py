@@ -112,6 +112,67 @@ async def test_a_key_without_admin_reads_its_own_usage_only(cloud: Cloud, tenant
         await summed(fixture, source=UsageSource("k1"))
 
 
+def as_subject(tenant: str, subject: str, *scopes: Scope) -> None:
+    set_principal(Principal(tenant, subject, frozenset(scopes or ("use",))))
+
+
+async def test_a_caller_without_a_key_reads_the_usage_of_its_subject_only(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, answered(), answered(), answered(), answered()).open()
+    as_key(tenant, "k1")  # a key whose owner has the name of a token's subject
+    await fixture.turn()
+    for subject in ("s", "o:ther/ö", "s"):
+        as_subject(tenant, subject)
+        await fixture.turn()
+
+    [own] = await summed(fixture, "subject", "key")
+    [filtered] = await summed(fixture, source=UsageSource(subject="s"))
+
+    assert (own.subject, own.key_id, own.runs) == ("s", "", 2)
+    assert filtered.runs == 2
+    for source in (UsageSource("k1"), UsageSource(subject="o:ther/ö")):
+        with pytest.raises(Forbidden, match="needs the scope admin"):
+            await summed(fixture, source=source)
+
+
+async def test_a_key_reads_no_usage_of_a_token_with_the_same_subject(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, answered(), answered()).open()
+    as_subject(tenant, "s")
+    await fixture.turn()
+    as_key(tenant, "k1")
+    await fixture.turn()
+
+    [own] = await summed(fixture, "key", "subject", source=UsageSource(subject="s"))
+
+    assert (own.key_id, own.subject, own.runs) == ("k1", "s", 1)
+
+
+async def test_an_admin_sums_the_usage_of_each_subject(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, answered(), answered(), answered()).open()
+    as_key(tenant, "k1")
+    await fixture.turn()
+    for subject in ("s", "t"):
+        as_subject(tenant, subject)
+        await fixture.turn()
+    as_subject(tenant, "boss", "admin")
+
+    by_subject = await summed(fixture, "subject")
+    filtered = await summed(fixture, "subject", source=UsageSource(subject="t"))
+
+    assert [(each.subject, each.runs) for each in by_subject] == [("s", 2), ("t", 1)]
+    assert [(each.subject, each.runs) for each in filtered] == [("t", 1)]
+
+
+async def test_sums_of_callers_without_a_key_cost_one_unit_too(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, answered(), answered()).open()
+    as_subject(tenant, "s" * 255)
+    await fixture.turn()
+    cloud.forget()
+
+    await fixture.turn()
+
+    assert sum(cloud.units[name] for name in ("PutItem", "UpdateItem", "DeleteItem")) == 5
+
+
 async def test_usage_of_other_tenants_is_not_read(cloud: Cloud, tenant: str) -> None:
     fixture = await summing(cloud, tenant, answered()).open()
     await fixture.turn()

@@ -8,26 +8,31 @@ from pydantic import Field
 from stint.domain.fields import Omitted
 from stint.domain.schema import Schema
 
-UsageGroup = Literal["day", "key", "agent", "session"]
+UsageGroup = Literal["day", "key", "subject", "agent", "session"]
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSource:
-    """The origin of usage: an API key, an agent and a session or conversation, each empty if there is none."""
+    """The origin of usage: an API key, an agent, a session or conversation, and a caller, each empty if there is none.
+
+    `subject` is the caller's own name: that of the key's owner, of a token, or of a role.
+    """
 
     key_id: str = ""
     agent_id: str = ""
     session_id: str = ""
+    subject: str = ""
 
 
 class UsageSum(Schema):
-    """The usage of a group. It has those of `day`, `key_id`, `agent_id` and `session_id` that the request groups by.
+    """The usage of a group. It has those of `day`, `key_id`, `subject` and the other ids that the request groups by.
 
     `dollars` are the known ones: those of models with a price, and of the infrastructure.
     """
 
     day: Omitted[str] = None
     key_id: Omitted[str] = None
+    subject: Omitted[str] = None
     agent_id: Omitted[str] = None
     session_id: Omitted[str] = None
     runs: int = 0

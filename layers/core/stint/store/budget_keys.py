@@ -4,6 +4,7 @@ import re
 from hashlib import sha256
 
 from stint.domain.errors import InvalidRequest
+from stint.domain.usage import UsageSource
 from stint.store.keys import Key, checked_tenant
 
 KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -25,8 +26,8 @@ def key_budget(tenant: str, key_id: str, month: str) -> Key:
 
 
 def subject_budget(tenant: str, subject: str, month: str) -> Key:
-    """The counters of a caller without an API key in a month. A subject may have any characters."""
-    return Key(f"{checked_tenant(tenant)}#budget:subject:{sha256(subject.encode()).hexdigest()[:32]}", month)
+    """The counters of a caller without an API key in a month."""
+    return Key(f"{checked_tenant(tenant)}#budget:subject:{hash_subject(subject)}", month)
 
 
 def usage_shards(tenant: str, day: str) -> list[str]:
@@ -34,6 +35,12 @@ def usage_shards(tenant: str, day: str) -> list[str]:
     return [f"{checked_tenant(tenant)}#usage:{day}.{shard}" for shard in range(SHARDS)]
 
 
-def usage(tenant: str, day: str, shard: int, agent_id: str, session_id: str, key_id: str) -> Key:
-    """The sum of a day, an agent, a session and an API key. Each of these ids may be empty."""
-    return Key(usage_shards(tenant, day)[shard], f"{agent_id}:{session_id}:{key_id}")
+def usage(tenant: str, day: str, shard: int, source: UsageSource) -> Key:
+    """The sum of a day and a source: an agent, a session and an API key, or a caller without a key."""
+    caller = source.key_id if source.key_id or not source.subject else f":{hash_subject(source.subject)}"
+    return Key(usage_shards(tenant, day)[shard], f"{source.agent_id}:{source.session_id}:{caller}")
+
+
+def hash_subject(subject: str) -> str:
+    """Return a text of a fixed length for a subject, which may have any characters."""
+    return sha256(subject.encode()).hexdigest()[:32]

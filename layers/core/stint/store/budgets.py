@@ -51,16 +51,20 @@ class BudgetStore:
         except ConditionFailed as refused:
             raise BudgetSpent(decode(refused.found)) from refused
 
-    async def add(self, key: Key, amounts: Amounts, expires_at: int) -> Item:
-        """Add amounts, which may be negative, to a counter, whatever its limits are, and return it."""
-        return await self._add(key, amounts, expires_at, (), "", {})
+    async def add(self, key: Key, amounts: Amounts, expires_at: int, subject: str = "") -> Item:
+        """Add amounts, which may be negative, to a counter, whatever its limits are, and return it.
+
+        With a `subject`, the record names it.
+        """
+        return await self._add(key, amounts, expires_at, (), "", {":subject": subject} if subject else {})
 
     async def _add(
         self, key: Key, amounts: Amounts, expires_at: int, forgotten: Iterable[str], condition: str, values: Item
     ) -> Item:
         added = ", ".join(f"{name} :{name}" for name in amounts)
         removed = ", ".join(forgotten)
-        expression = f"ADD {added} SET expires_at = :expires_at" + (f" REMOVE {removed}" if removed else "")
+        named_by = ", subject = :subject" if ":subject" in values else ""
+        expression = f"ADD {added} SET expires_at = :expires_at{named_by}" + (f" REMOVE {removed}" if removed else "")
         named = {f":{name}": amount for name, amount in amounts.items()} | values | {":expires_at": expires_at}
         request = {
             "TableName": self._table_name,

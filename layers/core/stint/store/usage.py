@@ -1,4 +1,4 @@
-"""Sums of usage in the table: one record per day, API key, agent and session."""
+"""Sums of usage in the table: one record per day, caller, agent and session."""
 
 import secrets
 import zlib
@@ -26,12 +26,11 @@ class UsageStore:
 
     async def add(self, tenant: str, day: str, source: UsageSource, amounts: Mapping[str, int]) -> None:
         """Add to the sum of a day and a source: one unit. An amount of 0 is not written."""
-        parts = (source.agent_id, source.session_id, source.key_id)
         shard = zlib.crc32(source.session_id.encode()) if source.session_id else secrets.randbelow(budget_keys.SHARDS)
-        key = budget_keys.usage(tenant, day, shard % budget_keys.SHARDS, *parts)
+        key = budget_keys.usage(tenant, day, shard % budget_keys.SHARDS, source)
         expires_at = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=KEPT_DAYS)
         added = {name: amount for name, amount in amounts.items() if amount}
-        await self._counters.add(key, added, int(expires_at.timestamp()))
+        await self._counters.add(key, added, int(expires_at.timestamp()), source.subject)
 
     async def read(self, tenant: str, days: Sequence[str]) -> list[tuple[str, UsageSource, dict[str, int]]]:
         """Read the sums of some days, with one Query for each shard of a day, several concurrently."""
@@ -39,15 +38,15 @@ class UsageStore:
 
         async def read_shard(shard: tuple[str, str]) -> list[tuple[str, UsageSource, dict[str, int]]]:
             day, pk = shard
-            return [(day, source_of(item["sk"]), amounts_of(item)) async for item in self._table.query(pk)]
+            return [(day, source_of(item), amounts_of(item)) async for item in self._table.query(pk)]
 
         found = await map_concurrently(read_shard, shards, calls=QUERIES)
         return [each for part in found for each in part]
 
 
-def source_of(sk: str) -> UsageSource:
-    agent_id, session_id, key_id = sk.split(":")
-    return UsageSource(key_id, agent_id, session_id)
+def source_of(item: Item) -> UsageSource:
+    agent_id, session_id, key_id = item["sk"].split(":")[:3]
+    return UsageSource(key_id, agent_id, session_id, item.get("subject", ""))
 
 
 def amounts_of(item: Item) -> dict[str, int]:

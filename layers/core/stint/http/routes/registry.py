@@ -63,9 +63,10 @@ async def get_usage(
     key_id: str = "",
     agent_id: str = "",
     session_id: str = "",
+    subject: str = "",
 ) -> Response:
-    """Sum the usage of some days (UTC), by default of today. A key without the scope admin reads its own usage."""
-    source = UsageSource(key_id, agent_id, session_id)
+    """Sum the usage of some days (UTC), by default of today. A caller without the scope admin reads its own usage."""
+    source = UsageSource(key_id, agent_id, session_id, subject)
     return document(await services.meters.usage.read(start, end, group_by or (), source))
 
 

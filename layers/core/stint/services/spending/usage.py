@@ -3,11 +3,12 @@
 import logging
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from stint.caller import find_principal
 from stint.domain.errors import Forbidden, InvalidRequest, StintError
+from stint.domain.principals import Principal
 from stint.domain.receipts import COUNTS, Consumption
 from stint.domain.usage import UsageGroup, UsageSource, UsageSum, UsageSums
 from stint.store.store import Store
@@ -16,7 +17,13 @@ logger = logging.getLogger(__name__)
 
 MOST_DAYS = 31
 MICRO = 1_000_000
-FIELDS: dict[UsageGroup, str] = {"day": "day", "key": "key_id", "agent": "agent_id", "session": "session_id"}
+FIELDS: dict[UsageGroup, str] = {
+    "day": "day",
+    "key": "key_id",
+    "subject": "subject",
+    "agent": "agent_id",
+    "session": "session_id",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,8 @@ class UsageReports:
     async def add(self, agent_id: str, session_id: str, consumption: Consumption) -> None:
         """Add a run to the sums of today. A failure is only logged."""
         principal = find_principal()
-        source = UsageSource(principal.key_id if principal else "", agent_id, session_id)
+        key_id, subject = (principal.key_id, principal.subject) if principal else ("", "")
+        source = UsageSource(key_id, agent_id, session_id, subject)
         amounts = {name: getattr(consumption, name) for name in COUNTS} | {"runs": 1}
         dollars = (consumption.model_dollars or 0) + consumption.infrastructure_dollars
         day = datetime.fromtimestamp(time.time(), UTC).date().isoformat()
@@ -44,38 +52,51 @@ class UsageReports:
     ) -> UsageSums:
         """Return the sums from `start` to `end`, both included; by default of today. `source` filters by its ids.
 
-        A caller without the scope `admin` reads the usage of its own key.
+        A caller without the scope `admin` reads the usage of its own key. If it has none, such as one with a token,
+        that of its subject.
 
         Raises:
             InvalidRequest: there are no sums, or the range is too long.
-            Forbidden: the caller may not read the usage of another key.
+            Forbidden: the caller may not read the usage of another key or subject.
         """
         if not self.enabled:
             raise InvalidRequest(
                 "Usage is not summed. Set STINT_USAGE_SUMS to true (parameter UsageSums).", code="not_enabled"
             )
-        filtered = restrict(source)
+        caller = find_principal()
+        refuse_others(caller, source)
         groups = [name for name in FIELDS if name in group_by] or ["day"]
         sums: dict[tuple[str, ...], UsageSum] = {}
         for day, found, amounts in await self.store.usage.read(self.tenant, days_of(start, end)):
-            if matches(found, filtered):
+            if is_own(caller, found) and matches(found, source):
                 add_to(sums, groups, day, found, amounts)
         return UsageSums(data=[sums[key] for key in sorted(sums)])
 
 
-def restrict(source: UsageSource) -> UsageSource:
-    """Return the filter that the caller may use."""
-    principal = find_principal()
-    if principal is None or "admin" in principal.scopes:
-        return source
-    if not principal.key_id or source.key_id not in ("", principal.key_id):
+def refuse_others(caller: Principal | None, source: UsageSource) -> None:
+    """Raise Forbidden if a caller without the scope `admin` filters by another key or subject than its own."""
+    if reads_all(caller):
+        return
+    own = caller is not None and source.key_id in ("", caller.key_id) and source.subject in ("", caller.subject)
+    if not own:
         raise Forbidden("The usage of others needs the scope admin. Use a key with this scope.")
-    return UsageSource(principal.key_id, source.agent_id, source.session_id)
+
+
+def reads_all(caller: Principal | None) -> bool:
+    """Return whether a caller may read the usage of its whole tenant."""
+    return caller is None or "admin" in caller.scopes
+
+
+def is_own(caller: Principal | None, found: UsageSource) -> bool:
+    """Return whether a caller may read the usage of a source: its key's, or without one its subject's."""
+    if caller is None or reads_all(caller):
+        return True
+    return found.key_id == caller.key_id and (bool(caller.key_id) or found.subject == caller.subject)
 
 
 def matches(found: UsageSource, wanted: UsageSource) -> bool:
     """Return whether a source has all ids of a filter."""
-    pairs = [(getattr(wanted, name), getattr(found, name)) for name in ("key_id", "agent_id", "session_id")]
+    pairs = [(getattr(wanted, name), getattr(found, name)) for name in ("key_id", "agent_id", "session_id", "subject")]
     return all(asked in ("", has) for asked, has in pairs)
 
 
@@ -87,7 +108,7 @@ def add_to(
     amounts: dict[str, int],
 ) -> None:
     """Add a sum to that of its group."""
-    values = {"day": day, "key_id": found.key_id, "agent_id": found.agent_id, "session_id": found.session_id}
+    values = {"day": day} | asdict(found)
     ids = {FIELDS[name]: values[FIELDS[name]] for name in groups}
     summed = sums.setdefault(tuple(ids.values()), UsageSum(**ids))
     for name in ("runs", *COUNTS):

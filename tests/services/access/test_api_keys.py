@@ -121,7 +121,7 @@ async def test_keys_are_listed_for_their_tenant_without_secrets_the_newest_first
     await Keys(cloud, keys.name, f"{keys.tenant}-2").create()
     keys.cloud.forget()
 
-    listed = await keys.api.list(keys.tenant)
+    listed = (await keys.api.list_page(keys.tenant, None, 9)).data
 
     assert [(each.name, each.id) for each in listed] == [("b", id_of(second)), ("a", id_of(first))]
     assert "secret" not in str(listed)
@@ -129,7 +129,7 @@ async def test_keys_are_listed_for_their_tenant_without_secrets_the_newest_first
 
 
 async def test_a_tenant_without_keys_has_an_empty_list(keys: Keys) -> None:
-    assert await keys.api.list(keys.tenant) == []
+    assert (await keys.api.list_page(keys.tenant, None, 9)).data == []
 
 
 async def test_a_revoked_key_is_invalid_and_stays_in_the_list(keys: Keys) -> None:
@@ -141,7 +141,7 @@ async def test_a_revoked_key_is_invalid_and_stays_in_the_list(keys: Keys) -> Non
 
     assert not await keys.is_valid(key)
     assert (revoked.revoked_at, again.revoked_at) == (1_000_000_000, 1_000_000_000)
-    assert [each.revoked_at for each in await keys.api.list(keys.tenant)] == [1_000_000_000]
+    assert [each.revoked_at for each in (await keys.api.list_page(keys.tenant, None, 9)).data] == [1_000_000_000]
     assert keys.read(f"{keys.tenant}#api_key", id_of(key))["delete_at"]
 
 

@@ -17,6 +17,7 @@ from stint.store.table import Table
 
 if TYPE_CHECKING:  # loaded by the first request with a key
     from stint.services.idempotency.requests import IdempotentRequests
+    from stint.store.all_api_keys import AllApiKeys
 
 
 class OperatorComposition(Parts):
@@ -25,6 +26,12 @@ class OperatorComposition(Parts):
     @cached_property
     def api_keys(self) -> ApiKeys:
         return ApiKeys(ApiKeyStore(Table(self.dynamodb, self.settings.keys_table)))
+
+    @cached_property
+    def all_api_keys(self) -> "AllApiKeys":
+        from stint.store.all_api_keys import AllApiKeys  # noqa: PLC0415 - only a command reads them
+
+        return AllApiKeys(self.dynamodb, self.settings.keys_table)
 
     @cached_property
     def stops(self) -> Stops:

@@ -1,14 +1,16 @@
 """`keys create|list|revoke|rotate`: the API keys of a stack, of any tenant."""
 
 import argparse
+import sys
 import time
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.operator import OperatorComposition
-from stint.cli.group import add_command, check_tenant
+from stint.cli.group import CommandError, add_command, check_tenant
 from stint.cli.output import format_time, show_fields, show_json, show_table
 from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, CreateApiKeyRequest, RotateApiKeyRequest
 from stint.domain.ids import TENANT
+from stint.domain.paging import Page
 from stint.domain.principals import SCOPES
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ REVOKED = (
     "API Gateway caches results of the authorizer, so a revoked key may work for up to 60 seconds more "
     "(the template's parameter AuthorizerCacheSeconds)."
 )
+MOST_KEYS = 1_000
 HEAD = ("ID", "NAME", "SUBJECT", "SCOPES", "MODELS", "CREATED", "EXPIRES", "STATE")
 
 
@@ -47,8 +50,12 @@ def add_create(commands: "Subparsers") -> None:
 
 
 def add_list(commands: "Subparsers") -> None:
-    command = add_command(commands, "list", "List the keys of a tenant, without their secrets.")
-    command.add_argument("--tenant", default=TENANT, help="tenant (default: %(default)s)")
+    command = add_command(commands, "list", "List the keys of a tenant, or of all, without their secrets.")
+    tenants = command.add_mutually_exclusive_group()
+    tenants.add_argument("--tenant", default=TENANT, help="tenant (default: %(default)s)")
+    tenants.add_argument("--all-tenants", action="store_true", help="keys of all tenants; reads the whole table")
+    command.add_argument("--limit", type=int, default=MOST_KEYS, help="maximum keys (default: %(default)s)")
+    command.add_argument("--after", metavar="ID", help="last key of the previous page")
     command.set_defaults(run=list_keys)
 
 
@@ -72,13 +79,31 @@ async def create(arguments: argparse.Namespace, composition: OperatorComposition
 
 
 async def list_keys(arguments: argparse.Namespace, composition: OperatorComposition) -> None:
-    found = await composition.api_keys.list(check_tenant(arguments.tenant))
-    if arguments.json:
-        show_json(found)
-    elif found:
-        show_table(HEAD, [row_of(key) for key in found])
+    if not 1 <= arguments.limit <= MOST_KEYS:
+        raise CommandError(f"--limit must be from 1 to {MOST_KEYS}.")
+    if arguments.all_tenants:
+        page = await composition.all_api_keys.read_page(arguments.after, arguments.limit)
     else:
-        print(f"The tenant {arguments.tenant} has no keys.")
+        page = await composition.api_keys.list_page(check_tenant(arguments.tenant), arguments.after, arguments.limit)
+    show_page(page, arguments)
+    if page.has_more:
+        print(f"More keys follow. Go on with --after {page.data[-1].id}", file=sys.stderr)
+
+
+def show_page(page: Page[ApiKeyObject], arguments: argparse.Namespace) -> None:
+    """Print a page of keys, with their tenants if there may be several."""
+    if arguments.json:
+        show_json(page.data)
+    elif page.data and arguments.all_tenants:
+        show_table(("TENANT", *HEAD), [(key.tenant, *row_of(key)) for key in page.data])
+    elif page.data:
+        show_table(HEAD, [row_of(key) for key in page.data])
+    elif arguments.after:
+        print("No keys follow.")
+    elif arguments.all_tenants:
+        print("There are no keys.")
+    else:
+        print(f"The tenant {arguments.tenant} has no keys. For those of all tenants, use --all-tenants.")
 
 
 async def revoke(arguments: argparse.Namespace, composition: OperatorComposition) -> None:

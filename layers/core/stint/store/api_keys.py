@@ -11,6 +11,9 @@ from stint.store.items import Item
 from stint.store.keys import Key, checked_tenant
 from stint.store.table import Table
 
+KEY_PREFIX = "api_key:"
+"""The start of the partition of a key's record. No tenant has these characters."""
+
 KEPT_SECONDS = 30 * 86_400
 """Time that the list has a key after its end."""
 
@@ -42,17 +45,16 @@ class ApiKeyStore:
         return found
 
     async def list_ids(self, tenant: str) -> list[str]:
-        """Return the ids of these keys, in the order of their creation."""
+        """Return the ids of the keys of a tenant, in the order of their creation.
+
+        It has also those that ended in the last 30 days.
+        """
         return [item["sk"] async for item in self._table.query(list_entries(tenant), attributes="sk")]
 
     async def get_many(self, ids: list[str]) -> list[StoredApiKey]:
         """Read keys, in any order. Missing ones are omitted."""
         found = await self._table.get_many([key_record(key_id) for key_id in ids])
         return [to_key(item) for item in found.values()]
-
-    async def list(self, tenant: str) -> list[StoredApiKey]:
-        """Return the keys of a tenant, also those that ended in the last 30 days."""
-        return await self.get_many(await self.list_ids(tenant))
 
     async def rotate(self, key: StoredApiKey, secret_hash: bytes, now: int, overlap: int) -> StoredApiKey:
         """Replace the secret. Raises Conflict if another request has changed the key since it was read."""
@@ -98,7 +100,7 @@ def key_record(key_id: str) -> Key:
     """Return the key of an API key's record. Only ids in the form of one are part of it."""
     if not is_key_id(key_id):
         raise NotFound("API key", key_id)
-    return Key(f"api_key:{key_id}", "meta")
+    return Key(f"{KEY_PREFIX}{key_id}", "meta")
 
 
 def list_entries(tenant: str) -> str:

@@ -45,12 +45,11 @@ class ApiKeys:
     async def get(self, tenant: str | None, key_id: str) -> ApiKeyObject:
         return (await self._store.get(tenant, key_id)).resource
 
-    async def list(self, tenant: str) -> list[ApiKeyObject]:
-        """Return the keys of a tenant, the newest first, also those that ended in the last 30 days."""
-        return sort_keys(await self._store.list(tenant))
-
     async def list_page(self, tenant: str, after: str | None, limit: int) -> Page[ApiKeyObject]:
-        """Return up to `limit` of these keys, those that were created before the key `after`."""
+        """Return up to `limit` keys of a tenant, the newest first, those that were created before the key `after`.
+
+        It has also those that ended in the last 30 days.
+        """
         newest = sorted(await self._store.list_ids(tenant), reverse=True)
         older = [key_id for key_id in newest if after is None or key_id < after]
         return Page(sort_keys(await self._store.get_many(older[:limit])), len(older) > limit)

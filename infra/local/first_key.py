@@ -17,7 +17,7 @@ async def create_first_key(engine: RunningEngine) -> str | None:
     client = DynamoDBClient(AwsEnvironment(engine.environment()))
     try:
         keys = ApiKeys(ApiKeyStore(Table(client, engine.outputs["KeysTableName"])))
-        if await keys.list(TENANT):
+        if (await keys.list_page(TENANT, None, 1)).data:
             return None
         request = CreateApiKeyRequest(tenant=TENANT, name="first key of make run", scopes=list(SCOPES))
         return (await keys.create(request)).key

@@ -12,7 +12,7 @@ from tests.services.turns.test_rejoined_turns import as_sent, numbered, rejoin, 
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import ModelError
-from stint.domain.inference import TextChunk
+from stint.domain.inference import ReasoningChunk, TextChunk
 from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.partial_steps import PartialStep
 from stint.services.partial_writer import FLUSH_SECONDS, PATIENCE_SECONDS
@@ -114,6 +114,23 @@ async def test_text_of_a_step_that_runs_long_reaches_readers_before_it_ends(make
 
     assert as_sent(reader.found) == numbered(first)  # type: ignore[arg-type]
     assert as_sent(late.found) == numbered(first)  # type: ignore[arg-type]
+
+
+async def test_readers_of_a_step_with_reasoning_miss_no_text(make_turn_fixture: MakeTurnFixture) -> None:
+    gate = asyncio.Event()
+    thoughts: list[Part] = [ReasoningChunk("Let "), ReasoningChunk("me see."), TextChunk("one "), gate]
+    model = script([*thoughts, *spoken("two ", "three ", "four "), STOP])
+    turn_fixture = await make_turn_fixture(model).open()
+    turn = await turn_fixture.start()
+    playing = await streamed_to(turn_fixture, turn, "text one ")
+    reader = Reader(turn_fixture, turn.turn_id)
+    CLOCK.move(PATIENCE_SECONDS)
+    await reader.until("text one ")
+    gate.set()
+    first = await playing
+    await reader.task
+
+    assert as_sent(reader.found) == numbered(first)  # type: ignore[arg-type]
 
 
 async def test_a_step_that_ends_soon_stores_nothing_more(make_turn_fixture: MakeTurnFixture, cloud: Cloud) -> None:

@@ -41,6 +41,10 @@ class PartialStep(Schema):
         """Return whether there is nothing after the start of the step."""
         return not (self.reasoning or self.reasoned or self.text or self.calls)
 
+    def without_reasoning(self) -> "PartialStep":
+        """Return this part without pieces of reasoning."""
+        return self.model_copy(update={"reasoning": "", "reasoning_lengths": "", "reasoned": None})
+
     def extended(self, later: "PartialStep") -> "PartialStep":
         """Return this part with the one after it."""
         return self.model_copy(

@@ -41,7 +41,7 @@ class TurnReplay:
     def emit_partial(self, partial: PartialStep | None) -> Iterator[NumberedEvent]:
         """Yield the events of the unfinished step that were not yielded yet."""
         if partial is not None:
-            yield from self._number(shown(self._steps.emit_partial(partial)))
+            yield from self._number(self._partial_events(partial))
 
     @property
     def last_step(self) -> str | None:
@@ -57,9 +57,13 @@ class TurnReplay:
             details = AnswerDetails(text_lengths=record.text_lengths)
             yield from shown(self._steps.emit_step(record.step, details))
         if record.unfinished is not None:
-            yield from shown(self._steps.emit_partial(record.unfinished))
+            yield from self._partial_events(record.unfinished)
         if record.ending is not None:
             yield terminal_event(self.turn, record.ending)
+
+    def _partial_events(self, partial: PartialStep) -> Iterator[Event]:
+        """Yield the events of an unfinished step. The stored step has no reasoning, so it is not counted here."""
+        return shown(self._steps.emit_partial(partial.without_reasoning()))
 
     def _number(self, events: Iterable[Event]) -> Iterator[NumberedEvent]:
         for event in events:

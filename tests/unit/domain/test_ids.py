@@ -2,6 +2,7 @@ import threading
 import uuid
 
 from stint.domain.ids import (
+    derive_ids,
     hex_of,
     is_id,
     is_name,
@@ -110,3 +111,12 @@ def test_ids_can_be_made_right_before_another_one() -> None:
     assert len({*before, one}) == 4
     assert all(is_id(each) for each in before)
     assert new_ids_before(earlier.replace("-", ""), 1)[0] < earlier
+
+
+def test_ids_before_neighbours_of_one_millisecond_do_not_mix() -> None:
+    first, second = derive_ids(new_id(), 2)
+
+    before = new_ids_before(second, 20)
+
+    assert [first, *before, second] == sorted([first, *before, second])
+    assert new_ids_before(first, 20)[-1] < first < before[0]

@@ -51,9 +51,12 @@ def new_id(after: str | None = None) -> str:
 
 
 def new_ids_before(identifier: str, count: int) -> list[str]:
-    """Make ids that sort directly before another one, in the order in which they are returned."""
-    ticks = _ticks_of(identifier)
-    return [_id_at(ticks - left) for left in range(count, 0, -1)]
+    """Derive ids that sort directly before another one, in the order in which they are returned.
+
+    No other id sorts between them, not even one of the same millisecond.
+    """
+    value = uuid.UUID(identifier).int
+    return [str(uuid.UUID(int=value - left)) for left in range(count, 0, -1)]
 
 
 def derive_ids(identifier: str, count: int) -> list[str]:

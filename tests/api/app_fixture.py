@@ -24,6 +24,9 @@ from tests.openresponses.asgi import Watched
 from tests.services.worker_fixture import FakeQueue
 from tests.store.dynamodb_proxy import DynamoDBProxy
 
+from stint.apis.agents import AgentsServices
+from stint.apis.knowledge import KnowledgeServices
+from stint.apis.openai import OpenAIServices
 from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import AwsEnvironment
 from stint.bootstrap.adapters import Adapters
@@ -49,12 +52,9 @@ from stint.retrieval.port import VectorIndex
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
-from stint.services.agents_api import AgentsServices
 from stint.services.background.waiting_runs import WaitingRuns
 from stint.services.deletions import Deletions
 from stint.services.knowledge.container_files import ContainerFiles
-from stint.services.knowledge_api import KnowledgeServices
-from stint.services.openai_api import OpenAIServices
 from stint.services.responses.code_runs import CodeAccess
 from stint.services.responses.link_cache import LinkCache
 from stint.settings import Settings, read_settings

@@ -16,7 +16,7 @@ from tests.services.signal_reads import SignalReads, counting_reads
 
 from stint.domain.ids import new_id
 from stint.domain.run_signals import HEARTBEAT_SECONDS, HEARTBEAT_TIMEOUT_SECONDS
-from stint.services.spending.stop_monitor import WATCH_SECONDS
+from stint.spending.stop_monitor import WATCH_SECONDS
 
 GATED = "faulty/gated"
 """A model that is silent until the test ends the silence."""

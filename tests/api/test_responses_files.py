@@ -23,10 +23,10 @@ from tests.script_model import words_of
 from tests.servers.mcp_server import PNG
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
+from stint.documents.document_reader import DocumentReader
 from stint.domain.content import ImageContentItem
 from stint.domain.inference import UserInput
 from stint.net.guard import Guard
-from stint.services.document_reader import DocumentReader
 
 PIXEL = "data:image/png;base64," + base64.b64encode(PNG).decode()
 JAM = base64.b64encode(b"plum jam").decode()

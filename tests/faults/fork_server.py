@@ -47,11 +47,11 @@ from stint.domain.principals import SCOPES, Principal  # noqa: E402
 from stint.http import waiting_runs  # noqa: E402
 from stint.http.app import create_app, list_routers  # noqa: E402
 from stint.http.routes.october_2024_parts import list_october_parts  # noqa: E402
-from stint.services import polling_pauses  # noqa: E402
 from stint.services.background import cancellation as response_cancellation  # noqa: E402
-from stint.services.spending import stop_monitor  # noqa: E402
+from stint.services.runs import polling_pauses  # noqa: E402
 from stint.services.turns import cancellation as turn_cancellation  # noqa: E402
 from stint.settings import load_settings  # noqa: E402
+from stint.spending import stop_monitor  # noqa: E402
 from stint.store import clients  # noqa: E402
 
 TIMEOUT_SECONDS = 1.0

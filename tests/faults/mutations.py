@@ -79,7 +79,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a chat completion is stored before its answer ends",
-        f"{CORE}/services/chat/chat.py",
+        f"{CORE}/services/inference/chat/chat.py",
         "await self.make_stored().save(run.completion.request, run.completion.whole())",
         '__import__("asyncio").get_running_loop().call_later(0.1, __import__("asyncio").ensure_future, '
         "self.make_stored().save(run.completion.request, run.completion.whole()))",
@@ -101,7 +101,7 @@ MUTATIONS = [
     ),
     Mutation(
         "heartbeats are read again after a read that failed",
-        f"{CORE}/services/spending/stop_monitor.py",
+        f"{CORE}/spending/stop_monitor.py",
         "            except StoreUnavailable as error:\n",
         "            except StoreUnavailable as error:\n                return\n",
         failing("errors", "heartbeat"),

@@ -8,7 +8,7 @@ import pytest
 from tests.clock import CLOCK
 from tests.script_model import until
 
-from stint.services.spending.stop_monitor import WATCH_SECONDS
+from stint.spending.stop_monitor import WATCH_SECONDS
 from stint.store.run_signals import RunSignalStore
 
 

@@ -11,6 +11,7 @@ from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from tests.services.worker_fixture import FakeQueue
 from tests.store.conftest import Cloud
 
+from stint.apis.agents import AgentsServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.openai import OpenAIComposition, compose_responses
@@ -18,7 +19,6 @@ from stint.domain.content import URL
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
 from stint.domain.openai.chat import ChatCompletionRequest
-from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
 from stint.settings import Settings, load_settings

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.clock import CLOCK
 
-from stint.services.polling_pauses import poll
+from stint.services.runs.polling_pauses import poll
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.waiting_messages import WaitingPlace
 from stint.http.response_admission import cancel_run
-from stint.services.admission import Admission
 from stint.services.background.waiting_runs import exhaust
+from stint.services.runs.admission import Admission
 from stint.services.turns.turns import Turns
 from stint.store.responses import ResponseStore
 from stint.store.turns import TurnStore

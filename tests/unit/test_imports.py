@@ -264,9 +264,9 @@ def test_agents_and_turns_load_nothing_of_responses(function: str) -> None:
     of_responses = [
         *("domain.openai", "domain.notifications", "store.responses", "store.conversations", "store.background"),
         *("store.conversation_leases", "store.response_leases", "store.idempotency"),
-        *("services.background", "services.chat", "services.conversations", "services.responses"),
+        *("services.background", "services.inference.chat", "services.conversations", "services.responses"),
         *(
-            "services.openai_api",
+            "apis.openai",
             "bootstrap.openai",
             "http.openai_dependencies",
             "store.response_logs",

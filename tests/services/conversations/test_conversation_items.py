@@ -6,6 +6,7 @@ import pytest
 from tests.store.conftest import Cloud
 
 from stint.bootstrap.openai import delete_response_objects
+from stint.documents.document_reader import DocumentReader
 from stint.documents.served import Raw
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.openai.conversations import Conversation, CreateConversation, CreateItems, UpdateConversation
@@ -16,7 +17,6 @@ from stint.domain.tasks import DeletionTask, IngestionTask, WaitingTask
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
-from stint.services.document_reader import DocumentReader
 from stint.services.responses.conversation_recovery import ConversationRecovery
 
 

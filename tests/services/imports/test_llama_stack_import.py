@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stint.cli.llama_stack.report import ImportReport
 from tests.script_model import Script, said, script
 from tests.services.conftest import MakeTurnFixture
 from tests.services.imports.kv_files import (
@@ -26,10 +27,9 @@ from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 from stint.cli.kv_file import opened
+from stint.cli.llama_stack.store_import import LlamaStackImport
 from stint.domain.inference import AssistantAnswer, UserInput
 from stint.domain.steps import MemoryRetrievalStep
-from stint.services.imports.llama_stack import LlamaStackImport
-from stint.services.imports.report import ImportReport
 
 TURNS = (
     turn_value(FIRST, "My name is Ann.", "Hello Ann.", 1),

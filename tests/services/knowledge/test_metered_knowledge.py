@@ -17,8 +17,8 @@ from stint.domain.principals import Budgets, Principal
 from stint.domain.usage import UsageSource
 from stint.metering import find_meter
 from stint.retrieval.port import Embeddings
-from stint.services.spending.meters import Meters
-from stint.services.spending.stop_monitor import WATCH_SECONDS
+from stint.spending.meters import Meters
+from stint.spending.stop_monitor import WATCH_SECONDS
 from stint.store.items import decode
 
 LONG = "llama " * 200

@@ -10,6 +10,7 @@ from tests.services.turn_fixture import TurnFixture
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
+from stint.apis.agents import AgentsServices
 from stint.caller import ModelAccess, set_principal
 from stint.domain.errors import Forbidden, NotFound
 from stint.domain.llama_stack.agents import AgentConfig
@@ -17,7 +18,6 @@ from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldR
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.paging import Window
 from stint.domain.principals import ANONYMOUS
-from stint.services.agents_api import AgentsServices
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from tests.script_model import Script, said, script
 from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
+from stint.apis.agents import AgentsServices
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.messages import UserMessage
-from stint.services.agents_api import AgentsServices
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 KIND = "remote-execution"

@@ -15,7 +15,7 @@ from tests.store.conftest import Cloud
 from stint.domain.inference import TextChunk
 from stint.domain.openai.response_requests import CreateResponse
 from stint.loop.transcript import SENT
-from stint.services.spending.stop_monitor import WATCH_SECONDS
+from stint.spending.stop_monitor import WATCH_SECONDS
 
 
 def blocked() -> list[Part]:

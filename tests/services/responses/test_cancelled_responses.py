@@ -12,7 +12,7 @@ from tests.services.worker_fixture import MCP_TOOL
 from stint.domain.inference import TextChunk
 from stint.domain.openai.response_resource import Response
 from stint.services.background.cancellation import ENDING_SECONDS
-from stint.services.spending.stop_monitor import WATCH_SECONDS
+from stint.spending.stop_monitor import WATCH_SECONDS
 
 
 def blocked() -> list[Part]:

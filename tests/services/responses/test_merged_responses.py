@@ -22,8 +22,8 @@ from stint.domain.openai.response_resource import Response
 from stint.domain.principals import Budgets, Principal
 from stint.domain.waiting_messages import WaitingPlace
 from stint.http.response_admission import cancel_run, read_response, use_run
-from stint.services.admission import StartedRun
 from stint.services.background.response_admission import ResponseAdmission
+from stint.services.runs.admission import StartedRun
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 LEASE = 30.0

@@ -15,7 +15,7 @@ from tests.services.worker_fixture import MCP_TOOL
 from stint.domain.errors import ModelError
 from stint.domain.inference import ReasoningChunk, RefusalChunk, TextChunk
 from stint.domain.partial_steps import PartialStep
-from stint.services.partial_writer import PATIENCE_SECONDS
+from stint.services.runs.partial_writer import PATIENCE_SECONDS
 from stint.store.partial_keys import response_partials
 
 DEAD = ModelError("The line is dead.")

@@ -18,7 +18,7 @@ from stint.domain.llama_stack.inference import InferenceChatRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.completions import TextCompletionRequest
 from stint.domain.principals import Principal
-from stint.services.spending.stop_monitor import WATCH_SECONDS
+from stint.spending.stop_monitor import WATCH_SECONDS
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,8 @@ from stint.domain.ids import new_id
 from stint.domain.inference import TextChunk
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_signals import TurnRef
-from stint.services.spending.stop_monitor import WATCH_SECONDS
 from stint.services.turns.cancellation import ENDING_SECONDS
+from stint.spending.stop_monitor import WATCH_SECONDS
 from stint.store import keys
 
 

@@ -19,7 +19,7 @@ from stint.domain.ids import new_id
 from stint.domain.inference import ModelMessage
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.principals import Budgets, Principal
-from stint.services.admission import StartedRun
+from stint.services.runs.admission import StartedRun
 from stint.tools.port import Invocation, ToolOutcome
 
 

@@ -15,7 +15,7 @@ from stint.domain.errors import ModelError
 from stint.domain.inference import ReasoningChunk, TextChunk
 from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.partial_steps import PartialStep
-from stint.services.partial_writer import FLUSH_SECONDS, PATIENCE_SECONDS
+from stint.services.runs.partial_writer import FLUSH_SECONDS, PATIENCE_SECONDS
 from stint.services.turns.turn_run import TurnRun
 from stint.store.partial_keys import turn_partials
 

@@ -19,7 +19,7 @@ from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.principals import Principal
 from stint.domain.steps import ToolExecutionStep
-from stint.services.spending.stop_monitor import WATCH_SECONDS
+from stint.spending.stop_monitor import WATCH_SECONDS
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 PROVIDER = "lambda-function"
@@ -168,7 +168,7 @@ async def test_tools_that_run_are_cancelled_and_results_that_are_there_are_kept(
 async def test_the_runs_of_a_process_share_one_call_a_second(
     make_turn_fixture: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stint.services.partial_writer.PATIENCE_SECONDS", 3_600)  # no parts of steps are stored
+    monkeypatch.setattr("stint.services.runs.partial_writer.PATIENCE_SECONDS", 3_600)  # no parts of steps are stored
     turn_fixture = await make_turn_fixture(script(*(blocked() for _ in range(3)))).open()
     running = []
     for place in range(3):

@@ -15,7 +15,7 @@ from stint.domain.errors import Cancelled, Conflict, DeadlineExceeded, NotFound
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
 from stint.domain.when_busy import WhenBusy
-from stint.services.admission import StartedRun
+from stint.services.runs.admission import StartedRun
 from stint.services.turns.turn_admission import TurnAdmission
 from stint.services.turns.waiting_turns import read_waiting
 from stint.store.waiting_line import ALIVE_SECONDS, MAX_WAITING, RECORD_SECONDS, WaitingLine

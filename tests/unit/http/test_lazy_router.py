@@ -8,10 +8,10 @@ import pytest
 from fastapi import APIRouter
 from fastapi.testclient import TestClient
 
+from stint.apis.openai import OpenAIServices
 from stint.http.app import create_app
 from stint.http.requests import LazyRoute, LazyRouter
 from stint.http.scopes import ROUTE_SCOPES
-from stint.services.openai_api import OpenAIServices
 from stint.settings import read_settings
 
 MODULE = "stint.http.routes.inference"

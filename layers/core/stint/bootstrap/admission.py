@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stint.services.deletions import SendTask
+from stint.domain.tasks import SendTask
 from stint.services.turns.turns import Turns
 from stint.store.store import Store
 

@@ -5,31 +5,31 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
+from stint.apis.agents import AgentsServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.admission import make_turn_admission, make_turn_cancellation
 from stint.bootstrap.defaults import make_registry
 from stint.bootstrap.restore import Parts, per_tenant
+from stint.documents.document_reader import DocumentReader
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
 from stint.domain.redaction import SHORTEST
-from stint.domain.tasks import DeletionTask, ObjectKind
+from stint.domain.tasks import DeletionTask, ObjectKind, SendTask
 from stint.domain.tenant_limits import limits_of, parse_tenants
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
-from stint.services.agents_api import AgentsServices
-from stint.services.deletions import DeleteObject, Deletions, SendTask
-from stint.services.document_reader import DocumentReader
+from stint.services.deletions import DeleteObject, Deletions
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
-from stint.services.spending.meters import Meters
 from stint.services.turns.planner import Planner
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import SessionOpener
 from stint.services.turns.transcript_cache import TranscriptCache
 from stint.services.turns.turns import Turns
 from stint.settings import Settings
+from stint.spending.meters import Meters
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
 from stint.store.messaging import SqsQueue
 from stint.store.store import Store

@@ -16,6 +16,7 @@ from stint.settings import Settings
 from stint.store.store import Store
 
 if TYPE_CHECKING:
+    from stint.apis.knowledge import KnowledgeServices
     from stint.bootstrap.vector_stores import VectorStoreServices
     from stint.retrieval.port import VectorIndex
     from stint.services.knowledge.containers import Containers
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from stint.services.knowledge.inbox import InboxDocuments
     from stint.services.knowledge.ingestion import Ingestion
     from stint.services.knowledge.search import Search
-    from stint.services.knowledge_api import KnowledgeServices
 
 
 class KnowledgeComposition(AgentsComposition):
@@ -136,10 +136,10 @@ def compose_containers(tenant: str, store: Store, deletions: Deletions) -> "Cont
 
 def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "VectorStoreServices") -> "KnowledgeServices":
     """Make the use cases of a tenant."""
+    from stint.apis.knowledge import KnowledgeServices  # noqa: PLC0415 - see above
     from stint.bootstrap.rag import compose_rag  # noqa: PLC0415 - see above
     from stint.services.knowledge.files import Files  # noqa: PLC0415 - see above
     from stint.services.knowledge.uploads import Uploads  # noqa: PLC0415 - see above
-    from stint.services.knowledge_api import KnowledgeServices  # noqa: PLC0415 - see above
 
     rag = compose_rag(tenant, parts.adapters, parts.store, parts.send)
 

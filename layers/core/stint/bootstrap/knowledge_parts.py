@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import model_access
-from stint.services.deletions import Deletions, SendTask
-from stint.services.spending.meters import Meters
+from stint.domain.tasks import SendTask
+from stint.services.deletions import Deletions
+from stint.spending.meters import Meters
 from stint.store.store import Store
 
 if TYPE_CHECKING:

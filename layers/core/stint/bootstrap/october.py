@@ -5,15 +5,15 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING
 
+from stint.apis.agents import AgentsServices
+from stint.apis.october import OctoberServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.restore import per_tenant
-from stint.services.agents_api import AgentsServices
-from stint.services.document_reader import DocumentReader
+from stint.documents.document_reader import DocumentReader
 from stint.services.inference.inference import ModelInference
 from stint.services.knowledge.embeddings import TextEmbeddings
-from stint.services.october_api import OctoberServices
 from stint.settings import Settings
 
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, NoReturn
 
+from stint.apis.agents import AgentsServices
+from stint.apis.openai import OpenAIServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.admission import (
     make_response_admission,
@@ -12,9 +14,9 @@ from stint.bootstrap.admission import (
 )
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import per_tenant
+from stint.documents.document_reader import DocumentReader, StoredFileContent
 from stint.domain.errors import InvalidRequest
 from stint.domain.tasks import ObjectKind
-from stint.services.agents_api import AgentsServices
 from stint.services.background.background import Background
 from stint.services.background.event_requests import EventRequests
 from stint.services.background.notifications import CompletionEvents, EventBus
@@ -22,12 +24,10 @@ from stint.services.background.resume import Resumer
 from stint.services.background.tail import StreamTail
 from stint.services.background.waiting import LOCKED_SECONDS
 from stint.services.background.worker import Worker
-from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import DeleteObject, Deletions
-from stint.services.document_reader import DocumentReader, StoredFileContent
-from stint.services.openai_api import OpenAIServices
+from stint.services.inference.chat.chat import Chat
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.context import Contexts
 from stint.services.responses.link_cache import LinkCache
@@ -42,9 +42,9 @@ from stint.store.messaging import EventBridgeBus
 from stint.store.store import Store
 
 if TYPE_CHECKING:
+    from stint.apis.end_users import EndUserServices
+    from stint.apis.inference import InferenceServices
     from stint.services.background.waiting_runs import WaitingRuns
-    from stint.services.end_users_api import EndUserServices
-    from stint.services.inference_api import InferenceServices
     from stint.services.responses.code_runs import CodeAccess
     from stint.services.responses.response_retries import ResponseRetries
     from stint.tools.knowledge.file_search import KnowledgeSearch
@@ -179,10 +179,10 @@ def compose_inference(
     reader: DocumentReader,
 ) -> "InferenceServices":
     """Make the use cases of inference, whose modules are loaded now."""
-    from stint.services.chat.stored import StoredChats  # noqa: PLC0415 - see OpenAIServices
+    from stint.apis.inference import InferenceServices  # noqa: PLC0415
+    from stint.services.inference.chat.stored import StoredChats  # noqa: PLC0415 - see OpenAIServices
     from stint.services.inference.completions import TextCompletions  # noqa: PLC0415
     from stint.services.inference.inference import ModelInference  # noqa: PLC0415
-    from stint.services.inference_api import InferenceServices  # noqa: PLC0415
 
     return InferenceServices(
         inference=ModelInference(adapters.router, services.registry, reader, services.meters),
@@ -201,9 +201,9 @@ def compose_end_users(
     conversations: Conversations,
 ) -> "EndUserServices":
     """Make the use cases of end users, whose modules are loaded now."""
+    from stint.apis.end_users import EndUserServices  # noqa: PLC0415
     from stint.services.end_users.end_users import EndUsers  # noqa: PLC0415 - see OpenAIServices
     from stint.services.end_users.export import EndUserExport  # noqa: PLC0415
-    from stint.services.end_users_api import EndUserServices  # noqa: PLC0415
 
     users = EndUsers(tenant, store, deletions)
     return EndUserServices(users, EndUserExport(users, services.sessions, responses, conversations))

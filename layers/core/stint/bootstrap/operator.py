@@ -3,12 +3,12 @@
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from stint.apis.admin import AdminServices
 from stint.aws.dynamodb import DynamoDBClient
 from stint.bootstrap.restore import Parts
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
-from stint.services.admin_api import AdminServices
 from stint.store.api_keys import ApiKeyStore
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.stops import StopStore

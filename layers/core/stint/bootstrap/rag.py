@@ -6,10 +6,9 @@ from functools import cache
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import make_registry, model_access
+from stint.documents.document_reader import DocumentReader
 from stint.domain.llama_stack.registry import Model
-from stint.domain.tasks import DeletionTask
-from stint.services.deletions import SendTask
-from stint.services.document_reader import DocumentReader
+from stint.domain.tasks import DeletionTask, SendTask
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.expired_stores import ExpiredStores
 from stint.services.knowledge.graph import GraphSearch

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from stint.bootstrap.operator import OperatorComposition
 from stint.cli.group import CommandError, add_command, check_tenant
 from stint.cli.kv_file import opened
+from stint.cli.llama_stack.report import ImportReport
+from stint.cli.llama_stack.store_import import LlamaStackImport
 from stint.cli.output import show_json, show_table
 from stint.domain.ids import TENANT
-from stint.services.imports.llama_stack import LlamaStackImport
-from stint.services.imports.report import ImportReport
 
 if TYPE_CHECKING:
     from stint.cli.group import Subparsers

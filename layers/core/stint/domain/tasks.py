@@ -1,5 +1,6 @@
 """Tasks of the worker, which its queue delivers."""
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Literal, Self, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
@@ -168,3 +169,7 @@ class WaitingTask(Schema):
 AnyTask = Annotated[DeletionTask | ResponseTask | IngestionTask | WaitingTask, Field(discriminator="kind")]
 TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask, config=ConfigDict(defer_build=True))
 """Reads a message. A message alone deletes nothing: in the table, the object must be marked as deleted, or expired."""
+
+
+SendTask = Callable[[DeletionTask | IngestionTask | WaitingTask], Awaitable[None]]
+"""A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""

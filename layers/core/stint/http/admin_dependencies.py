@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from stint.apis.admin import AdminServices
 from stint.caller import require_principal
 from stint.domain.principals import Principal
-from stint.services.admin_api import AdminServices
 
 
 def admin_services_of(request: Request) -> AdminServices:

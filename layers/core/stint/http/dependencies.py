@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
+from stint.apis.agents import AgentsServices
 from stint.caller import require_principal
 from stint.domain.errors import InvalidRequest
 from stint.domain.json_text import parse_json
 from stint.http.requests import StrictRoute
-from stint.services.agents_api import AgentsServices
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:  # only one function has them, and they slow down a cold start
-    from stint.services.admin_api import AdminServices
-    from stint.services.knowledge_api import KnowledgeServices
-    from stint.services.openai_api import OpenAIServices
+    from stint.apis.admin import AdminServices
+    from stint.apis.knowledge import KnowledgeServices
+    from stint.apis.openai import OpenAIServices
 
 PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 

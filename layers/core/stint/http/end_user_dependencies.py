@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from stint.apis.end_users import EndUserServices
 from stint.caller import require_principal
-from stint.services.end_users_api import EndUserServices
 
 
 def end_user_services_of(request: Request) -> EndUserServices:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from stint.apis.inference import InferenceServices
 from stint.caller import require_principal
-from stint.services.inference_api import InferenceServices
 
 
 def inference_services_of(request: Request) -> InferenceServices:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from stint.apis.knowledge import KnowledgeServices
 from stint.caller import require_principal
-from stint.services.knowledge_api import KnowledgeServices
 
 
 def knowledge_services_of(request: Request) -> KnowledgeServices:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from stint.apis.openai import OpenAIServices
 from stint.caller import require_principal
-from stint.services.openai_api import OpenAIServices
 
 
 def openai_services_of(request: Request) -> OpenAIServices:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from stint.apis.openai import OpenAIServices
 from stint.caller import find_attempt
 from stint.domain.errors import DeadlineExceeded, NotFound
 from stint.domain.ids import name_of
@@ -14,7 +15,6 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.http.response_attempts import FollowedResponse, find_earlier_response
 from stint.observability import Observation
-from stint.services.openai_api import OpenAIServices
 from stint.services.responses.response_run import ResponseRun
 from stint.tools.port import ProviderData
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from stint.apis.openai import OpenAIServices
 from stint.caller import NothingToFollow, find_attempt, renew_object_id
 from stint.domain.errors import StintError
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
-from stint.services.openai_api import OpenAIServices
 
 
 @dataclass(slots=True)

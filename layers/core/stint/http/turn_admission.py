@@ -4,13 +4,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from stint.apis.agents import AgentsServices
 from stint.domain.errors import DeadlineExceeded
 from stint.domain.llama_stack.events import Event, NumberedEvent
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.when_busy import WhenBusy
 from stint.http.turn_attempts import FollowedTurn, find_earlier_turn, note_turn
 from stint.observability import Observation
-from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
 from stint.tools.port import ProviderData
 

@@ -4,12 +4,12 @@ import logging
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
+from stint.apis.agents import AgentsServices
 from stint.caller import NothingToFollow, find_attempt, renew_object_id, set_attempt
 from stint.domain.errors import DeadlineExceeded, NotFound, StintError, StoreUnavailable
 from stint.domain.llama_stack.events import NumberedEvent, TurnFailed
 from stint.domain.llama_stack.turns import TurnResumeRequest
 from stint.http.streaming import encode_last_frame
-from stint.services.agents_api import AgentsServices
 
 logger = logging.getLogger(__name__)
 

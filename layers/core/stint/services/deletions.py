@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from stint.domain.errors import StintError
-from stint.domain.tasks import DeletionTask, IngestionTask, ObjectKind, WaitingTask
+from stint.domain.tasks import DeletionTask, ObjectKind, SendTask
 
 logger = logging.getLogger(__name__)
 
@@ -15,9 +15,6 @@ DeleteObject = Callable[[DeletionTask, float], Awaitable[bool]]
 
 Mark = Callable[[], Awaitable[object]]
 """A function that hides an object from all reads. Raises NotFound if there is none."""
-
-SendTask = Callable[[DeletionTask | IngestionTask | WaitingTask], Awaitable[None]]
-"""A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""
 
 REQUEST_SECONDS = 20.0
 """Maximum seconds of a deletion in a request, before the worker gets the rest."""

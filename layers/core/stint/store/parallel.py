@@ -26,17 +26,17 @@ async def map_concurrently(do: Callable[[A], Awaitable[R]], over: Sequence[A], c
             return await do(one)
 
     results = await asyncio.gather(*map(run, over), return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
+    return [value_of(result) for result in results]
 
 
 async def gather_both(one: Awaitable[A], other: Awaitable[B]) -> tuple[A, B]:
     """Await two results concurrently. Raises the first exception in order after both calls have ended."""
     first, second = await asyncio.gather(one, other, return_exceptions=True)
-    if isinstance(first, BaseException):
-        raise first
-    if isinstance(second, BaseException):
-        raise second
-    return first, second
+    return value_of(first), value_of(second)
+
+
+def value_of(outcome: A | BaseException) -> A:
+    """Return a result of `asyncio.gather`, or raise its exception."""
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from stint.documents.document_reader import DocumentReader
 from stint.documents.served import Raw
 from stint.domain.content import DetailedImage, ImageContentItem, TextContentItem
 from stint.domain.errors import InvalidRequest
@@ -22,8 +23,7 @@ from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.loop.transcript import NO_RESULT
 from stint.models.json_schemas import read_schema
-from stint.services.chat.request import read_request
-from stint.services.document_reader import DocumentReader
+from stint.services.inference.chat.request import read_request
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 CALL: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

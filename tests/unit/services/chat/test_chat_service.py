@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from stint.documents.document_reader import DocumentReader
 from stint.documents.served import Raw
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.inference import InferenceRequest, ModelChunk, TextChunk
@@ -13,12 +14,11 @@ from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS
 from stint.models.routing import Router
-from stint.services.chat.chat import Chat
-from stint.services.chat.stored import StoredChats
-from stint.services.document_reader import DocumentReader
+from stint.services.inference.chat.chat import Chat
+from stint.services.inference.chat.stored import StoredChats
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry
-from stint.services.spending.meters import Meters
+from stint.spending.meters import Meters
 
 
 class Endless:

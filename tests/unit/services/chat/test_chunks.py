@@ -16,8 +16,8 @@ from stint.domain.inference import (
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_input import CalledFunction, ChatToolCall
 from stint.domain.openai.chat_output import ChatCompletionChunk
-from stint.services.chat.chunks import Completion
-from stint.services.chat.stored_completion_model import chunks_of
+from stint.services.inference.chat.chunks import Completion
+from stint.services.inference.chat.stored_completion_model import chunks_of
 
 USAGE = Usage(input_tokens=5, output_tokens=3, total_tokens=8, cached_tokens=2, reasoning_tokens=1)
 STOP = Finished(FinishReason.stop, USAGE)

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
+from stint.documents.document_reader import DocumentReader
 from stint.documents.limits import Limits
 from stint.documents.served import Raw
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.services.conversations.item_files import check_images, read_files
-from stint.services.document_reader import DocumentReader
 
 PAGE = base64.b64encode(b"<p>Bees <b>dance</b>.</p>").decode()
 WORDS = base64.b64encode("Grüße".encode()).decode()

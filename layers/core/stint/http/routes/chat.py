@@ -17,7 +17,7 @@ from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
 from stint.http.streaming import CHUNKS, buffer_document, stream_events
 from stint.observability import Observation
-from stint.services.chat.chat import Chat, ChatRun
+from stint.services.inference.chat.chat import Chat, ChatRun
 
 CHUNK_SCHEMA = {
     "anyOf": [{"$ref": "#/components/schemas/ChatCompletionChunk"}, {"$ref": "#/components/schemas/StreamError"}]

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from stint.apis.inference import InferenceServices
 from stint.domain.inference import Usage
 from stint.domain.openai.completions import TextCompletion, TextCompletionRequest
 from stint.http.deadline import deadline_of
@@ -14,7 +15,6 @@ from stint.http.requests import StrictRoute
 from stint.http.streaming import CHUNKS, buffer_document, encode_failure, stream_events
 from stint.observability import Observation
 from stint.services.inference.completions import TextCompletionRun
-from stint.services.inference_api import InferenceServices
 
 CHUNK_SCHEMA = {
     "anyOf": [{"$ref": "#/components/schemas/TextCompletion"}, {"$ref": "#/components/schemas/StreamError"}]

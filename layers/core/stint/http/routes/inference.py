@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from stint.apis.inference import InferenceServices
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.inference import (
     BatchChatCompletionResponse,
@@ -32,7 +33,6 @@ from stint.http.streaming import (
 from stint.observability import Observation
 from stint.services.inference.answers import chat_chunks, completion_chunks, to_chat_response, to_completion_response
 from stint.services.inference.runs import InferenceRun, ScoredDelta
-from stint.services.inference_api import InferenceServices
 
 INFERENCE = "/v1/inference"
 

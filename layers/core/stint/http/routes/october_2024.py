@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
+from stint.apis.october import OctoberServices
 from stint.caller import find_attempt
 from stint.domain.llama_stack.agents import AgentCreateResponse
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
@@ -51,7 +52,6 @@ from stint.services.october.turns import (
     split_name,
     to_turn_request,
 )
-from stint.services.october_api import OctoberServices
 from stint.services.turns.turn_run import TurnRun
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from stint.apis.october import OctoberServices
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.embeddings import InferenceEmbeddings
 from stint.domain.llama_stack.october_2024_inference import (
@@ -38,7 +39,6 @@ from stint.services.october.inference import (
     to_completion_request,
     to_embeddings_request,
 )
-from stint.services.october_api import OctoberServices
 
 router = APIRouter(prefix="/inference", tags=["October 2024"], route_class=OctoberRoute)
 EVENTS: StreamFormat[Any] = StreamFormat(encode_schema, encode_error=encode_last_frame)

@@ -9,10 +9,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
+from stint.apis.agents import AgentsServices
 from stint.http.accept import prefers
 from stint.http.dependencies import AgentsServicesDep
 from stint.http.requests import LazyRoute
-from stint.services.agents_api import AgentsServices
 
 STATIC = Path(__file__).parents[1] / "static"
 TYPES = {"reference.css": "text/css", "reference.js": "text/javascript"}

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from stint.apis.openai import OpenAIServices
 from stint.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, StintError
 from stint.domain.ids import name_of
 from stint.domain.openai.response_events import ResponseEvent
@@ -41,7 +42,6 @@ from stint.http.streaming import (
 )
 from stint.http.waiting_runs import TaskReader, wait_until
 from stint.observability import Observation
-from stint.services.openai_api import OpenAIServices
 from stint.services.responses.response_run import ResponseRun
 from stint.tools.port import ProviderData
 

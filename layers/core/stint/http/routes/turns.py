@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
+from stint.apis.agents import AgentsServices
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest
 from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.sessions import Session
@@ -40,7 +41,6 @@ from stint.http.turn_attempts import (
 )
 from stint.http.waiting_runs import TaskReader, wait_until
 from stint.observability import Observation
-from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"

@@ -18,8 +18,8 @@ from stint.domain.tasks import DeletionTask
 from stint.log_keys import add_log_keys
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
-from stint.services.concurrency import value_of
 from stint.services.deletions import Deletions
+from stint.store.parallel import value_of
 from stint.store.store import Store
 
 

@@ -12,13 +12,13 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
 from stint.domain.tasks import DeletionTask, ResponseTask
 from stint.run_stop import refuse_stopped
-from stint.services.concurrency import value_of
 from stint.services.deletions import Deletions
 from stint.services.responses.links import released_on_error
 from stint.services.responses.recovery import MESSAGE_SECONDS, Recovery, WorkQueue
 from stint.services.responses.replay import replay
 from stint.services.responses.response_log import end_users
 from stint.services.responses.responses import Responses
+from stint.store.parallel import value_of
 from stint.store.response_attempts import new_response_id
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
@@ -87,7 +87,7 @@ class Background:
         principal = find_principal()
         prepared.header.creator = principal.to_context() if principal is not None else None
         if prepared.header.conversation_id is not None and find_end_user() is not None:
-            from stint.services.senders import name_sender  # noqa: PLC0415 - few act for an end user
+            from stint.services.runs.senders import name_sender  # noqa: PLC0415 - few act for an end user
 
             prepared.header.sender = name_sender()  # the worker does not act for the end user
         async with released_on_error(prepared.context):

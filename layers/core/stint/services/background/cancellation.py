@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.run_signals import HeartbeatReceived
-from stint.services.polling_pauses import poll
 from stint.services.responses.read import to_resource
 from stint.services.responses.recovery import Recovery, cancelled
+from stint.services.runs.polling_pauses import poll
 from stint.store.store import Store
 
 ENDING_SECONDS = 3.0

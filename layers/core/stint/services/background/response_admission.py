@@ -16,13 +16,13 @@ from stint.domain.stops import stop_name
 from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.run_stop import refuse_stopped
-from stint.services.admission import Admission, StartedRun
 from stint.services.background.cancellation import ResponseCancellation
 from stint.services.conversations.item_files import check_images
 from stint.services.responses.merging import is_mergeable, message_of
 from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.responses import Responses
-from stint.services.senders import name_sender
+from stint.services.runs.admission import Admission, StartedRun
+from stint.services.runs.senders import name_sender
 from stint.store.response_attempts import new_response_id
 from stint.store.waiting_line import WaitingLine
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData

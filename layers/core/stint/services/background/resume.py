@@ -23,7 +23,7 @@ from stint.services.responses.recovery import failed
 from stint.services.responses.replay import ReplayPosition, emit_missing
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.responses import Responses
-from stint.services.spending.waiting import retry_next_minute
+from stint.spending.waiting import retry_next_minute
 from stint.tools.port import NO_PROVIDER_DATA
 
 

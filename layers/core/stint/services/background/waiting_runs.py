@@ -14,9 +14,9 @@ from stint.domain.principals import Principal
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
-from stint.services.admission import TEMPORARY, StartedRun
 from stint.services.background.response_admission import ResponseAdmission
 from stint.services.responses.responses import Responses
+from stint.services.runs.admission import TEMPORARY, StartedRun
 from stint.services.turns.turn_admission import TurnAdmission
 from stint.services.turns.turns import Turns
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from stint.caller import end_users_of, next_object_ids
+from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import NotFound
 from stint.domain.expiry import find_end
 from stint.domain.ids import name_of, new_name
@@ -26,7 +27,6 @@ from stint.services.conversations.include import include_fields
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
-from stint.services.document_reader import DocumentReader
 from stint.store.conversations import ConversationStore, Order
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeGuard
 
+from stint.documents.document_reader import DocumentReader
 from stint.documents.mime_types import GENERIC, type_of_name
 from stint.documents.reading import read_documents
 from stint.documents.served import Originals, Raw, Served
@@ -18,7 +19,6 @@ from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.domain.openai.parts import InputFile, InputImage, MessagePart
 from stint.models.images import InlineImage, read_image
-from stint.services.document_reader import DocumentReader
 
 ANY_TYPE = "application/octet-stream"
 

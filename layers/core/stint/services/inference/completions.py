@@ -17,7 +17,7 @@ from stint.metering import admit_run
 from stint.models.routing import Router
 from stint.services.inference.runs import InferenceRun, merge_deltas, start_runs
 from stint.services.registry.registry import Registry
-from stint.services.spending.meters import Meters, metered
+from stint.spending.meters import Meters, metered
 
 
 @dataclass(frozen=True, slots=True)

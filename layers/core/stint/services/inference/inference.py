@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
+from stint.documents.document_reader import DocumentReader, images_of
 from stint.domain.content import Content
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import InferenceRequest
@@ -19,12 +20,11 @@ from stint.domain.llama_stack.inference import (
 from stint.metering import admit_run
 from stint.models.port import ChatModel
 from stint.models.routing import Router
-from stint.services.document_reader import DocumentReader, images_of
 from stint.services.inference.answers import to_chat_response, to_completion_response
 from stint.services.inference.model_request import chat_call, completion_call
 from stint.services.inference.runs import InferenceRun, ScoredDelta, read_answers, read_deltas, start_runs
 from stint.services.registry.registry import Registry
-from stint.services.spending.meters import Meters, metered
+from stint.spending.meters import Meters, metered
 
 FIELDS = {"model": "model_id"}
 """Maps the loop's names of fields to those of inference requests."""

@@ -9,8 +9,7 @@ from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.openai.code_interpreter import MAX_CONTAINER_BYTES, MAX_CONTAINER_FILES
 from stint.domain.openai.containers import Container, ContainerExpiry
 from stint.domain.openai.files import FileObject
-from stint.domain.tasks import DeletionTask
-from stint.services.deletions import SendTask
+from stint.domain.tasks import DeletionTask, SendTask
 from stint.store.containers import ContainerStore, Source, StoredContainer, StoredContainerFile, with_files
 from stint.store.failures import ConditionFailed
 from stint.store.files import FileStore

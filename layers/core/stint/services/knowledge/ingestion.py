@@ -27,8 +27,8 @@ from stint.services.knowledge.contents import Content, ContentReader, Unreadable
 from stint.services.knowledge.expired_stores import refuse_expired
 from stint.services.knowledge.ingestion_attempt import IngestionAttempt
 from stint.services.knowledge.tasks import IngestionTasks
-from stint.services.spending.meters import Meters
-from stint.services.spending.waiting import retry_next_minute
+from stint.spending.meters import Meters
+from stint.spending.waiting import retry_next_minute
 from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore

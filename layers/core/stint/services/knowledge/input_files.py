@@ -1,7 +1,7 @@
 """Stored files as input of a model."""
 
+from stint.documents.document_reader import StoredFileContent
 from stint.domain.errors import InvalidRequest, NotFound
-from stint.services.document_reader import StoredFileContent
 from stint.store.files import FileStore
 
 PURPOSES = ("user_data", "assistants", "vision")

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stint.documents.document_reader import DocumentReader
 from stint.domain.content import Document, text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.rag import RAGDocument, RAGInsertRequest
 from stint.domain.llama_stack.vector_io import ChunkInsertRequest, NewChunk
 from stint.domain.vector_stores import InsertedChunk, WindowChunking
-from stint.services.document_reader import DocumentReader
 from stint.services.knowledge.insertions import Insertions, NewText
 from stint.services.knowledge.rag_context import METADATA_TOKEN_COUNT, TOKEN_COUNT
 from stint.services.knowledge.vector_dbs import VectorDBs

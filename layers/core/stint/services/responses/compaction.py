@@ -22,7 +22,7 @@ from stint.services.registry.registry import Registry
 from stint.services.responses.input_items import require_input
 from stint.services.responses.model_input import InputReader
 from stint.services.responses.planner import ResponsePlanner
-from stint.services.spending.meters import Meters, metered
+from stint.spending.meters import Meters, metered
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 TASK = (

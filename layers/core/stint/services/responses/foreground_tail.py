@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from stint.domain.errors import Interrupted, InvalidRequest
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseRecord, StoredResponse
-from stint.services.partial_reader import PartialReader
-from stint.services.polling_pauses import PollingPauses
 from stint.services.responses.recovery import Recovery
 from stint.services.responses.response_replay import ResponseReplay
+from stint.services.runs.partial_reader import PartialReader
+from stint.services.runs.polling_pauses import PollingPauses
 from stint.store.partial_keys import response_partials
 from stint.store.store import Store
 

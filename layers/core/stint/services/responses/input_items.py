@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import NoReturn
 
+from stint.documents.document_reader import DocumentReader
 from stint.documents.served import Originals
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import hex_of, new_ids_before
@@ -14,7 +15,6 @@ from stint.domain.tools import ToolCall
 from stint.services.conversations.conversations import replace_ids
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.document_reader import DocumentReader
 
 Known = Collection[str]
 """The ids of the items in the context."""

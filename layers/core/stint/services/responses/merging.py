@@ -16,8 +16,8 @@ from stint.services.conversations.item_files import is_read, parts_of
 from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import output_of
-from stint.services.senders import name_sender
-from stint.services.spending.waiting import admit_message
+from stint.services.runs.senders import name_sender
+from stint.spending.waiting import admit_message
 from stint.store.waiting_line import WaitingLine
 
 MOST_ITEMS = 10_000

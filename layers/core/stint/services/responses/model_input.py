@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import at_fault
 from stint.domain.ids import new_name
 from stint.domain.openai.items import Item, ItemReference
 from stint.loop.transcript import Transcript
-from stint.services.concurrency import value_of
-from stint.services.document_reader import DocumentReader
 from stint.services.responses.context import Contexts
 from stint.services.responses.input_items import InputResolver
 from stint.services.responses.links import Context
+from stint.store.parallel import value_of
 
 
 @dataclass(frozen=True, slots=True)

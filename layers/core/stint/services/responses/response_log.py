@@ -26,8 +26,8 @@ from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutio
 from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import read_meter
-from stint.services.partial_writer import PartialStorage, make_storage
 from stint.services.responses.conversation_writer import ConversationWriter
+from stint.services.runs.partial_writer import PartialStorage, make_storage
 from stint.store.items import Item, write_units
 from stint.store.responses import ResponseStore
 from stint.store.store import Store

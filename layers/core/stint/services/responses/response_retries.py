@@ -6,8 +6,8 @@ from stint.caller import RequestAttempt
 from stint.domain.errors import RETRYABLE_CODES, NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
-from stint.services.polling_pauses import PollingPauses
 from stint.services.responses.read import ResponseReader
+from stint.services.runs.polling_pauses import PollingPauses
 from stint.store.store import Store
 
 MOST_CLAIMS = 5

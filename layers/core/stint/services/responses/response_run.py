@@ -12,11 +12,11 @@ from stint.loop.agent_loop import run_loop
 from stint.loop.next_step import RunTools
 from stint.loop.run import Run
 from stint.loop.running_step import RunningStep
-from stint.services.partial_writer import PartialStorage, PartialWriter
 from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.links import Context
 from stint.services.responses.planner import ResponsePlan
 from stint.services.responses.response_log import ResponseLog
+from stint.services.runs.partial_writer import PartialStorage, PartialWriter
 
 
 @dataclass(slots=True)

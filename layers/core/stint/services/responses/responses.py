@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from stint.caller import find_attempt
+from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault
 from stint.domain.expiry import find_end
 from stint.domain.openai.response_events import ResponseEvent
@@ -21,9 +22,7 @@ from stint.domain.run_signals import ResponseRef
 from stint.loop.run import Run
 from stint.metering import admit_run
 from stint.run_stop import receive_signals, refuse_stopped, set_on_disconnect
-from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
-from stint.services.document_reader import DocumentReader
 from stint.services.responses.code_runs import new_originals, open_container
 from stint.services.responses.context import Contexts
 from stint.services.responses.conversation_writer import ConversationWriter
@@ -39,7 +38,8 @@ from stint.services.responses.response_log import ResponseLog, make_partial_stor
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
-from stint.services.spending.meters import Meters, metered
+from stint.spending.meters import Meters, metered
+from stint.store.parallel import value_of
 from stint.store.response_attempts import new_response_id
 from stint.store.response_leases import ForegroundLease
 from stint.store.store import Store

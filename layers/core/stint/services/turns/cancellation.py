@@ -12,7 +12,7 @@ from stint.domain.run_signals import HeartbeatReceived, TurnRef
 from stint.domain.schema import now
 from stint.domain.waiting_messages import MessageState
 from stint.services.agents.interrupted import runs
-from stint.services.polling_pauses import poll
+from stint.services.runs.polling_pauses import poll
 from stint.services.turns.resume import forget_calls
 from stint.services.turns.turns import Turns
 from stint.store.owners import hash_user

@@ -7,8 +7,8 @@ from stint.domain.errors import StoreUnavailable
 from stint.domain.llama_stack.stored_turns import MergedMessage
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.waiting_messages import MessageState, WaitingPlace
-from stint.services.senders import name_sender
-from stint.services.spending.waiting import admit_message
+from stint.services.runs.senders import name_sender
+from stint.spending.waiting import admit_message
 from stint.store.waiting_line import WaitingLine
 
 MESSAGES_ONLY = {"messages", "stream", "when_busy", "on_disconnect"}

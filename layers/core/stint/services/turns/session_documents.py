@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from stint.documents.document_reader import DocumentReader
 from stint.domain.content import Document, DocumentText
 from stint.loop.plan import Plan
 from stint.loop.toolbox import ServerTool
-from stint.services.document_reader import DocumentReader
 from stint.services.turns.retrieval import ToolRetriever, make_retriever
 from stint.services.turns.session_opener import OpenSession
 from stint.tools.port import CODE_PROVIDER, RAG_RUNTIME

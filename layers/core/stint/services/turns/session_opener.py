@@ -20,13 +20,13 @@ from stint.metering import admit_run, name_run
 from stint.run_stop import receive_signals, refuse_stopped
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
-from stint.services.concurrency import value_of
 from stint.services.turns.resume import stored_answer
 from stint.services.turns.segments import SegmentWriter
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.services.turns.session_transcript import SessionTranscript, calls_of
 from stint.services.turns.transcript_cache import TranscriptCache
 from stint.store.owners import hash_user
+from stint.store.parallel import value_of
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 from stint.store.turns import History

@@ -6,19 +6,18 @@ from dataclasses import replace
 from functools import cached_property
 
 from stint.caller import find_attempt, find_end_user, find_principal, note_owners, set_attempt
+from stint.documents.document_reader import images_of
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.run_signals import TurnRef
 from stint.domain.schema import now
 from stint.domain.stops import stop_name
-from stint.domain.tasks import WaitingTask
+from stint.domain.tasks import SendTask, WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.run_stop import refuse_stopped
-from stint.services.admission import Admission, StartedRun
 from stint.services.agents.masking import masked_toolgroups, refuse_masked_args, refuse_unstored_args
-from stint.services.deletions import SendTask
-from stint.services.document_reader import images_of
-from stint.services.senders import name_sender
+from stint.services.runs.admission import Admission, StartedRun
+from stint.services.runs.senders import name_sender
 from stint.services.turns.cancellation import TurnCancellation
 from stint.services.turns.merging import is_mergeable
 from stint.services.turns.turn_run import Note, TurnRun

@@ -17,7 +17,7 @@ from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.running_step import RunningStep
 from stint.loop.transcript import Transcript
 from stint.metering import read_meter
-from stint.services.partial_writer import PartialStorage, make_storage
+from stint.services.runs.partial_writer import PartialStorage, make_storage
 from stint.services.turns.history import add_merged
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.store.session_leases import SessionLease

@@ -14,7 +14,7 @@ from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import ToolExecutionStep
 from stint.domain.tools import ToolResponse
 from stint.services.agents.interrupted import mark_interrupted, runs
-from stint.services.polling_pauses import PollingPauses
+from stint.services.runs.polling_pauses import PollingPauses
 from stint.services.turns.resume import is_answer
 from stint.services.turns.turn_replay import count_events
 from stint.store.sessions import SessionRecord

@@ -10,10 +10,10 @@ from stint.domain.llama_stack.stored_turns import StoredTurn, TurnRecord
 from stint.domain.run_outcome import RunStatus
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted, runs
-from stint.services.concurrency import value_of
-from stint.services.partial_reader import PartialReader
-from stint.services.polling_pauses import PollingPauses
+from stint.services.runs.partial_reader import PartialReader
+from stint.services.runs.polling_pauses import PollingPauses
 from stint.services.turns.turn_replay import TurnReplay
+from stint.store.parallel import value_of
 from stint.store.partial_keys import turn_partials
 from stint.store.store import Store
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
 from stint.caller import next_object_id
+from stint.documents.document_reader import DocumentReader, images_of
 from stint.domain.errors import Cancelled, Conflict, NotFound, StintError, Unexpected
 from stint.domain.llama_stack.events import Event, TurnStart
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn
@@ -24,10 +25,7 @@ from stint.run_stop import set_on_disconnect
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import kept_overrides, refuse_masked_args, storable
-from stint.services.concurrency import value_of
-from stint.services.document_reader import DocumentReader, images_of
-from stint.services.partial_writer import PartialWriter
-from stint.services.spending.meters import Meters, metered
+from stint.services.runs.partial_writer import PartialWriter
 from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import (
@@ -45,6 +43,8 @@ from stint.services.turns.tool_responses import ResultChecks
 from stint.services.turns.turn_failures import fail_turn
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
 from stint.services.turns.turn_run import Note, TurnRun, make_header, terminal_event
+from stint.spending.meters import Meters, metered
+from stint.store.parallel import value_of
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 

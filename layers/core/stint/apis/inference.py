@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stint.services.chat.stored import StoredChats
+from stint.services.inference.chat.stored import StoredChats
 from stint.services.inference.completions import TextCompletions
 from stint.services.inference.inference import ModelInference
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stint.caller import find_attempt, next_object_id
+from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.ids import name_of
 from stint.domain.inference import Finished
@@ -15,14 +16,13 @@ from stint.loop.model_call import Inference
 from stint.metering import admit_run
 from stint.models.port import ChatModel
 from stint.models.routing import Router
-from stint.services.chat.chunks import Completion
-from stint.services.chat.request import read_request
-from stint.services.document_reader import DocumentReader
+from stint.services.inference.chat.chunks import Completion
+from stint.services.inference.chat.request import read_request
 from stint.services.registry.registry import Registry
-from stint.services.spending.meters import Meters, metered
+from stint.spending.meters import Meters, metered
 
 if TYPE_CHECKING:
-    from stint.services.chat.stored import StoredChats
+    from stint.services.inference.chat.stored import StoredChats
 
 TIME_IS_OVER = (
     "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
@@ -108,7 +108,7 @@ class Chat:
         """Return the answer that an earlier request with the same idempotency key has stored."""
         if not find_attempt().repeated:
             return None
-        from stint.services.chat.stored_completion_model import find_answer  # noqa: PLC0415 - few requests are repeated
+        from stint.services.inference.chat.stored_completion_model import find_answer  # noqa: PLC0415 - few requests are repeated
 
         return await find_answer(self.make_stored(), completion_id)
 

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from stint.services.background.background import Background
 from stint.services.background.tail import StreamTail
-from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
+from stint.services.inference.chat.chat import Chat
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.read import ResponseReader
 from stint.services.responses.responses import Responses
 
 if TYPE_CHECKING:  # most processes make none of them
+    from stint.apis.end_users import EndUserServices
+    from stint.apis.inference import InferenceServices
     from stint.services.background.cancellation import ResponseCancellation
     from stint.services.background.response_admission import ResponseAdmission
     from stint.services.background.waiting_responses import WaitingResponses
-    from stint.services.end_users_api import EndUserServices
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
-    from stint.services.inference_api import InferenceServices
     from stint.services.responses.response_retries import ResponseRetries
 
 

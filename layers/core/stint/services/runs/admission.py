@@ -21,7 +21,7 @@ from stint.domain.ids import new_id
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.domain.when_busy import WhenBusy
-from stint.services.polling_pauses import PollingPauses
+from stint.services.runs.polling_pauses import PollingPauses
 from stint.store.waiting_line import ALIVE_SECONDS, WaitingLine
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from stint.services.agents.sessions import Sessions
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
-from stint.services.spending.meters import Meters
 from stint.services.turns.turns import Turns
+from stint.spending.meters import Meters
 
 if TYPE_CHECKING:  # loaded by the first request that needs them
     from stint.services.idempotency.creations import Creations

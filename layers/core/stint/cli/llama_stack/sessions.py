@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stint.cli.llama_stack.report import ImportTally
+from stint.cli.llama_stack.rows import RowSource, SessionRows, read_object, reason_of
 from stint.domain.ids import is_id
 from stint.domain.llama_stack.imported_turns import ImportedTurn, read_time, read_turn, wait_for_calls
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.paging import MAX_BYTES, carried_size
-from stint.services.imports.report import ImportTally
-from stint.services.imports.rows import RowSource, SessionRows, read_object, reason_of
 from stint.store.imports import SessionPlace
 from stint.store.sessions import LastTurn
 from stint.store.store import Store

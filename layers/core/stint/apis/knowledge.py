@@ -9,7 +9,7 @@ from stint.services.knowledge.files import Files
 from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.uploads import Uploads
 from stint.services.knowledge.vector_stores import VectorStoresOfTenant
-from stint.services.spending.meters import Meters
+from stint.spending.meters import Meters
 
 if TYPE_CHECKING:  # loaded by the composition
     from stint.services.idempotency.requests import IdempotentRequests

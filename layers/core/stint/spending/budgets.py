@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from stint.domain.errors import StintError
-from stint.services.spending.blocks import (
+from stint.spending.blocks import (
     MICRO,
     MICRODOLLARS,
     PARTS,

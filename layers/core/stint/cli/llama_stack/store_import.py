@@ -2,16 +2,16 @@
 
 import time
 
+from stint.cli.llama_stack.agents import read_agent_config
+from stint.cli.llama_stack.report import ImportNote, ImportReport, ImportTally
+from stint.cli.llama_stack.rows import RowSource, SessionKey, SessionRows, group_rows, read_object, reason_of
+from stint.cli.llama_stack.sessions import SessionImport
 from stint.domain.errors import NotFound
 from stint.domain.expiry import DAY_SECONDS
 from stint.domain.llama_stack.agents import Agent
 from stint.domain.llama_stack.imported_turns import read_time
 from stint.domain.paging import MAX_BYTES, carried_size
 from stint.domain.schema import now
-from stint.services.imports.agents import read_agent_config
-from stint.services.imports.report import ImportNote, ImportReport, ImportTally
-from stint.services.imports.rows import RowSource, SessionKey, SessionRows, group_rows, read_object, reason_of
-from stint.services.imports.sessions import SessionImport
 from stint.store.imports import SessionPlace
 from stint.store.store import Store
 

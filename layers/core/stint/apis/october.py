@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stint.services.agents_api import AgentsServices
+from stint.apis.agents import AgentsServices
 from stint.services.inference.inference import ModelInference
 
 if TYPE_CHECKING:  # loaded by the composition

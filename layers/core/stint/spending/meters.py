@@ -11,12 +11,12 @@ from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS, Budgets
 from stint.metering import Meter, Spending, find_meter, set_meter
 from stint.run_stop import admit_model_call, ending_on_stop, refuse_stopped
-from stint.services.spending.stop_monitor import StopMonitor
+from stint.spending.stop_monitor import StopMonitor
 from stint.store.store import Store
 
 if TYPE_CHECKING:
-    from stint.services.spending.blocks import ReservedBlocks
-    from stint.services.spending.usage import UsageReports
+    from stint.spending.blocks import ReservedBlocks
+    from stint.spending.usage import UsageReports
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -97,8 +97,8 @@ class Meters:
         of_caller = principal.budgets if principal else NO_BUDGETS
         if self.budgets.is_unlimited and of_caller.is_unlimited:
             return None
-        from stint.services.spending.blocks import Holder  # noqa: PLC0415 - see above
-        from stint.services.spending.budgets import RunBudgets  # noqa: PLC0415
+        from stint.spending.blocks import Holder  # noqa: PLC0415 - see above
+        from stint.spending.budgets import RunBudgets  # noqa: PLC0415
         from stint.store import budget_keys  # noqa: PLC0415
 
         holders = [Holder(f"Tenant {self.tenant!r}", partial(budget_keys.tenant_budget, self.tenant), self.budgets)]
@@ -113,14 +113,14 @@ class Meters:
 
     @cached_property
     def blocks(self) -> "ReservedBlocks":
-        from stint.services.spending.blocks import ReservedBlocks  # noqa: PLC0415 - see above
+        from stint.spending.blocks import ReservedBlocks  # noqa: PLC0415 - see above
 
         return ReservedBlocks(self.store.budgets)
 
     @cached_property
     def usage(self) -> "UsageReports":
         """Return the tenant's sums of usage."""
-        from stint.services.spending.usage import UsageReports  # noqa: PLC0415 - few stacks have them
+        from stint.spending.usage import UsageReports  # noqa: PLC0415 - few stacks have them
 
         return UsageReports(self.tenant, self.store, self.sums_usage)
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from stint.documents.document_reader import DocumentReader
 from stint.documents.marker import mark_document
 from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at
 from stint.domain.errors import InvalidRequest
@@ -45,7 +46,6 @@ from stint.loop.structured_output import check_schema
 from stint.loop.transcript import Transcript
 from stint.models.json_schemas import ANY_OBJECT
 from stint.services.conversations.item_files import read_parts
-from stint.services.document_reader import DocumentReader
 from stint.services.responses.items_to_messages import call_of
 from stint.services.responses.planner import NO_PARAMETERS
 

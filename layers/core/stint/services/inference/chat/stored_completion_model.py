@@ -18,7 +18,7 @@ from stint.domain.inference import (
 )
 from stint.domain.openai.chat_output import ChatChoice, ChatCompletion, ChatTokenLogprob, CompletionUsage, TopLogprob
 from stint.models.port import ChatModel
-from stint.services.chat.stored import StoredChats
+from stint.services.inference.chat.stored import StoredChats
 
 
 @dataclass(frozen=True, slots=True)

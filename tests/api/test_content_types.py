@@ -10,11 +10,14 @@ from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import respond
 
 from stint.domain.ids import new_id
-from stint.http.multipart import FormRoute
+from stint.http.multipart import FormOrJSONRoute, FormRoute
 from stint.http.routes.inspection import list_parts
 
+KINDS = (None, "text/plain", "application/x-www-form-urlencoded")
+FORM = "multipart/form-data; boundary=x"
+
 ROUTES = sorted(
-    (method, route.path)
+    (method, route.path, KINDS if isinstance(route, FormOrJSONRoute) else (*KINDS, FORM))
     for part in list_parts()
     for route in part.routes
     if isinstance(route, Route)
@@ -23,12 +26,14 @@ ROUTES = sorted(
 )
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_every_body_is_declared_to_be_json(http: httpx.Client, method: str, path: str) -> None:
+@pytest.mark.parametrize(("method", "path", "kinds"), ROUTES, ids=[f"{method}-{path}" for method, path, _ in ROUTES])
+def test_every_body_is_declared_to_be_json(
+    http: httpx.Client, method: str, path: str, kinds: tuple[str | None, ...]
+) -> None:
     body = json.dumps({"agent_config": agent_config(), "input": "Hello", "model": "scripted/demo"}).encode()
     address = path.replace("{", "").replace("}", "")
 
-    for kind in (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+    for kind in kinds:
         headers = {} if kind is None else {"content-type": kind}
         error = assert_error(
             http.request(method, address, content=body, headers=headers), 415, "unsupported_media_type"

@@ -36,6 +36,18 @@ def test_every_folder_of_the_package_is_on_the_map() -> None:
     assert {name for name in folders | use_cases if f"{name}/" not in TEXT} == set()
 
 
+def test_the_use_cases_import_each_other_in_few_places() -> None:
+    services = ROOT / "layers" / "core" / "stint" / "services"
+    pairs, units = set(), {path.stem for path in services.iterdir() if path.name[0] != "_"}
+    for path in services.rglob("*.py"):
+        own = path.relative_to(services).parts[0].removesuffix(".py")
+        imported = set(re.findall(r"^ *(?:from|import) stint\.services\.(\w+)", path.read_text(), re.MULTILINE))
+        pairs |= {(own, other) for other in imported - {own}}
+
+    assert len(units) <= 14
+    assert 20 < len(pairs) <= 30
+
+
 def test_the_table_of_keys_has_every_partition() -> None:
     agent, session, turn = (f"01a20230-9738-7000-a532-b1957dde788{number}" for number in range(3))
     response, conversation = f"resp_{'1' * 32}", f"conv_{'2' * 32}"

@@ -36,13 +36,13 @@ ALLOWED = {
 MODULES = {
     "authorizer": 377,
     "admin": 701,
-    "agents": 689,
-    "knowledge": 726,
-    "october": 734,
-    "registry": 706,
-    "responses": 777,
-    "turns": 684,
-    "worker": 666,
+    "agents": 690,
+    "knowledge": 727,
+    "october": 735,
+    "registry": 707,
+    "responses": 779,
+    "turns": 685,
+    "worker": 668,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stint.cli.llama_stack.report import ImportReport
 from tests.script_model import Script, said, script
 from tests.services.conftest import MakeTurnFixture
 from tests.services.imports.kv_files import (
@@ -27,6 +26,7 @@ from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 from stint.cli.kv_file import opened
+from stint.cli.llama_stack.report import ImportReport
 from stint.cli.llama_stack.store_import import LlamaStackImport
 from stint.domain.inference import AssistantAnswer, UserInput
 from stint.domain.steps import MemoryRetrievalStep

@@ -138,8 +138,8 @@ def check_profile(shell: Mapping[str, str]) -> None:
             _session().get_scoped_config()
         except ProfileNotFound:
             raise LocalCloudError(
-                f"AWS_PROFILE names the profile {shell['AWS_PROFILE']!r}, which your AWS configuration does not have. "
-                "unset it, or set another one."
+                f"AWS_PROFILE is {shell['AWS_PROFILE']!r}, but your AWS configuration has no such profile. "
+                "Unset it, or set another one."
             ) from None
 
 

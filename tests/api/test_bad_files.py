@@ -72,7 +72,7 @@ def test_a_file_of_100_mb_fails_with_the_limit_and_is_not_read(http: httpx.Clien
 
     assert (failed["status"], failed["last_error"]["code"]) == ("failed", "invalid_file")
     assert failed["last_error"]["message"] == (
-        "The file 'large.txt' has 100,000,000 bytes; at most 50,000,000 are read. Divide it."
+        "The file 'large.txt' has 100,000,000 bytes; at most 50,000,000 are read. Split it."
     )
     assert texts_of_stores(app_fixture) == []
 

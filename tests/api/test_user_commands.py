@@ -49,7 +49,7 @@ def test_an_end_user_is_listed_exported_and_erased(
 def test_a_server_that_does_not_answer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["users", "list", USER, "--url", "http://127.0.0.1:9"], os.environ) == 1
 
-    assert "http://127.0.0.1:9 does not answer" in capsys.readouterr().err
+    assert "http://127.0.0.1:9 cannot be reached" in capsys.readouterr().err
 
 
 def test_an_address_that_is_no_url_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -171,7 +171,7 @@ def require_tenant() -> str:
     principal = _principal.get()
     tenant = principal.tenant if principal is not None else _tenant.get()
     if not tenant:
-        raise RuntimeError("Code that has neither a caller nor a task uses the data of tenants.")
+        raise RuntimeError("A tenant's data is used by code that has neither a caller nor a task.")
     return tenant
 
 
@@ -183,7 +183,7 @@ def require_scope(scope: Scope) -> None:
         Forbidden: the caller lacks the scope.
     """
     if scope not in require_principal().scopes:
-        message = f"The caller does not have the scope {scope!r}, which this needs. Use a key or token that has it."
+        message = f"This request needs the scope {scope!r}. Use a key or token that has it."
         raise Forbidden(message, code="insufficient_scope", scope=scope)
 
 

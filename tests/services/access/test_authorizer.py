@@ -186,7 +186,7 @@ def test_a_token_of_another_issuer_is_unauthorized_and_its_text_is_not_logged(
         app.handler(event_with(f"Bearer {token}"), CONTEXT)
 
     [line] = map(json.loads, written.getvalue().splitlines())
-    assert (line["status"], line["reason"]) == (401, "The token is of another issuer.")
+    assert (line["status"], line["reason"]) == (401, "The token was not issued by the configured issuer.")
     assert not any(part in written.getvalue() for part in token.split("."))
 
 

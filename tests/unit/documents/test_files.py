@@ -50,10 +50,15 @@ async def test_files_become_text_by_content_then_name_then_type(
 @pytest.mark.parametrize(
     ("content", "filename", "mime_type", "message"),
     [
-        (make_ole("WordDocument"), "a.doc", "application/msword", r"\.doc is not read: save it as \.docx"),
-        (b"<p>really HTML", "a.doc", None, r"\.doc is not read"),
-        (make_docx("x"), "a.docm", None, r"\.docm is not read"),
-        (make_ole("Workbook"), "table", None, "old files of Office"),
+        (
+            make_ole("WordDocument"),
+            "a.doc",
+            "application/msword",
+            r"\.doc is not a supported format: save it as \.docx",
+        ),
+        (b"<p>really HTML", "a.doc", None, r"\.doc is not a supported format"),
+        (make_docx("x"), "a.docm", None, r"\.docm is not a supported format"),
+        (make_ole("Workbook"), "table", None, "old formats of Office"),
         (PNG, "a.png", "image/png", "'image/png' is not supported"),
         (PNG, "picture", None, "its type is unknown"),
         (b"\xff\xfb\x90", "a.mp3", "application/octet-stream", "its type is unknown"),

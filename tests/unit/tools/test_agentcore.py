@@ -160,7 +160,7 @@ async def test_files_that_cannot_be_written_stop_the_run(server: AgentCoreServer
 
     outcome = await run("print(1)", given=b"x")
 
-    assert outcome.refused == "The files could not be given to the code: No space left"
+    assert outcome.refused == "The files could not be copied to the code: No space left"
 
 
 async def test_a_session_that_cannot_be_stopped_ends_by_itself(server: AgentCoreServer) -> None:

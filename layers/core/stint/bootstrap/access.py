@@ -35,9 +35,11 @@ def make_tokens(settings: Settings) -> Tokens | None:
     if not settings.oidc_issuer:
         return None
     if not settings.oidc_audience:
-        raise SettingsError("STINT_OIDC_ISSUER needs STINT_OIDC_AUDIENCE.")
+        raise SettingsError("STINT_OIDC_ISSUER is set without STINT_OIDC_AUDIENCE. Set both.")
     if not settings.oidc_tenant and not settings.oidc_tenant_claim:
-        raise SettingsError("STINT_OIDC_ISSUER needs STINT_OIDC_TENANT or STINT_OIDC_TENANT_CLAIM.")
+        raise SettingsError(
+            "STINT_OIDC_ISSUER is set without a tenant. Set STINT_OIDC_TENANT or STINT_OIDC_TENANT_CLAIM."
+        )
     names = ClaimNames(
         tenant=settings.oidc_tenant_claim,
         fixed_tenant=settings.oidc_tenant,

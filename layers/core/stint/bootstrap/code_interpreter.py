@@ -17,7 +17,7 @@ def compose_code(tenant: str, settings: "Settings", store: "Store", deletions: D
     """Return what runs the code of a tenant's responses. Raises InvalidRequest if nothing does."""
     if not settings.runs_code:
         raise InvalidRequest(
-            "This stack has no code interpreter. Remove the tool, or deploy with the parameter CodeInterpreter.",
+            "This stack has no code interpreter. Remove the tool, or deploy with CodeInterpreter=sandbox.",
             code="not_supported",
             param="tools",
         )

@@ -113,7 +113,9 @@ async def read_stored_file(tenant: str, store: Store, file_id: str, most_bytes: 
 
 def not_composed() -> NoReturn:
     """Raise InvalidRequest, for compositions without vector stores and code."""
-    raise InvalidRequest("There are no vector stores, and no code runs. Remove the tool.", code="not_supported")
+    raise InvalidRequest(
+        "This function has neither vector stores nor a code interpreter. Remove the tool.", code="not_supported"
+    )
 
 
 def compose_responses(

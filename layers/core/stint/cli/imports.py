@@ -65,7 +65,7 @@ def show(report: ImportReport) -> None:
     for change in report.changed:
         print(f"{change.key}: {change.note}")
     for session_id in report.without_memory:
-        print(f"Session {session_id} has a memory that is in other files. It was not imported.")
+        print(f"Session {session_id} has memory banks, which are in other files. They were not imported.")
     for row in report.bad:
         print(f"{row.key}: {row.reason}")
     if report.dry_run:

@@ -58,5 +58,5 @@ def find_table(connection: sqlite3.Connection, path: Path) -> str:
             return str(name)
     raise CommandError(
         f"{path} has no table with the columns key and value. Agents, sessions and turns are in the file that the "
-        "original's configuration names as persistence_store of its agents."
+        "server's configuration has as the persistence_store of its agents."
     )

@@ -116,10 +116,10 @@ def opened(arguments: argparse.Namespace, method: str, suffix: str) -> Iterator[
             yield answer
     except urllib.error.HTTPError as error:
         raise CommandError(
-            f"{error.code}: {message_of(error)} Check {KEY_VARIABLE}, and that it may administer."
+            f"{error.code}: {message_of(error)} Check {KEY_VARIABLE}, and that its key has the scope admin."
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise CommandError(f"{arguments.url} does not answer: {error}") from error
+        raise CommandError(f"{arguments.url} cannot be reached: {error}") from error
 
 
 def message_of(error: urllib.error.HTTPError) -> str:

@@ -53,7 +53,7 @@ async def extract_text(
         raise InvalidFile(f"The file {shown} is empty.")
     if len(content) > limits.file_bytes:
         size, most = len(content), limits.file_bytes
-        raise InvalidFile(f"The file {shown} has {size:,} bytes; at most {most:,} are read. Divide it.")
+        raise InvalidFile(f"The file {shown} has {size:,} bytes; at most {most:,} are read. Split it.")
     try:
         text = await read(content, filename, mime_type or "", limits)
     except Unreadable as error:
@@ -63,7 +63,7 @@ async def extract_text(
         raise InvalidFile(f"The file {shown} has no text.")
     tokens = await asyncio.to_thread(count_tokens, text)
     if tokens > MAX_FILE_TOKENS:
-        raise InvalidFile(f"The file {shown} has {tokens:,} tokens; at most {MAX_FILE_TOKENS:,} are read. Divide it.")
+        raise InvalidFile(f"The file {shown} has {tokens:,} tokens; at most {MAX_FILE_TOKENS:,} are read. Split it.")
     return text
 
 
@@ -84,7 +84,9 @@ def identify(content: bytes, filename: str, mime_type: str) -> tuple[Kind, MimeT
     """
     extension = filename.rpartition(".")[2].lower()
     if extension in OTHER_OFFICE:
-        raise Unreadable(f".{extension} is not read: save it as .{OTHER_OFFICE[extension]}", "unsupported_document")
+        raise Unreadable(
+            f".{extension} is not a supported format: save it as .{OTHER_OFFICE[extension]}", "unsupported_document"
+        )
     declared = declared_type(filename, extension, mime_type)
     if content.startswith(b"%PDF-"):
         return Kind.pdf, MimeType("application/pdf")
@@ -93,7 +95,9 @@ def identify(content: bytes, filename: str, mime_type: str) -> tuple[Kind, MimeT
     if content.startswith(OLE):
         if ENCRYPTED in content:
             raise Unreadable("it is encrypted: remove its password")
-        raise Unreadable("old files of Office are not read: save it as DOCX, PPTX or XLSX", "unsupported_document")
+        raise Unreadable(
+            "old formats of Office are not supported: save it as DOCX, PPTX or XLSX", "unsupported_document"
+        )
     for name, essence in OFFICE.items():
         if declared.essence == essence:
             raise Unreadable(f"it is declared as {name.upper()}, but its content is not")

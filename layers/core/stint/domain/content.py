@@ -25,7 +25,7 @@ class ImageSource(Request):
     @model_validator(mode="after")
     def require_one_source(self) -> "ImageSource":
         if (self.url is None) == (self.data is None):
-            raise ValueError("an image has either url or data")
+            raise ValueError("an image needs either url or data, not both")
         return self
 
 

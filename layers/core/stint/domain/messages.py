@@ -26,5 +26,5 @@ def role_of(message: Any) -> str:
 
 InputMessage = Annotated[
     Annotated[UserMessage, Tag("user")] | Annotated[ToolResponseMessage, Tag("tool")],
-    Discriminator(role_of, custom_error_type="role", custom_error_message="the role of a message is user or tool"),
+    Discriminator(role_of, custom_error_type="role", custom_error_message="the role of a message must be user or tool"),
 ]

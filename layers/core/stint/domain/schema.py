@@ -68,7 +68,7 @@ class Request(Schema):
         if not isinstance(data, dict):
             return data
         if len(data) > MOST_FIELDS:
-            raise PydanticCustomError("too_long", "The object has more than 1,000 fields: send those that are known")
+            raise PydanticCustomError("too_long", "The object has more than 1,000 fields. Remove the unknown ones")
         return {key: value for key, value in data.items() if value is not None or key not in fields_without_null(cls)}
 
 

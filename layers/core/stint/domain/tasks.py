@@ -89,7 +89,7 @@ class DeletionTask(Schema):
     @model_validator(mode="after")
     def require_ids(self) -> Self:
         if None in self._named:
-            raise ValueError(f"A task of kind {self.kind} names its {self.object_kind}.")
+            raise ValueError(f"A task of kind {self.kind} needs the id of its {self.object_kind}.")
         if self.object_kind in ("upload", "container"):
             self.delay_seconds = UPLOAD_DELAY
         return self
@@ -139,7 +139,7 @@ class IngestionTask(Schema):
     @model_validator(mode="after")
     def require_creator_of_tenant(self) -> Self:
         if self.principal is not None and self.principal.tenant != self.tenant:
-            raise ValueError("The creator of a task is of its tenant.")
+            raise ValueError("The creator of a task must belong to its tenant.")
         return self
 
     @property
@@ -162,7 +162,7 @@ class WaitingTask(Schema):
     @model_validator(mode="after")
     def require_place(self) -> Self:
         if (self.conversation_id is None) == (self.agent_id is None or self.session_id is None):
-            raise ValueError("A waiting message has either a session or a conversation.")
+            raise ValueError("A waiting message needs either a session or a conversation.")
         return self
 
 

@@ -79,16 +79,16 @@ class OidcTokens:
     def _verified_payload(self, token: str, algorithm: str, key_id: str) -> bytes:
         jwk = self._keys.find(key_id)
         if jwk is None:
-            raise InvalidCredential("The token's kid is not that of a key of the issuer.")
+            raise InvalidCredential("The issuer has no key with the token's kid.")
         if jwk.get("alg", algorithm) != algorithm:
-            raise InvalidCredential("The token's algorithm is not that of its key.")
+            raise InvalidCredential("The token's algorithm does not match its key.")
         key = PyJWK(jwk, algorithm)
         payload: bytes = self._signatures.decode_complete(token, key, [algorithm])["payload"]
         return payload
 
     def _check_parties(self, claims: dict[str, Any]) -> None:
         if claims.get("iss") != self._rules.issuer:
-            raise InvalidCredential("The token is of another issuer.")
+            raise InvalidCredential("The token was not issued by the configured issuer.")
         audience = claims.get("aud")
         if self._rules.audience not in (audience if isinstance(audience, list) else [audience]):
             raise InvalidCredential("The token is for another audience.")
@@ -97,7 +97,7 @@ class OidcTokens:
         now = self._clock()
         expires, *others = (time_of(claims, name) for name in ("exp", "nbf", "iat"))
         if expires is None or now >= expires + SKEW_SECONDS:
-            raise InvalidCredential("The token has expired, or has no exp.")
+            raise InvalidCredential("The token has expired, or has no claim exp.")
         if any(each is not None and now < each - SKEW_SECONDS for each in others):
             raise InvalidCredential("The token is not valid yet.")
 

@@ -80,13 +80,16 @@ def test_an_item_of_a_tool_that_is_not_offered_is_refused_by_its_type_and_place(
         ({"role": "user", "content": [{"text": "Hi."}]}, "0.message.content.0: The content part needs a type"),
         (
             {"role": "user", "content": [{"type": "input_image", "file_id": "file_1", "image_url": "https://a"}]},
-            "input_image: An image has either image_url or file_id.",
+            "input_image: An image needs either image_url or file_id, not both.",
         ),
         (
             {"role": "user", "content": [{"type": "input_file", "file_id": "file_1", "file_data": "aaaa"}]},
-            "input_file: A file has one of",
+            "input_file: A file needs exactly one of",
         ),
-        ({"role": "user", "content": [{"type": "input_file"}]}, "A file has one of file_data, file_url and file_id"),
+        (
+            {"role": "user", "content": [{"type": "input_file"}]},
+            "A file needs exactly one of file_data, file_url and file_id",
+        ),
         (
             {
                 "role": "user",
@@ -134,4 +137,4 @@ def test_an_item_that_cannot_be_taken_is_refused_by_its_place_and_field(item: Js
 
 
 def test_an_input_is_a_string_or_a_list() -> None:
-    assert problems_of({"role": "user"}) == [": The input is a string or a list of items."]
+    assert problems_of({"role": "user"}) == [": The input must be a string or a list of items."]

@@ -139,7 +139,7 @@ class ChatCompletionRequest(Request):
             return choice
         declared = {tool.function.name for tool in info.data["tools"]}
         if choice == "required" and not declared:
-            raise invalid("A tool is required, but the request declares none in tools.")
+            raise invalid("A tool is required by tool_choice, but tools has none. Add the tool.")
         for name in names_of(choice):
             if name not in declared:
                 raise invalid(f"The function {name!r} is not among the tools of the request.")

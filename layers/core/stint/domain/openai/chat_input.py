@@ -43,7 +43,7 @@ class ChatFileData(Request):
     @model_validator(mode="after")
     def require_one_source(self) -> "ChatFileData":
         if (self.file_data is None) == (self.file_id is None):
-            raise invalid("A file has either file_data or file_id.")
+            raise invalid("A file needs either file_data or file_id, not both.")
         return self
 
 
@@ -143,7 +143,7 @@ def check_role(message: Any) -> Any:
         role = message.get("role")
         if role == "function":
             raise invalid("The role function is deprecated and not supported: send a message of role tool.")
-        raise invalid(f"The role of a message is one of {', '.join(ROLES)}.")
+        raise invalid(f"The role of a message must be one of {', '.join(ROLES)}.")
     return message
 
 

@@ -57,21 +57,21 @@ class CompactionInput(CompactionItem):
     encrypted_content: Annotated[str, Field(max_length=LONG_TEXT)]
 
 
-NO_SHELL = "the shell tools are not offered"
-NO_PROGRAMS = "programmatic tool calling is not offered"
+NO_SHELL = "the shell tools are not supported: declare a function"
+NO_PROGRAMS = "programmatic tool calling is not supported"
 REFUSED_ITEMS = {
-    "computer_call": "the computer tool is not offered",
-    "computer_call_output": "the computer tool is not offered",
+    "computer_call": "the computer tool is not supported",
+    "computer_call_output": "the computer tool is not supported",
     "shell_call": NO_SHELL,
     "shell_call_output": NO_SHELL,
     "local_shell_call": NO_SHELL,
     "local_shell_call_output": NO_SHELL,
-    "apply_patch_call": "the apply_patch tool is not offered",
-    "apply_patch_call_output": "the apply_patch tool is not offered",
-    "custom_tool_call": "custom tools are not offered: providers accept only functions with JSON arguments",
-    "custom_tool_call_output": "custom tools are not offered: providers accept only functions with JSON arguments",
-    "tool_search_call": "tool search is not offered",
-    "tool_search_output": "tool search is not offered",
+    "apply_patch_call": "the apply_patch tool is not supported: declare a function",
+    "apply_patch_call_output": "the apply_patch tool is not supported: declare a function",
+    "custom_tool_call": "custom tools are not supported: providers accept only functions with JSON arguments",
+    "custom_tool_call_output": "custom tools are not supported: providers accept only functions with JSON arguments",
+    "tool_search_call": "tool search is not supported",
+    "tool_search_output": "tool search is not supported",
     "additional_tools": "declare all tools in the field tools",
     "configuration_update": "send the settings with each request",
     "compaction_trigger": "use POST /v1/responses/compact",
@@ -127,7 +127,7 @@ def read_input(value: Any) -> Any:
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": value}]
     if not isinstance(value, list):
-        raise invalid("The input is a string or a list of items.")
+        raise invalid("The input must be a string or a list of items.")
     return value
 
 

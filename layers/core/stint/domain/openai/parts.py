@@ -39,7 +39,7 @@ class InputImage(Request):
     @model_validator(mode="after")
     def require_one_source(self) -> "InputImage":
         if (self.image_url is None) == (self.file_id is None):
-            raise invalid("An image has either image_url or file_id.")
+            raise invalid("An image needs either image_url or file_id, not both.")
         return self
 
 
@@ -62,7 +62,7 @@ class InputFile(Request):
     @model_validator(mode="after")
     def require_one_source(self) -> "InputFile":
         if sum(source is not None for source in (self.file_data, self.file_url, self.file_id)) != 1:
-            raise invalid("A file has one of file_data, file_url and file_id.")
+            raise invalid("A file needs exactly one of file_data, file_url and file_id.")
         return self
 
 
@@ -137,7 +137,7 @@ class ReasoningText(Request):
 REFUSED_PARTS = {
     "input_audio": "no provider supports audio",
     "input_video": "no provider supports video",
-    "computer_screenshot": "the computer tool is not offered",
+    "computer_screenshot": "the computer tool is not supported",
 }
 INPUT_PARTS = ("input_text", "input_image", "input_file")
 OUTPUT_PARTS = ("output_text", "refusal")

@@ -78,7 +78,7 @@ class ContextRequest(Request):
         cls, conversation: ConversationReference | None, info: ValidationInfo
     ) -> ConversationReference | None:
         if conversation is not None and info.data.get("previous_response_id") is not None:
-            raise invalid("A response continues a conversation or a previous_response_id, not both.")
+            raise invalid("Send either conversation or previous_response_id, not both.")
         return conversation
 
     @field_validator("tools")
@@ -229,4 +229,4 @@ class CompactRequest(Request):
 class InputTokensRequest(ContextRequest):
     """The body of POST /responses/input_tokens."""
 
-    personality: Annotated[Nothing, Refused("Personalities are not supported. Put it into the instructions")] = None
+    personality: Annotated[Nothing, Refused("Personalities are not supported. Describe it in instructions")] = None

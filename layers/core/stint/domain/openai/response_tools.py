@@ -154,10 +154,10 @@ class WebSearchTool(Request):
 WEB_SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
 TOOL_TYPES = ("function", "mcp", "file_search", "image_generation", "code_interpreter", *WEB_SEARCH_TYPES)
 REFUSED_TOOLS = {
-    "computer": "there is no computer to use",
-    "computer_use": "there is no computer to use",
-    "computer_use_preview": "there is no computer to use",
-    "shell": "there is no shell: declare a function",
+    "computer": "the server has no computer: remove the tool",
+    "computer_use": "the server has no computer: remove the tool",
+    "computer_use_preview": "the server has no computer: remove the tool",
+    "shell": "declare a function that runs the command",
     "local_shell": "declare a function that runs the command",
     "apply_patch": "declare a function that takes the patch",
     "custom": "providers accept only functions with JSON arguments: declare a function",
@@ -247,7 +247,7 @@ def check_tools(tools: list[ResponseTool]) -> list[ResponseTool]:
 def check_choice(choice: ResponseToolChoice, tools: Sequence[ResponseTool]) -> None:
     """Refuse the choice of a tool that the request does not declare."""
     if choice == "required" and not tools:
-        raise invalid("A tool is required, but the request declares none in tools.")
+        raise invalid("A tool is required by tool_choice, but tools has none. Add the tool.")
     named = choice.tools if isinstance(choice, AllowedToolsChoice) else [] if isinstance(choice, str) else [choice]
     for each in named:
         if not any(stands_for(each, tool) for tool in tools):

@@ -24,7 +24,7 @@ def chunk_windows(text: str, size: int, overlap: int | None = None) -> list[Docu
     count = len(starts) - 1
     if count > MAX_WINDOWS * (size - overlap):
         message = f"The text has {count:,} tokens, so chunks of {size:,} would be more than {MAX_WINDOWS:,}. "
-        raise InvalidRequest(f"{message}Choose larger chunks, or divide the text.", param="chunk_size_in_tokens")
+        raise InvalidRequest(f"{message}Choose larger chunks, or split the text.", param="chunk_size_in_tokens")
     chunks: list[DocumentChunk] = []
     for first in range(0, count, size - overlap):
         end = min(first + size, count)

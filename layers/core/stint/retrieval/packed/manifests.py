@@ -73,7 +73,7 @@ class Manifests:
             if changed.revision in snapshot.manifest.recent:  # an earlier attempt succeeded, but its answer was lost
                 return snapshot.manifest
             await asyncio.sleep(random.uniform(0, min(LONGEST_WAIT, 0.01 * 2**attempt)))  # noqa: S311
-        raise StoreUnavailable(f"Vector index {index!r} is written by too many others at once. Try again.")
+        raise StoreUnavailable(f"Vector index {index!r} is written by too many requests at once. Try again.")
 
     async def delete(self, index: str) -> None:
         self.forget(index)

@@ -39,19 +39,23 @@ class ClaimNames:
     def _tenant_of(self, claims: Mapping[str, object]) -> str:
         tenant = claims.get(self.tenant) if self.tenant else self.fixed_tenant
         if not isinstance(tenant, str) or not is_tenant(tenant):
-            raise AccessRefused(f"The token's claim {self.tenant!r} is not the name of a tenant.")
+            raise AccessRefused(
+                f"The token's claim {self.tenant!r} is not the name of a tenant: up to 32 of a-z, 0-9 and '-'."
+            )
         return tenant
 
     def _subject_of(self, claims: Mapping[str, object]) -> str:
         subject = claims.get(self.subject)
         if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
-            raise AccessRefused(f"The token's claim {self.subject!r} is not a subject.")
+            raise AccessRefused(
+                f"The token's claim {self.subject!r} is not a subject: 1 to {LONGEST_SUBJECT} printable characters."
+            )
         return subject
 
     def _scopes_of(self, claims: Mapping[str, object]) -> list[str]:
         names = list_of(claims.get(self.scopes), MOST_SCOPES)
         if names is None:
-            raise AccessRefused(f"The token's claim {self.scopes!r} is not a list of scopes.")
+            raise AccessRefused(f"The token's claim {self.scopes!r} is not a list of up to {MOST_SCOPES} scopes.")
         return [name.removeprefix(self.scope_prefix) for name in names if name.startswith(self.scope_prefix)]
 
     def _models_of(self, claims: Mapping[str, object]) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class Authentication:
                 raise InvalidCredential("The API key is unknown, wrong, expired or revoked.")
             return principal
         if self._tokens is None:
-            raise InvalidCredential("The credential is not an API key of the form stk_<id>_<secret>.")
+            raise InvalidCredential("The credential is not an API key, which has the form stk_<id>_<secret>.")
         return self._tokens.names.principal_of(self._tokens.verifier.claims_of(credential))
 
 
@@ -71,5 +71,5 @@ def bearer_of(header: str) -> str:
         raise InvalidCredential(f"The header Authorization has more than {LONGEST_HEADER} characters.")
     found = BEARER.fullmatch(header)
     if found is None:
-        raise InvalidCredential("The header Authorization is not of the form: Bearer <key or token>.")
+        raise InvalidCredential("The header Authorization must have the form: Bearer <key or token>.")
     return found.group(1)

@@ -73,7 +73,7 @@ class WaitingResponses:
         """Delete the response that was started for a message. Raises Conflict as `delete`."""
         if state.merged_into is not None:
             other = name_of("resp", state.merged_into)
-            message = f"Response {response_id} has become a part of response {other}. Delete that one, if you want to."
+            message = f"Response {response_id} was merged into response {other}. Delete response {other} instead."
             raise Conflict(message, code="response_merged")
         try:
             await self.reader.delete(name_of("resp", str(state.run_id)))

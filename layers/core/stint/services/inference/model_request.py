@@ -140,7 +140,7 @@ def to_signature(tool: InferenceTool) -> ToolSignature:
 def refuse_unknown_choice(options: ChatOptions, names: Sequence[str]) -> None:
     choice = options.choice
     if choice is ToolChoice.required and not names:
-        message = "A tool is required, but the request declares none in tools."
+        message = "A tool is required by tool_choice, but tools has none. Add the tool."
     elif isinstance(choice, ToolChoice) or choice in names:
         return
     else:

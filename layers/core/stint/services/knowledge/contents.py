@@ -133,7 +133,7 @@ def refuse_large(size: int, settings: DocumentSettings) -> None:
     most = FILE_LIMITS.file_bytes
     if size > most:
         message = f"The file {settings.filename[-80:]!r} has {size:,} bytes; at most {most:,} are read. "
-        raise InvalidRequest(f"{message}Divide it.", code="invalid_file")
+        raise InvalidRequest(f"{message}Split it.", code="invalid_file")
 
 
 def refuse_empty(chunks: Sequence[Chunk], settings: DocumentSettings) -> Sequence[Chunk]:

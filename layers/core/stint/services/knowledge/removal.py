@@ -18,7 +18,7 @@ from stint.store.stored_documents import StoredDocument
 from stint.store.table import take
 
 DELETED_AT_ONCE = 100
-LATER = "The deletion goes on when the writer has stopped."
+LATER = "The deletion continues when the writer has stopped."
 
 EXPIRED = LastError(code="invalid_file", message="The vector store has expired. Create another one.")
 

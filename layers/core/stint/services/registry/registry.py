@@ -252,5 +252,6 @@ class Registry:
     async def refuse_short_id(self, identifier: str) -> None:
         for model in await self.find_models(identifier):
             raise Conflict(
-                f"{identifier!r} is a short id of {model.identifier!r}. Unregister that model.", code="short_id"
+                f"{identifier!r} is a short id of {model.identifier!r}. Unregister {model.identifier!r}.",
+                code="short_id",
             )

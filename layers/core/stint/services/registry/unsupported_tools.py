@@ -2,11 +2,9 @@
 
 from stint.domain.errors import NotSupported
 
-NO_IMAGES = "this stack makes images only as builtin::photogen, if its parameter ImageModel names a model."
+NO_IMAGES = "use builtin::photogen, in a stack whose parameter ImageModel is set."
 NOT_OFFERED = {
-    "code_interpreter": (
-        "this stack runs code only as builtin::code_interpreter, unless its parameter CodeInterpreter is none."
-    ),
+    "code_interpreter": "use builtin::code_interpreter, in a stack whose parameter CodeInterpreter is not none.",
     "image_generation": NO_IMAGES,
     "photogen": NO_IMAGES,
 }
@@ -17,4 +15,4 @@ def refuse_not_offered(name: str) -> None:
     """Refuse a toolgroup or a tool. Raises NotSupported."""
     for part, reason in NOT_OFFERED.items():
         if part in name:
-            raise NotSupported(f"{name!r} is not offered: {reason}")
+            raise NotSupported(f"{name!r} is not supported: {reason}")

@@ -168,7 +168,7 @@ class Responses:
 
     def refuse_unstored(self, request: CreateResponse) -> None:
         if request.conversation is not None and not request.store:
-            raise InvalidRequest("A conversation stores its items. Remove conversation, or store false.", param="store")
+            raise InvalidRequest("A conversation needs stored responses. Remove conversation or store.", param="store")
 
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""

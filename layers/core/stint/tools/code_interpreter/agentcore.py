@@ -145,7 +145,7 @@ class InterpreterSession:
             content = [{"path": name, "blob": body} for name, body in files.items()]
             written = self.invoke("writeFiles", {"content": content})
             if written.exit_code:
-                return RunResult(refused=f"The files could not be given to the code: {written.stderr[:500]}")
+                return RunResult(refused=f"The files could not be copied to the code: {written.stderr[:500]}")
         before = {name for name, _ in self.list_files()}
         try:
             output = self.invoke("executeCode", {"code": code, "language": "python", "clearContext": True})

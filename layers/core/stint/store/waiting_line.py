@@ -32,6 +32,12 @@ ALIVE_SECONDS = 10.0
 RECORD_SECONDS = 86_400
 """Lifetime of the records. A message that was not started by then is dropped."""
 
+FOUND_SECONDS = 600
+"""Seconds in which a retry finds a message that has left the line, because a run has taken it."""
+
+MOST_LEFT = 100
+"""Maximum messages that a retry looks at, the newest first."""
+
 ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 OPEN = "attribute_exists(pk) AND attribute_not_exists(cancelled_at) AND attribute_not_exists(failure)"
@@ -60,7 +66,8 @@ class WaitingLine:
         last = int(time.time() + RECORD_SECONDS)
         end = {"expires_at": min(last, message.expires_at or last)}
         key = self._message(place.message_id)
-        await self.table.put(await self.documents.pack(key._asdict() | end, message, self.keys.blobs))
+        found_by = {"fingerprint": place.fingerprint} if place.fingerprint else {}
+        await self.table.put(await self.documents.pack(key._asdict() | end | found_by, message, self.keys.blobs))
         named = {"sender": place.sender, "fingerprint": place.fingerprint, "retry_count": place.retry_count}
         life = {"alive_until": end_of_life(ALIVE_SECONDS)}
         await self.table.put(self._place(place.message_id)._asdict() | end | life | named)
@@ -105,6 +112,17 @@ class WaitingLine:
             "cancelled_at" in item,
             ErrorInfo.model_validate_json(failure) if failure else None,
         )
+
+    async def find_merged(self, fingerprint: str) -> list[str]:
+        """Return the messages of earlier attempts of a request that a run took in the last minutes, newest first."""
+        if self.keys.left is None:
+            return []
+        left = self.table.query(self.keys.left, newest_first=True, attributes="sk, expires_at", page=MOST_LEFT)
+        oldest = time.time() + RECORD_SECONDS - FOUND_SECONDS
+        ids = [item["sk"] for item in await take(left, MOST_LEFT) if item["expires_at"] >= oldest]
+        found = await self.table.get_many([self._message(each) for each in ids], "fingerprint, merged_into")
+        states = [(each, found.get(self._message(each), {})) for each in ids]
+        return [each for each, item in states if item.get("fingerprint") == fingerprint and "merged_into" in item]
 
     async def claim_run(self, message_id: str, run_id: str, lost: MessageState | None = None) -> bool:
         """Claim a message for a run of its own, and return whether this succeeded.

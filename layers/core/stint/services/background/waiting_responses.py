@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 from stint.caller import RequestAttempt, find_end_user
 from stint.domain.errors import Conflict, NotFound
-from stint.domain.ids import is_name, name_of
+from stint.domain.ids import name_of
 from stint.domain.openai.response_options import Include
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import DeletedResponse, Response, make_response
-from stint.domain.openai.stored_responses import ResponseError, ResponseOutcome, ResponseStatus, StoredResponse
+from stint.domain.openai.stored_responses import ResponseError, ResponseOutcome, ResponseStatus
 from stint.domain.waiting_messages import MessageState
 from stint.services.background.response_admission import is_lost
 from stint.services.responses.input_items import owner_of
 from stint.services.responses.masking import masked
 from stint.services.responses.merging import message_of
+from stint.services.responses.message_runs import conversation_of, find_state, read_run
 from stint.services.responses.read import ResponseReader
 from stint.services.responses.responses import Responses
 from stint.store.waiting_line import WaitingLine
@@ -31,17 +32,9 @@ class WaitingResponses:
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
         """Return a message as a queued response, or the response that has it. Raises NotFound."""
         state = await self.find(response_id)
-        if state.cancelled or state.claimed_by is None or name_of("resp", state.claimed_by) == response_id:
-            return self.to_response(response_id, state)
-        try:
-            stored = await self.reader.read(name_of("resp", state.claimed_by))
-        except NotFound:
-            if not await self.is_unstarted(response_id, state):
-                raise
-            return self.to_response(response_id, state)
-        if state.merged_into is not None and stored.ending is not None and not has_message(stored, response_id):
-            return self.to_response(response_id, state)  # its process died; the worker starts the message
-        return self.reader.to_resource(stored, include)
+        store, tenant = self.responses.store, self.responses.tenant
+        stored = await read_run(self.reader.read, store, tenant, response_id, state)
+        return self.to_response(response_id, state) if stored is None else self.reader.to_resource(stored, include)
 
     async def find_run(self, response_id: str) -> str:
         """Return the id of the response that has a message. Raises NotFound if none has it."""
@@ -84,11 +77,6 @@ class WaitingResponses:
         """Return the line of a message's conversation."""
         return self.responses.store.conversation_line(self.responses.tenant, conversation_of(state))
 
-    async def is_unstarted(self, response_id: str, state: MessageState) -> bool:
-        """Return whether a message still waits in line, or has failed, although a response has claimed it."""
-        places = await self.line_of(state).read()
-        return state.error is not None or message_of(response_id) in {place.message_id for place in places}
-
     async def find_lost(self, response_id: str, state: MessageState) -> MessageState | None:
         """Return the state of a message if the response that has claimed it died before it stored it."""
         message_id = message_of(response_id)
@@ -115,30 +103,36 @@ class WaitingResponses:
         return None
 
     async def find_merged(self, attempt: RequestAttempt, conversation_id: str) -> str | None:
-        """Return the message of an earlier attempt that the conversation's running or last response has taken.
+        """Return the message of an earlier attempt that a response of the conversation has taken.
 
-        Each message answers one retry per count.
+        It is one that the running or last response has, or that has left the line in the last 10 minutes. Each message
+        answers one retry per count.
         """
+        store, tenant = self.responses.store, self.responses.tenant
+        line = store.conversation_line(tenant, conversation_id)
+        taken = [*await self.find_newest_merged(attempt, conversation_id), *await line.find_merged(attempt.fingerprint)]
+        for message_id in dict.fromkeys(taken):
+            if await store.retry_claims.put(tenant, message_id, attempt.retry_count):
+                return message_id
+        return None
+
+    async def find_newest_merged(self, attempt: RequestAttempt, conversation_id: str) -> list[str]:
+        """Return the messages of earlier attempts that the conversation's running or last response has taken."""
         store, tenant = self.responses.store, self.responses.tenant
         running = await store.conversation_leases.find_holder(tenant, conversation_id)
         if running is None:
             last = await store.conversations.list_items(tenant, conversation_id, limit=1)
             running = owner_of(last.data[0].item.id) if last.data else None
         if running is None:
-            return None
+            return []
         with suppress(NotFound):
-            for each in (await self.reader.read(running)).merged:
-                same = each.fingerprint == attempt.fingerprint
-                if same and await store.retry_claims.put(tenant, each.message_id, attempt.retry_count):
-                    return each.message_id
-        return None
+            merged = (await self.reader.read(running)).merged
+            return [each.message_id for each in merged if each.fingerprint == attempt.fingerprint]
+        return []
 
     async def find(self, response_id: str) -> MessageState:
         """Return the state of a message. Raises NotFound."""
-        state = None
-        if is_name("resp", response_id):
-            line = self.responses.store.waiting_responses(self.responses.tenant)
-            state = await line.get(message_of(response_id))
+        state = await find_state(self.responses.store, self.responses.tenant, response_id)
         if state is None:
             raise NotFound("Response", response_id)
         return state
@@ -155,12 +149,3 @@ class WaitingResponses:
             status = ResponseStatus.cancelled
         outcome = None if status is ResponseStatus.queued else ResponseOutcome(status=status, error=error)
         return make_response(header, [], status, outcome)
-
-
-def conversation_of(state: MessageState) -> str:
-    return CreateResponse.model_validate_json(state.message.body).conversation_id or ""
-
-
-def has_message(stored: StoredResponse, response_id: str) -> bool:
-    """Return whether a response has taken the message with the digits of an id."""
-    return message_of(response_id) in {each.message_id for each in stored.merged}

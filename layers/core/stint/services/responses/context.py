@@ -54,11 +54,11 @@ class Contexts:
         return Context(MessageBuilder(Transcript()))
 
     async def from_response(self, previous_response_id: str, *, shortens: bool) -> Context:
-        """Continue from a response.
+        """Continue from a response, or from the one that has the message with its id.
 
         Raises:
             InvalidRequest: it, or one before it, does not exist.
-            Conflict: it still runs.
+            Conflict: it still runs or waits.
             ContextLengthExceeded: all that came before is too long, and may not be shortened.
         """
         chain, links = await self.read_chain(previous_response_id, shortens=shortens)
@@ -77,7 +77,7 @@ class Contexts:
             if final:
                 self.links.put(self.tenant, link, added)
         place = place_after(chain.ids) if chain.complete else place_behind(chain.read[last].header)
-        context.ancestors, context.depth = place
+        context.previous_id, (context.ancestors, context.depth) = last, place
         context.reader.lenient = False
         return context
 
@@ -93,7 +93,12 @@ class Contexts:
             if not chain.complete and links.used:
                 chain = await responses.chain(self.tenant, response_id, self.history_bytes)
         except NotFound as error:
-            raise not_found(response_id, error) from None
+            from stint.services.responses.message_runs import find_run  # noqa: PLC0415 - few messages wait
+
+            run_id = await find_run(self.store, self.recovery, self.tenant, response_id)
+            if run_id is None:
+                raise not_found(response_id, error) from None
+            return await self.read_chain(run_id, shortens=shortens)
         return chain, links
 
     def note_previous(self, header: ResponseHeader) -> None:

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from stint.domain.inference import AssistantAnswer, ModelMessage
 from stint.domain.openai.items import FunctionCall
-from stint.domain.openai.stored_responses import ResponseRecord, StoredResponse
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.transcript import Transcript
@@ -22,7 +22,7 @@ from stint.store.lease import Lease
 
 @dataclass(slots=True)
 class Context:
-    """The messages before the input. `known` has the ids of their items, and `function_calls` their calls.
+    """The messages before the input. `previous_id` is the response that is continued. `known` has the ids of their items, and `function_calls` their calls.
 
     `excused` has the open calls of failed or cancelled responses, which need no results. `sources` has the names of the
     files that they found, by their ids.
@@ -31,6 +31,7 @@ class Context:
     """
 
     reader: MessageBuilder
+    previous_id: str | None = None
     ancestors: list[str] = field(default_factory=list)
     depth: int = 0
     known: set[str] = field(default_factory=set)
@@ -39,6 +40,10 @@ class Context:
     sources: dict[str, str] = field(default_factory=dict)
     containers: list[str] = field(default_factory=list)
     keeper: LeaseKeeper[Lease] | None = None
+
+    def place(self, header: ResponseHeader) -> None:
+        """Place the header of a response after those that it continues."""
+        header.previous_response_id, header.ancestors, header.depth = self.previous_id, self.ancestors, self.depth
 
 
 def add_link(context: Context, link: StoredResponse, encode: Encode, previous: str | None) -> CachedLink:

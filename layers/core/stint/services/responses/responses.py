@@ -113,11 +113,7 @@ class Responses:
         return response
 
     async def prepare(
-        self,
-        request: CreateResponse,
-        deadline: float,
-        provider_data: ProviderData,
-        response_id: str | None = None,
+        self, request: CreateResponse, deadline: float, provider_data: ProviderData, response_id: str | None = None
     ) -> Prepared:
         """Check a request, and read its context, concurrently where possible. Raises as `start` does."""
         self.refuse_unstored(request)
@@ -144,7 +140,8 @@ class Responses:
             refuse_unanswered(unanswered)
             header.set_input(resolved.values())
             opened_plan = await open_container(plan.plan, header, context.containers, resolver.originals)
-        header.ancestors, header.depth, header.listed = context.ancestors, context.depth, plan.listed
+        context.place(header)
+        header.listed = plan.listed
         return Prepared(header, context, replace(plan, plan=opened_plan))
 
     def new_header(self, request: CreateResponse, response_id: str) -> ResponseHeader:

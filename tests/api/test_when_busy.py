@@ -357,3 +357,45 @@ def test_a_merged_message_gets_the_stream_of_the_running_turn(
     assert [each["content"] for each in turn["input_messages"]] == ["call add", "and two"]
     read = client.agents.turn.retrieve(turn["turn_id"], agent_id=agent_id, session_id=session_id)
     assert [each.content for each in read.input_messages] == ["call add", "and two"]
+
+
+def test_the_id_of_a_merged_message_leads_to_its_turn(
+    http: httpx.Client, app_fixture: AppFixture, tools: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    async def act(_: Invocation) -> ToolOutcome:
+        begun.set()
+        await asyncio.to_thread(gate.wait, 60)
+        return ToolOutcome("3")
+
+    tools.act = act
+    http.post(
+        "/v1/toolgroups", json={"toolgroup_id": "math", "provider_id": KIND, "args": {"tools": [{"name": "add"}]}}
+    )
+    session = open_session(http, model="scripted/demo", toolgroups=["math"], client_tools=[{"name": "ask"}])
+    first = say(http, session, "call add")
+    assert begun.wait(60)
+    with monkeypatch.context() as hurried:
+        hurried.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
+        body = {"messages": [user("call ask")], "when_busy": "merge"}
+        own = f"{session}/turn/{http.post(f'{session}/turn', json=body).json()['turn_id']}"
+    assert http.get(f"{own}/events").status_code == 404
+    gate.set()
+    turn = first.last["event"]["payload"]["turn"]
+    [call] = turn["output_message"]["tool_calls"]
+
+    followed = http.get(f"{own}/events").text
+    step = http.get(f"{own}/step/{turn['steps'][0]['step_id']}")
+    answer = {"call_id": call["call_id"], "tool_name": "ask", "content": "yes"}
+    resumed = http.post(f"{own}/resume", json={"tool_responses": [answer]})
+    again = http.post(f"{own}/resume", json={"tool_responses": [answer]})
+    refused = http.post(f"{own}/resume", json={"tool_responses": [answer | {"content": "no"}]})
+
+    assert http.get(own).json()["turn_id"] == turn["turn_id"]
+    assert [line[6:] for line in followed.splitlines() if line.startswith("data: {")] == first.events
+    assert (step.status_code, resumed.json()["status"], resumed.json()["turn_id"]) == (200, "completed", turn["turn_id"])
+    assert again.json() == resumed.json()
+    assert_refused(refused, 409, "turn_not_awaiting_input")
+    assert http.post(f"{own}/heartbeat").status_code == 200
+    assert http.post(f"{own}/cancel").json() == resumed.json()

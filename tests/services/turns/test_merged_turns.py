@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.clock import CLOCK
-from tests.script_model import called, deadline, said, script, words_of
+from tests.script_model import called, deadline, said, script, until, words_of
 from tests.services.deaths import counting, die_at
 from tests.services.turn_fixture import TurnFixture, ended
 from tests.services.turns.test_turn_tools import Making, Workshop
@@ -20,6 +20,7 @@ from stint.domain.inference import ModelMessage
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.principals import Budgets, Principal
 from stint.services.runs.admission import StartedRun
+from stint.store import keys
 from stint.tools.port import Invocation, ToolOutcome
 
 
@@ -75,6 +76,23 @@ async def test_the_running_turn_gets_a_message_before_its_next_model_call(own_cl
         merging.model.answers.append(said())
         await process.turn("three")
         assert texts(merging.model.requests[-1].messages)[:5] == ["one", "", "3", "and two", "Done"]
+
+
+async def test_a_heartbeat_with_the_id_of_a_merged_message_is_one_of_the_running_turn(
+    own_cloud: Cloud, tenant: str
+) -> None:
+    fixture = await (merging := Merging(own_cloud, tenant)).open()
+    silence = asyncio.Event()
+    merging.model.answers[1] = [silence, *said("Done")]
+    running = asyncio.create_task(fixture.turn("one"))
+    await until(lambda: len(merging.model.requests) == 2)
+
+    cancellation = fixture.services.make_turn_cancellation()
+    await cancellation.receive_heartbeat(fixture.agent_id, fixture.session_id, merging.ids[0])
+    record = await fixture.store._table.get(keys.session(*fixture.ids)) or {}
+    silence.set()
+
+    assert record["heartbeat_turn"] == (await running).turn_id
 
 
 async def test_only_messages_of_the_same_caller_are_merged(own_cloud: Cloud, tenant: str) -> None:

@@ -1,17 +1,23 @@
 """Retries of turns over HTTP: their answer is that of the turn that the first attempt created."""
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from stint.apis.agents import AgentsServices
 from stint.caller import NothingToFollow, find_attempt, renew_object_id, set_attempt
-from stint.domain.errors import DeadlineExceeded, NotFound, StintError, StoreUnavailable
+from stint.domain.errors import Conflict, DeadlineExceeded, NotFound, StintError, StoreUnavailable
 from stint.domain.llama_stack.events import NumberedEvent, TurnFailed
 from stint.domain.llama_stack.turns import TurnResumeRequest
 from stint.http.streaming import encode_last_frame
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TurnIds = tuple[str, str, str]
+"""The ids of an agent, a session and a turn."""
 
 
 @dataclass(slots=True)
@@ -70,6 +76,23 @@ async def find_waiting(services: AgentsServices, agent_id: str, session_id: str)
     return None
 
 
+async def use_run(services: AgentsServices, ids: TurnIds, use: Callable[[TurnIds], Awaitable[T]]) -> T:
+    """Return the result of `use` for a turn, or for the one that has the message with its id.
+
+    Raises as `use` does.
+    """
+    try:
+        return await use(ids)
+    except (NotFound, Conflict) as error:
+        if isinstance(error, Conflict) and error.code != "turn_not_awaiting_input":
+            raise
+        agent_id, session_id, turn_id = ids
+        found = (await services.turns.get(agent_id, session_id, turn_id)).turn_id
+        if found == turn_id:
+            raise
+    return await use((agent_id, session_id, found))
+
+
 async def note_turn(turn_id: str) -> None:
     """Record the id of a turn that did not get that of its request's idempotency key, before the turn is stored."""
     attempt = find_attempt()
@@ -78,7 +101,7 @@ async def note_turn(turn_id: str) -> None:
 
 
 async def follow_resume(
-    services: AgentsServices, ids: tuple[str, str, str], body: TurnResumeRequest, deadline: float
+    services: AgentsServices, ids: TurnIds, body: TurnResumeRequest, deadline: float
 ) -> FollowedTurn | None:
     """Return the turn, from its resume on, if the current attempt only follows the first one; otherwise None.
 
@@ -94,11 +117,11 @@ async def follow_resume(
 
 
 async def find_earlier_resume(
-    services: AgentsServices, ids: tuple[str, str, str], body: TurnResumeRequest, deadline: float
+    services: AgentsServices, ids: TurnIds, body: TurnResumeRequest, deadline: float
 ) -> FollowedTurn | None:
     """Return the turn, from its resume on, if it has exactly the request's tool responses.
 
-    `ids` are those of agent, session and turn. A turn that was resumed with others, or that does not exist, has none.
+    A turn that was resumed with others, or that does not exist, has none.
     """
     try:
         events = await services.make_turn_retries().follow_resume(*ids, body.tool_responses, deadline)

@@ -33,11 +33,13 @@ from stint.http.streaming import (
 from stint.http.turn_admission import NewTurn, WaitingTurn, number_events
 from stint.http.turn_attempts import (
     FollowedTurn,
+    TurnIds,
     end_tail,
     find_earlier_resume,
     find_earlier_turn,
     find_waiting,
     follow_resume,
+    use_run,
 )
 from stint.http.waiting_runs import TaskReader, wait_until
 from stint.observability import Observation
@@ -158,8 +160,7 @@ async def create_turn(
     message_id = await find_waiting(services, agent_id, session_id)
     if message_id is not None:
         return await answer_waiting(request, services, WaitingTurn(new, message_id), stream=body.stream)
-    earlier = await find_earlier_turn(services, agent_id, session_id, deadline)
-    if earlier is not None:
+    if (earlier := await find_earlier_turn(services, agent_id, session_id, deadline)) is not None:
         return await answer_with_earlier(services, earlier, stream=body.stream)
     turn = await new.start_now()
     if isinstance(turn, WaitingTurn):
@@ -183,17 +184,21 @@ async def resume_turn(
     parsed from the text of its output message, with new call ids. Responses that the turn has already return the rest
     of the turn.
     """
-    ids, deadline = (agent_id, session_id, turn_id), deadline_of(request)
-    if (first := await follow_resume(services, ids, body, deadline)) is not None:
-        return await answer_with_earlier(services, first, stream=body.stream)
-    try:
-        turn = await services.turns.resume(*ids, body, deadline, keys)
-    except (Conflict, InvalidRequest):
-        earlier = await find_earlier_resume(services, ids, body, deadline)
-        if earlier is None:
-            raise
-        return await answer_with_earlier(services, earlier, stream=body.stream)
-    return await answer(request, services, turn, stream=body.stream)
+    deadline = deadline_of(request)
+
+    async def resume(ids: TurnIds) -> Response:
+        if (first := await follow_resume(services, ids, body, deadline)) is not None:
+            return await answer_with_earlier(services, first, stream=body.stream)
+        try:
+            turn = await services.turns.resume(*ids, body, deadline, keys)
+        except (Conflict, InvalidRequest):
+            earlier = await find_earlier_resume(services, ids, body, deadline)
+            if earlier is None:
+                raise
+            return await answer_with_earlier(services, earlier, stream=body.stream)
+        return await answer(request, services, turn, stream=body.stream)
+
+    return await use_run(services, (agent_id, session_id, turn_id), resume)
 
 
 @router.get(TURN + "/events", response_class=StreamingResponse, responses=EVENTS)
@@ -201,9 +206,8 @@ async def follow_turn(
     agent_id: str, session_id: str, turn_id: str, request: Request, services: AgentsServicesDep, last: LastEvent = None
 ) -> Response:
     """Stream the events of a turn after the last one that the client has, until the turn ends or waits."""
-    after = -1 if last is None else last
-    tail = services.make_turn_tail()
-    events = await tail.follow(agent_id, session_id, turn_id, after, deadline_of(request))
+    position, follow = (-1 if last is None else last, deadline_of(request)), services.make_turn_tail().follow
+    events = await use_run(services, (agent_id, session_id, turn_id), lambda ids: follow(*ids, *position))
     return stream_earlier(events, services)
 
 

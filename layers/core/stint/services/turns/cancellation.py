@@ -57,9 +57,12 @@ class TurnCancellation:
             NotFound: there is no such agent, session or turn.
             Forbidden: the session belongs to another end user.
         """
-        run, tenant = TurnRef(agent_id, session_id, turn_id), self.turns.tenant
-        if not await self.turns.store.run_signals.put_turn_heartbeat(tenant, run, owner()):
-            await self.get(run)
+        run, tenant, signals = TurnRef(agent_id, session_id, turn_id), self.turns.tenant, self.turns.store.run_signals
+        if await signals.put_turn_heartbeat(tenant, run, owner()):
+            return HeartbeatReceived()
+        found = (await self.get(run)).turn_id
+        if found != turn_id:  # the turn that has the message with this id
+            await signals.put_turn_heartbeat(tenant, replace(run, turn_id=found), owner())
         return HeartbeatReceived()
 
     async def get(self, run: TurnRef) -> Turn:

@@ -22,8 +22,9 @@ from stint.store.lease import Lease
 
 @dataclass(slots=True)
 class Context:
-    """The messages before the input. `previous_id` is the response that is continued. `known` has the ids of their items, and `function_calls` their calls.
+    """The messages before the input. `known` has the ids of their items, and `function_calls` their calls.
 
+    `previous_id` is the response that is continued, None if that is a conversation, or there is nothing before.
     `excused` has the open calls of failed or cancelled responses, which need no results. `sources` has the names of the
     files that they found, by their ids.
     `containers` has the ids of those in which code ran, the last one at the end.

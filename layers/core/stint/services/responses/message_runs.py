@@ -14,7 +14,9 @@ from stint.store.store import Store
 Read = Callable[[str], Awaitable[StoredResponse]]
 
 
-async def read_run(read: Read, store: Store, tenant: str, response_id: str, state: MessageState) -> StoredResponse | None:
+async def read_run(
+    read: Read, store: Store, tenant: str, response_id: str, state: MessageState
+) -> StoredResponse | None:
     """Return the response that has a message under another id, None if none has it. `read` reads a response.
 
     Raises:

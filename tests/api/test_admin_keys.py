@@ -184,6 +184,8 @@ def test_the_operator_manages_keys_of_all_tenants(api: AdminApi) -> None:
         ({"tenant": "A#b"}, 400, "tenant"),
         ({"expires_at": 1}, 400, "expires_at is in the past"),
         ({"budgets": {"requests_per_minute": 0}}, 400, "requests_per_minute"),
+        ({"expires_in": 3600}, 400, "expires_in"),
+        ({"budgets": {"requests": 5}}, 400, "budgets.requests"),
         ({"scopes": ["users:act"]}, 403, "the scope users:act"),
         ({"tenant": "another"}, 403, "cannot manage the tenant another"),
     ],
@@ -196,3 +198,13 @@ def test_a_key_that_cannot_be_created_is_refused(
     assert refused.status_code == status
     assert message in refused.json()["error"]["message"]
     assert api.send("GET", KEYS).json()["data"] == []
+
+
+def test_a_rotation_with_an_unknown_field_changes_nothing(api: AdminApi) -> None:
+    created = api.send("POST", KEYS, {}).json()
+
+    refused = api.send("POST", f"{KEYS}/{created['id']}/rotate", {"overlap": 60})
+
+    assert refused.status_code == 400
+    assert "overlap" in refused.json()["error"]["message"]
+    assert api.send("GET", f"{KEYS}/{created['id']}").json()["rotated_at"] is None

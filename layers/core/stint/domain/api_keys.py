@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import ConfigDict, Field, StringConstraints, field_validator
 
 from stint.domain.principals import NO_BUDGETS, Budgets, Principal, Scope
 from stint.domain.schema import Request, Schema
@@ -58,7 +58,12 @@ class CreateApiKeyRequest(ApiKeyProperties):
 
 
 class NewApiKey(ApiKeyProperties):
-    """A new key, by default of the caller's own tenant."""
+    """A new key, by default of the caller's own tenant.
+
+    Unknown fields are refused, because a misspelled limit would be none.
+    """
+
+    model_config = ConfigDict(extra="forbid")
 
     tenant: TenantId | None = Field(default=None, description="By default the caller's tenant.")
 
@@ -69,6 +74,8 @@ class NewApiKey(ApiKeyProperties):
 
 class RotateApiKeyRequest(Request):
     """The time in seconds that the previous secret stays valid. 0: it is invalid at once."""
+
+    model_config = ConfigDict(extra="forbid")
 
     overlap_seconds: int = Field(default=0, ge=0, le=LONGEST_OVERLAP)
 

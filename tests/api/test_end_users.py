@@ -3,6 +3,7 @@
 import base64
 import json
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -295,6 +296,17 @@ def test_acting_for_an_end_user_needs_a_scope(http: httpx.Client, monkeypatch: p
 @pytest.mark.parametrize("value", [b"", b"x" * 513, b"\xff\xfe"])
 def test_an_invalid_end_user_is_refused(http: httpx.Client, value: bytes) -> None:
     assert_error(http.post("/v1/conversations", json={}, headers={b"x-stint-user": value}), 400, "invalid_request")
+
+
+@pytest.mark.parametrize("user", ["ann", ANN, "日本語", "Zoë 🦙"])
+def test_an_end_user_is_the_same_however_the_function_gets_the_header(http: httpx.Client, user: str) -> None:
+    sent_by_mangum = {b"x-stint-user": user.encode().decode("latin-1").encode()}
+
+    assert http.post("/v1/conversations", json={}, headers=sent_by_mangum).status_code == 200
+    sent(http, "/v1/conversations", {}, user)
+
+    objects = http.get(f"/v1/admin/users/{quote(user, safe='')}").json()["data"]
+    assert [each["kind"] for each in objects] == ["conversation", "conversation"]
 
 
 CHAT = {"messages": [{"role": "user", "content": f"say: {MARK}"}]}

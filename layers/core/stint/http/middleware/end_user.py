@@ -40,10 +40,23 @@ def end_user_of(scope: Scope) -> str | None:
     if not values:
         return None
     try:
-        user: str = values[0].decode().strip()
+        user = decoded(values[0]).strip()
     except UnicodeDecodeError:
         user = ""
     if len(values) > 1 or not 0 < len(user) <= MAX_END_USER:
         message = f"X-Stint-User must be sent once, with 1 to {MAX_END_USER} characters in UTF-8."
         raise InvalidRequest(message, param="x-stint-user")
     return user
+
+
+def decoded(value: bytes) -> str:
+    """Decode a header in UTF-8. Raises UnicodeDecodeError.
+
+    API Gateway decodes the bytes of a header as Latin-1, and Mangum encodes that text in UTF-8, so such a value is
+    decoded twice. Otherwise functions with another adapter would see another end user.
+    """
+    text = value.decode()
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeError:
+        return text

@@ -11,7 +11,9 @@ from stint.domain.inference import (
     Finished,
     FinishReason,
     InferenceRequest,
+    ReasoningChunk,
     TextChunk,
+    ToolCallChunk,
     Usage,
     UserInput,
 )
@@ -112,7 +114,29 @@ async def test_an_answer_that_was_not_read_to_its_end_costs_its_estimate(meter: 
     await chunks.aclose()
 
     assert recorded(meter).calls[1][:2] == ("settle", 101 + ANSWER_TOKENS)
-    assert (meter.counted.model_calls, meter.counted.model_dollars) == (1, None)
+    assert (meter.counted.model_calls, meter.counted.output_tokens, meter.counted.model_dollars) == (1, 1, 102)
+
+
+async def test_a_long_answer_that_was_not_read_to_its_end_costs_what_was_streamed(meter: Meter) -> None:
+    pieces: list[Part] = [ReasoningChunk("a" * 4_000), TextChunk("b" * 4_000), ToolCallChunk(0, "c0", "f", "{" * 3_999)]
+    chunks = metered(script([*pieces, *ANSWER])).stream(REQUEST)
+    for _ in pieces:
+        await anext(chunks)
+
+    await chunks.aclose()
+
+    assert recorded(meter).calls[1] == ("settle", 101 + 3_001, 101 + 3_001)
+    assert (meter.counted.output_tokens, meter.counted.model_dollars) == (3_001, 101 + 3_001)
+
+
+async def test_an_answer_that_breaks_off_leaves_the_price_of_earlier_calls(meter: Meter) -> None:
+    model = metered(script(ANSWER, [TextChunk("Hi"), StintError("The line is dead.")]))
+    await collect(model.stream(REQUEST))
+
+    with pytest.raises(StintError, match="dead"):
+        await collect(model.stream(REQUEST))
+
+    assert (meter.counted.model_calls, meter.counted.model_dollars) == (2, 100 + 102)
 
 
 async def test_outside_of_a_run_nothing_is_counted() -> None:

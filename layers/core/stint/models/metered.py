@@ -10,7 +10,11 @@ from stint.domain.inference import (
     InferenceRequest,
     ModelChunk,
     ModelMessage,
+    ReasoningChunk,
+    RefusalChunk,
     SystemText,
+    TextChunk,
+    ToolCallChunk,
     Usage,
 )
 from stint.metering import Meter, Reservation, find_meter
@@ -67,6 +71,7 @@ class MeteredCall:
         self.model_id = model_id
         self.request = request
         self.begun = False
+        self.streamed = 0
         self.settled = False
         self.reserved = Usage()
         self.reservation: Reservation | None = None
@@ -81,13 +86,23 @@ class MeteredCall:
     async def follow(self, chunk: ModelChunk) -> None:
         """Count the call when it has finished."""
         self.begun = self.begun or not isinstance(chunk, Accepted)
+        self.streamed += streamed_length(chunk)
         if isinstance(chunk, Finished):
             await self.settle(chunk.usage or self.reserved, chunk.usage)
 
     async def close(self) -> None:
-        """Settle a call that did not finish: by its estimate if an answer had begun, otherwise by nothing."""
-        if not self.settled:
-            await self.settle(self.reserved if self.begun else Usage(), None)
+        """Settle a call that did not finish: by estimates if an answer had begun, otherwise by nothing.
+
+        Its budgets have spent what was reserved, or what was streamed if that is more, because the provider may have
+        generated more than that.
+        """
+        if self.settled:
+            return
+        if not self.begun:
+            await self.settle(Usage(), None)
+            return
+        counted = estimate(self.request, self.streamed // CHARACTERS_PER_TOKEN + 1)
+        await self.settle(max(counted, self.reserved, key=lambda usage: usage.total_tokens), counted)
 
     async def settle(self, spent: Usage, counted: Usage | None) -> None:
         self.settled = True
@@ -101,11 +116,21 @@ class MeteredCall:
         return price.cost_of(usage) if price else 0.0
 
 
-def estimate(request: InferenceRequest) -> Usage:
-    """Return the tokens that a call will probably use: its texts, and the longest answer that it allows."""
+def estimate(request: InferenceRequest, answer_tokens: int | None = None) -> Usage:
+    """Return the tokens that a call will probably use: its texts, and by default the longest answer that it allows."""
     tokens_in = sum(map(length_of, request.messages)) // CHARACTERS_PER_TOKEN + 1
-    tokens_out = request.decoding.max_tokens or ANSWER_TOKENS
+    tokens_out = answer_tokens or request.decoding.max_tokens or ANSWER_TOKENS
     return Usage(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
+
+
+def streamed_length(chunk: ModelChunk) -> int:
+    """Return the characters of a piece of an answer."""
+    match chunk:
+        case TextChunk(text=text) | ReasoningChunk(text=text) | RefusalChunk(text=text):
+            return len(text)
+        case ToolCallChunk(name=name, arguments=arguments):
+            return len(name) + len(arguments)
+    return 0
 
 
 def length_of(message: ModelMessage) -> int:

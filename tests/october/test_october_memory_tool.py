@@ -99,9 +99,14 @@ def test_the_chunks_of_several_banks_are_merged_by_their_rank(october: OctoberCl
     assert none["inserted_context"] == ""
 
 
+TEMPLATE = """\
+say:{% for message in messages %}{% if message.role == 'user' %} {{ message.content -}}
+{% endif %}{% endfor %} guanacos"""
+
+
 def test_a_model_writes_the_query(october: OctoberClient) -> None:
     fill_banks(october)
-    generator = {"type": "llm", "model": "scripted/demo", "template": "say: {{ messages | join(' ') }} guanacos"}
+    generator = {"type": "llm", "model": "scripted/demo", "template": TEMPLATE}
     tool = memory({"type": "keyword", "bank_id": "keyword"}, query_generator_config=generator)
 
     step = retrieval(october.say(october.open_session(tools=[tool]), "What is eaten?"))

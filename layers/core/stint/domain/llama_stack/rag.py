@@ -52,7 +52,7 @@ class DefaultRAGQueryGeneratorConfig(Request):
 
 
 class LLMRAGQueryGeneratorConfig(Request):
-    """A model writes the query. The template is its prompt, see `stint.services.knowledge.prompt_template`."""
+    """A model writes the query. The template is its prompt, see `stint.jinja.template`."""
 
     type: Literal["llm"] = "llm"
     model: str

@@ -1,4 +1,4 @@
-"""Checks of the endpoints that an agent's args define, before the agent is stored."""
+"""Checks of the endpoints and templates in an agent's args, before the agent is stored."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +15,13 @@ Args = Mapping[str, Any]
 
 
 async def check_endpoints(toolgroups: Sequence[AgentToolGroup], tools: Tools) -> None:
-    """Check the endpoints of an agent's tools, and of its query generator, without calling them.
+    """Check the endpoints of an agent's tools and query generator, without calling them, and its prompt template.
 
-    Raises InvalidRequest if one is malformed, may not be called, or names a secret.
+    Raises InvalidRequest if an endpoint is malformed, may not be called, or names a secret, or for a template.
     """
     for place, group in enumerate(toolgroups):
+        if isinstance(group, AgentToolGroupWithArgs):
+            check_query_template(group.args, f"agent_config.toolgroups[{place}].args")
         for args in endpoints_of(group):
             await check_endpoint(args, tools, f"agent_config.toolgroups[{place}]")
 
@@ -44,3 +46,19 @@ async def check_endpoint(args: Args, tools: Tools, param: str) -> None:
         await tools.provider_of(defined).check(as_port(defined))
     except InvalidRequest as error:
         raise InvalidRequest(f"{param}: {error.message}", code=error.code, param=param) from error
+
+
+def check_query_template(args: Args, param: str) -> None:
+    """Check the template with which args let a model write queries. `param` names the args.
+
+    Raises InvalidRequest. It says what is wrong, and in which line.
+    """
+    config = args.get("query_config")
+    for path, holder in ((param, args), (f"{param}.query_config", config)):
+        generator = holder.get(QUERY_GENERATOR) if isinstance(holder, Mapping) else None
+        if not isinstance(generator, Mapping) or generator.get("type") != "llm":
+            continue
+        if isinstance(template := generator.get("template"), str):
+            from stint.jinja.template import check_template  # noqa: PLC0415 - few agents have a template
+
+            check_template(template, f"{path}.{QUERY_GENERATOR}.template")

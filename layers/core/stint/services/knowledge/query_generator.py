@@ -7,7 +7,6 @@ from stint.domain.content import Content, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.memory_retrieval import CustomQueryGeneratorConfig
 from stint.domain.llama_stack.rag import MAX_QUERY_LENGTH, DefaultRAGQueryGeneratorConfig, LLMRAGQueryGeneratorConfig
-from stint.services.knowledge.prompt_template import fill_prompt_template
 from stint.services.knowledge.text_models import TextModels
 from stint.services.registry.tools import Tools
 
@@ -38,7 +37,9 @@ class QueryGenerator:
         if isinstance(config, CustomQueryGeneratorConfig):
             query = await self.ask_tool(config, texts)
         elif isinstance(config, LLMRAGQueryGeneratorConfig):
-            prompt = fill_prompt_template(config.template, texts)
+            from stint.jinja.template import fill_template  # noqa: PLC0415 - few queries have a template
+
+            prompt = fill_template(config.template, texts)
             query = await self.models.ask(config.model, prompt, MODEL_SECONDS, MAX_QUERY_LENGTH)
         else:
             query = config.separator.join(texts)

@@ -1,0 +1,1 @@
+"""Jinja templates of callers, whose time and memory are bounded."""

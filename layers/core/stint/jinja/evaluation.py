@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 from jinja2 import Undefined
 from jinja2.exceptions import TemplateRuntimeError
@@ -127,7 +127,8 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(cache_size=0, optimized=False, finalize=self.show)
         self.budget = TemplateBudget()
         self.globals.clear()
-        self.checks: Mapping[str, Filter] = {name: TESTS[name] for name in ALLOWED_TESTS}
+        known = cast("Mapping[str, Filter]", TESTS)
+        self.checks = {name: known[name] for name in ALLOWED_TESTS}
         self.tests = dict(self.checks)
         own = (self.map, self.list, self.reverse, self.selectattr, self.rejectattr)
         self.filters = {

@@ -39,7 +39,7 @@ class NewResponse:
         return await self.services.responses.start(self.body, self.deadline, self.keys)
 
     async def find_earlier(self) -> FollowedResponse | None:
-        return await find_earlier_response(self.services, stored=self.body.store)
+        return await find_earlier_response(self.services, self.deadline, stored=self.body.store)
 
     async def find_waiting(self) -> "WaitingResponse | None":
         """Return the message of an earlier attempt of the current request that waits for the conversation."""

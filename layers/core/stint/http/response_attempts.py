@@ -28,15 +28,18 @@ class FollowedResponse:
         return self.services.stored_responses.to_resource(stored)
 
 
-async def find_earlier_response(services: OpenAIServices, *, stored: bool) -> FollowedResponse | None:
+async def find_earlier_response(services: OpenAIServices, deadline: float, *, stored: bool) -> FollowedResponse | None:
     """Return the response of an earlier attempt of the current request, if there is one.
+
+    One that failed before its first step is repeated by the current attempt. One that runs is returned when it has a
+    step, or its process has renewed its lease.
 
     Raises:
         NothingToFollow: the current attempt only follows the response, which is not stored or has failed.
     """
     attempt = find_attempt()
     if attempt.repeated:
-        found = await services.make_response_retries().find_keyed(attempt) if stored else None
+        found = await services.make_response_retries().find_keyed(attempt, deadline) if stored else None
         if found is None and attempt.follows:
             raise NothingToFollow
         if found is None and stored:
@@ -44,7 +47,7 @@ async def find_earlier_response(services: OpenAIServices, *, stored: bool) -> Fo
     elif not stored:
         return None
     elif attempt.fingerprint and attempt.retry_count:
-        found = await services.make_response_retries().find(attempt)
+        found = await services.make_response_retries().find(attempt, deadline)
     else:
         return None
     return FollowedResponse(services, found) if found is not None else None

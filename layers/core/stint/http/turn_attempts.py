@@ -40,7 +40,8 @@ async def find_earlier_turn(
 ) -> FollowedTurn | None:
     """Return the turn of an earlier attempt of the current request, if there is one.
 
-    A turn that failed before its first step is repeated by the current attempt.
+    A turn that failed before its first step is repeated by the current attempt. One that runs is returned when it has a
+    step, or its process has renewed its lease.
 
     Raises:
         NothingToFollow: the current attempt only follows the turn, which has not begun or has failed.
@@ -51,7 +52,7 @@ async def find_earlier_turn(
     retries = services.make_turn_retries()
     find = retries.find_keyed if attempt.repeated else retries.find
     try:
-        found = await find(agent_id, session_id, attempt)
+        found = await find(agent_id, session_id, attempt, deadline)
         if found is not None and not found.failed:
             return FollowedTurn(await retries.follow(agent_id, session_id, found.turn_id, deadline))
     except NotFound:  # starting a turn names the missing object

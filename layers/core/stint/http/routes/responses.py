@@ -68,7 +68,7 @@ async def create_response(
     new = NewResponse(services, body, deadline_of(request), keys)
     if (waiting := await new.find_waiting()) is not None:
         return await answer_waiting(request, waiting, stream=body.stream)
-    if (earlier := await find_earlier_response(services, stored=body.store)) is not None:
+    if (earlier := await find_earlier_response(services, new.deadline, stored=body.store)) is not None:
         return await answer_with_earlier(earlier, request, stream=body.stream)
     if body.background:
         return await begin_in_background(body, request, services, keys)

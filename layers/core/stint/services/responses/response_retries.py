@@ -1,9 +1,12 @@
 """Retries of responses: a client's retry finds the response that its first attempt created."""
 
-from dataclasses import dataclass
+import asyncio
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from stint.caller import RequestAttempt
-from stint.domain.errors import RETRYABLE_CODES, NotFound
+from stint.domain.errors import RETRYABLE_CODES, DeadlineExceeded, NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
 from stint.services.responses.read import ResponseReader
@@ -12,6 +15,12 @@ from stint.store.store import Store
 
 MOST_CLAIMS = 5
 """Maximum responses that a retry tries to claim. Each attempt costs a write unit."""
+
+REPETITION = 0
+"""The count of a claim to run a failed response again. Retries have higher counts."""
+
+HEADER_SECONDS = 5.0
+"""Seconds to wait for the header of a response that another retry creates."""
 
 RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 
@@ -24,27 +33,74 @@ class ResponseRetries:
     store: Store
     reader: ResponseReader
 
-    async def find(self, attempt: RequestAttempt) -> str | None:
+    async def find(self, attempt: RequestAttempt, deadline: float) -> str | None:
         """Return the id of the response that an earlier attempt created, unless it is to be run again.
 
-        It is the newest one of the last 10 minutes. Each response answers one retry per count.
+        It is the newest one of the last 10 minutes. Each response answers one retry per count. Of the retries that find
+        one to be run again, one does so, and the others find its response.
         """
-        for response_id in (await self.store.response_attempts.find(self.tenant, attempt))[:MOST_CLAIMS]:
+        stored = await self.claim_newest(attempt)
+        while stored is not None:
+            found = await self.wait_for_sign_of_life(stored, deadline)
+            if not failed_before_a_step(found):
+                return found.header.response_id
+            stored = await self.find_repetition(attempt, found.header.response_id)
+        return None
+
+    async def find_repetition(self, attempt: RequestAttempt, failed: str) -> StoredResponse | None:
+        """Return the response that another retry creates in place of a failed one; None if this one is to do so."""
+        if await self.store.retry_claims.put(self.tenant, failed, REPETITION):
+            return None
+        pauses = PollingPauses(asyncio.get_running_loop().time() + HEADER_SECONDS)
+        with suppress(DeadlineExceeded):
+            while (found := await self.claim_newest(attempt, after=failed)) is None:
+                await pauses.wait()
+            return found
+        return None
+
+    async def claim_newest(self, attempt: RequestAttempt, after: str = "") -> StoredResponse | None:
+        """Return the newest response of an earlier attempt, and claim it.
+
+        With `after`, return one that any attempt has created after the response with this id.
+        """
+        sought = replace(attempt, retry_count=sys.maxsize) if after else attempt
+        for response_id in (await self.store.response_attempts.find(self.tenant, sought))[:MOST_CLAIMS]:
+            if response_id <= after:
+                break
             try:
                 stored = await self.reader.read(response_id)
             except NotFound:  # it was deleted
                 continue
             if await self.store.retry_claims.put(self.tenant, response_id, attempt.retry_count):
-                return None if failed_before_a_step(stored) else response_id
+                return stored
         return None
 
-    async def find_keyed(self, attempt: RequestAttempt) -> str | None:
+    async def find_keyed(self, attempt: RequestAttempt, deadline: float) -> str | None:
         """Return the id of the response that an earlier attempt with the same idempotency key created, likewise."""
         try:
             stored = await self.reader.read(name_of("resp", attempt.object_id))
+            stored = await self.wait_for_sign_of_life(stored, deadline)
         except NotFound:
             return None
         return None if failed_before_a_step(stored) else stored.header.response_id
+
+    async def wait_for_sign_of_life(self, stored: StoredResponse, deadline: float) -> StoredResponse:
+        """Return a response when it has a record, when its process has renewed its lease or is dead, or at the deadline.
+
+        Nothing is sent of it before, so that a response whose process died before the first step can be run again. One
+        in the background is returned at once, because the worker runs it again.
+
+        Raises:
+            NotFound: it was deleted.
+        """
+        pauses, seen = PollingPauses(deadline), stored.lease_until
+        while not (stored.records or stored.header.background) and stored.lease_until == seen:
+            try:
+                await pauses.wait()
+            except DeadlineExceeded:
+                return stored
+            stored = await self.reader.read(stored.header.response_id)
+        return stored
 
     async def wait_for_end(self, response_id: str, deadline: float, *, background: bool = False) -> StoredResponse:
         """Return a response when it has ended. One in the background is returned at once, unless `background` is set.

@@ -43,31 +43,67 @@ class TurnRetries:
     store: Store
     tail: "TurnTail"
 
-    async def find(self, agent_id: str, session_id: str, attempt: RequestAttempt) -> FoundTurn | None:
+    async def find(
+        self, agent_id: str, session_id: str, attempt: RequestAttempt, deadline: float
+    ) -> FoundTurn | None:
         """Return the turn that an earlier attempt of the same request created.
 
-        It is the session's running turn, or its last one. Each turn answers one retry per count.
+        It is the session's running turn, or its last one. Each turn answers one retry per count. After a turn whose
+        process has died, another retry may have run it again.
 
         Raises:
             NotFound: there is no such session.
         """
-        turn = await self.read_newest(agent_id, session_id)
-        if turn is None or not was_sent_by(turn, attempt):
-            return None
-        turn_id, own = turn.header.turn_id, turn.header.fingerprint == attempt.fingerprint
-        if own and turn.header.retry_count >= attempt.retry_count:
-            return None
-        if not await self.store.retry_claims.put(self.tenant, turn_id, attempt.retry_count):
-            return None
-        return FoundTurn(turn_id, own and failed_before_a_step(turn))
+        failed: FoundTurn | None = None
+        while True:
+            turn = await self.read_newest(agent_id, session_id)
+            if turn is None or not was_sent_by(turn, attempt):
+                return failed
+            turn_id, own = turn.header.turn_id, turn.header.fingerprint == attempt.fingerprint
+            if own and turn.header.retry_count >= attempt.retry_count:
+                return failed
+            if not await self.store.retry_claims.put(self.tenant, turn_id, attempt.retry_count):
+                return failed
+            ran = turn.status is RunStatus.in_progress
+            turn = await self.wait_for_sign_of_life(agent_id, turn, deadline) if own else turn
+            failed = FoundTurn(turn_id, own and failed_before_a_step(turn))
+            if not (ran and failed.failed):
+                return failed
 
-    async def find_keyed(self, agent_id: str, session_id: str, attempt: RequestAttempt) -> FoundTurn | None:
+    async def find_keyed(
+        self, agent_id: str, session_id: str, attempt: RequestAttempt, deadline: float
+    ) -> FoundTurn | None:
         """Return the turn that an earlier attempt with the same idempotency key created; None if there is none."""
         try:
             turn = await self.tail.read(agent_id, session_id, attempt.object_id)
+            turn = await self.wait_for_sign_of_life(agent_id, turn, deadline)
         except NotFound:
             return None
         return FoundTurn(turn.header.turn_id, failed_before_a_step(turn))
+
+    async def wait_for_sign_of_life(self, agent_id: str, turn: StoredTurn, deadline: float) -> StoredTurn:
+        """Return a turn when it has a record, when its process has renewed its lease or is dead, or at the deadline.
+
+        Nothing is sent of it before, so that a turn whose process died before the first step can be run again.
+
+        Raises:
+            NotFound: the session was deleted.
+        """
+        ids, turn_id = (self.tenant, agent_id, turn.header.session_id), turn.header.turn_id
+        pauses, seen = PollingPauses(deadline), None
+        while not turn.records:
+            record = await self.store.sessions.get(*ids)
+            seen = seen or record.lease_until
+            if runs(record, turn_id) and record.lease_until != seen:
+                return turn
+            turn = await mark_interrupted(self.store, self.tenant, agent_id, record, turn)
+            if not turn.records:
+                try:
+                    await pauses.wait()
+                except DeadlineExceeded:
+                    return turn
+                turn = await self.store.turns.get(*ids, turn_id)
+        return turn
 
     async def read_newest(self, agent_id: str, session_id: str) -> StoredTurn | None:
         """Return the running or last turn of a session. One that is being started is waited for."""

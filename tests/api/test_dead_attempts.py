@@ -155,11 +155,11 @@ def test_of_several_retries_that_wait_for_a_dead_process_one_runs_it_again(
     http: httpx.Client, app_fixture: AppFixture, stalled: Stalled, key: str | None, kind: str
 ) -> None:
     session = open_session(http, model="stalled/x") if kind == "turn" else ""
-    path, body = {
+    requests: dict[str, tuple[str, dict[str, Any]]] = {
         "turn": (f"{session}/turn", {"messages": [user("Hello")]}),
         "response": (RESPONSES, {"model": "stalled/x", "input": "Hello"}),
-    }[kind]
-    attempts = Attempts(http, path, body, key)
+    }
+    attempts = Attempts(http, *requests[kind], key)
 
     retry_after_death(attempts, app_fixture, stalled, retries=2)
     answers = [attempts.answer(1), attempts.answer(2)]
@@ -177,11 +177,11 @@ def test_a_retry_follows_a_process_that_has_renewed_its_lease(
     http: httpx.Client, app_fixture: AppFixture, key: str | None, kind: str
 ) -> None:
     session = open_session(http, model="faulty/gated") if kind == "turn" else ""
-    path, body = {
+    requests: dict[str, tuple[str, dict[str, Any]]] = {
         "turn": (f"{session}/turn", {"messages": [user("Hello")], "stream": True}),
         "response": (RESPONSES, {"model": "faulty/gated", "input": "Hello", "stream": True}),
-    }[kind]
-    attempts = Attempts(http, path, body, key)
+    }
+    attempts = Attempts(http, *requests[kind], key)
     attempts.send()
     listed = (lambda: turns_of(http, session)) if kind == "turn" else (lambda: http.get(RESPONSES).json()["data"])
     wait_until(lambda: len(listed()) == 1)

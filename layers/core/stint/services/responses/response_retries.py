@@ -85,7 +85,7 @@ class ResponseRetries:
         return None if failed_before_a_step(stored) else stored.header.response_id
 
     async def wait_for_sign_of_life(self, stored: StoredResponse, deadline: float) -> StoredResponse:
-        """Return a response when it has a record, when its process has renewed its lease or is dead, or at the deadline.
+        """Return a response when it has a record, its process has renewed its lease or is dead, or at the deadline.
 
         Nothing is sent of it before, so that a response whose process died before the first step can be run again. One
         in the background is returned at once, because the worker runs it again.

@@ -43,9 +43,7 @@ class TurnRetries:
     store: Store
     tail: "TurnTail"
 
-    async def find(
-        self, agent_id: str, session_id: str, attempt: RequestAttempt, deadline: float
-    ) -> FoundTurn | None:
+    async def find(self, agent_id: str, session_id: str, attempt: RequestAttempt, deadline: float) -> FoundTurn | None:
         """Return the turn that an earlier attempt of the same request created.
 
         It is the session's running turn, or its last one. Each turn answers one retry per count. After a turn whose
@@ -82,7 +80,7 @@ class TurnRetries:
         return FoundTurn(turn.header.turn_id, failed_before_a_step(turn))
 
     async def wait_for_sign_of_life(self, agent_id: str, turn: StoredTurn, deadline: float) -> StoredTurn:
-        """Return a turn when it has a record, when its process has renewed its lease or is dead, or at the deadline.
+        """Return a turn when it has a record, its process has renewed its lease or is dead, or at the deadline.
 
         Nothing is sent of it before, so that a turn whose process died before the first step can be run again.
 

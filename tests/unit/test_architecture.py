@@ -28,24 +28,23 @@ def test_every_file_that_a_document_names_exists() -> None:
     assert [each for each in named if not any((base / each[1]).exists() for base in bases)] == []
 
 
-def test_every_folder_of_the_package_is_on_the_map() -> None:
-    package = ROOT / "layers" / "core" / "stint"
-    folders = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
-    use_cases = {path.name for path in (package / "services").iterdir() if (path / "__init__.py").exists()}
+def test_every_folder_is_on_the_map() -> None:
+    package, functions, tests = ROOT / "layers" / "core" / "stint", ROOT / "functions", ROOT / "tests"
+    folders = {path.parent.name for path in (*package.glob("*/*.py"), *package.glob("services/*/*.py"))}
+    tested = {path.name for path in tests.iterdir() if path.is_dir() and path.name[0] not in "._"}
+    [named] = re.findall(r"each: (.*?);", " ".join(TEXT.replace("cli/", "").split()))
 
-    assert {name for name in folders | use_cases if f"{name}/" not in TEXT} == set()
+    assert {name for name in folders if f"{name}/" not in TEXT} == set()
+    assert {name for name in tested if f"`{name}/`" not in TEXT} == set()
+    assert set(named.split(", ")) == {path.parent.name for path in functions.glob("*/app.py")}
 
 
-def test_the_use_cases_import_each_other_in_few_places() -> None:
-    services = ROOT / "layers" / "core" / "stint" / "services"
-    pairs, units = set(), {path.stem for path in services.iterdir() if path.name[0] != "_"}
-    for path in services.rglob("*.py"):
-        own = path.relative_to(services).parts[0].removesuffix(".py")
-        imported = set(re.findall(r"^ *(?:from|import) stint\.services\.(\w+)", path.read_text(), re.MULTILINE))
-        pairs |= {(own, other) for other in imported - {own}}
+def test_the_table_of_keys_has_every_kind_of_partition() -> None:
+    modules = (ROOT / "layers" / "core" / "stint" / "store").glob("*.py")
+    kinds = {kind for path in modules for kind in re.findall(r"\}#([a-z_-]+)", path.read_text())}
 
-    assert len(units) <= 14
-    assert 20 < len(pairs) <= 30
+    assert len(kinds) > 20
+    assert {kind for kind in kinds if f"`T#{kind}" not in TEXT} == set()
 
 
 def test_the_table_of_keys_has_every_partition() -> None:

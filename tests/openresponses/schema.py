@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
+from tests.openresponses.compiled import Compiler
 
 Json = dict[str, Any]
 
@@ -121,8 +122,19 @@ def _validator(component: str) -> Draft202012Validator:
     return Draft202012Validator(reference, registry=_registry())
 
 
+@cache
+def compiler() -> Compiler:
+    """Return the components as functions."""
+    return Compiler(document()["components"]["schemas"])
+
+
+def find_error(component: str, value: object) -> str | None:
+    """Return the place and the text of jsonschema's error, or None for a valid value."""
+    error = best_match(_validator(component).iter_errors(value))
+    return None if error is None else f"{error.json_path}: {error.message[:600]}"
+
+
 def check_component(component: str, value: object) -> None:
     """Raise Mismatch, with the place, if a value violates a component."""
-    error = best_match(_validator(component).iter_errors(value))
-    if error is not None:
-        raise Mismatch(f"{component} of Open Responses, {error.json_path}: {error.message[:600]}")
+    if not compiler().component(component)(value):
+        raise Mismatch(f"{component} of Open Responses, {find_error(component, value)}")

@@ -47,9 +47,10 @@ class CancelledRun(Scenario):
 
 class CancelledTurn(CancelledRun, TurnScenario):
     name = "cancel-turn"
+    text = SLOW
 
     def run_request(self) -> tuple[str, Body]:
-        return f"{self.session}/turn", {"messages": user(SLOW), "stream": True}
+        return f"{self.session}/turn", {"messages": user(self.text), "stream": True}
 
     def find_id(self) -> str:
         return next((event["turn_id"] for event in payloads(self.reply) if "turn_id" in event), "")

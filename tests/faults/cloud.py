@@ -1,8 +1,10 @@
 """The product in forked processes: engine, proxy, tool server, queue, and all that is stored."""
 
 import json
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 from infra.local.engine import Engine
@@ -10,6 +12,7 @@ from infra.local.queue_event import failed_messages, queue_event
 from tests.faults.api import Api
 from tests.faults.fault_proxy import FaultProxy, kill_process, stop_process
 from tests.faults.forked_processes import ForkedProcess, ForkServerClient
+from tests.faults.model_requests import FILE, ModelRequests
 from tests.faults.tool_server import RecordingToolServer
 
 LEASE = 30.0
@@ -27,6 +30,7 @@ SIGNING_KEY = "#signing_key"
 MOST_ROUNDS = 50
 """Maximum receptions of messages until the queue is empty."""
 Message = dict[str, Any]
+Item = dict[str, dict[str, Any]]
 
 
 class FaultyCloud:
@@ -39,10 +43,13 @@ class FaultyCloud:
         self.proxy = FaultProxy(engine.endpoint)
         self.tools = RecordingToolServer()
         self.processes = ForkServerClient()
+        self.model_requests = ModelRequests(Path(tempfile.mkdtemp(prefix="stint-models-")) / "requests.jsonl")
         self.undelivered: list[Message] = []
         """Messages whose worker died or failed. They are delivered again when a test asks for it."""
         self.delayed: list[Message] = []
         """Messages that start a response if nothing else has. They wait until the clock is moved."""
+        self.counted: dict[str, list[str]] = {}
+        """The calls of each scenario without a fault."""
         self._stack = ExitStack()
         self._apis: dict[float, Api] = {}
         self._dynamodb, self._s3, self._sqs = (engine.running.client(name) for name in ("dynamodb", "s3", "sqs"))
@@ -107,13 +114,13 @@ class FaultyCloud:
                     self._work(message, ahead, observed)
         raise RuntimeError("The queue is not empty: its messages are sent again, or fail, without end.")
 
-    def record_keys(self) -> set[tuple[str, str]]:
-        """Return partition and sort key of everything in the tables."""
-        return {key for table in self._tables for key in self._keys_of(table)}
+    def records(self) -> dict[tuple[str, str], Item]:
+        """Return everything in the tables by partition and sort key, in DynamoDB's form."""
+        return {key: item for table in self._tables for key, item in self._read(table).items()}
 
-    def _keys_of(self, table: str) -> list[tuple[str, str]]:
+    def _read(self, table: str) -> dict[tuple[str, str], Item]:
         pages = self._dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
-        return [(item["pk"]["S"], item["sk"]["S"]) for page in pages for item in page["Items"]]
+        return {(item["pk"]["S"], item["sk"]["S"]): item for page in pages for item in page["Items"]}
 
     def blobs(self) -> list[str]:
         """List the keys of all objects in the bucket."""
@@ -123,7 +130,7 @@ class FaultyCloud:
     def purge(self) -> None:
         """Remove everything that is stored and queued, except for the key that processes keep in memory."""
         for table in self._tables:
-            for pk, sk in self._keys_of(table):
+            for pk, sk in self._read(table):
                 if not pk.endswith(SIGNING_KEY):
                     self._dynamodb.delete_item(TableName=table, Key={"pk": {"S": pk}, "sk": {"S": sk}})
         for key in self.blobs():
@@ -133,6 +140,7 @@ class FaultyCloud:
             for message in messages:
                 self._sqs.delete_message(QueueUrl=self._queue, ReceiptHandle=message["ReceiptHandle"])
         self.tools.effects.clear()
+        self.model_requests.forget()
 
     @contextmanager
     def _fork(self, run: str, ahead: float, event: Any = None, *, observed: bool = True) -> Iterator[ForkedProcess]:
@@ -151,7 +159,11 @@ class FaultyCloud:
 
     def _environment(self, proxy: str) -> dict[str, str]:
         own = {name: proxy for name in self.engine.environment() if name.startswith("AWS_ENDPOINT_URL_")}
-        ours = {"STINT_LEASE_SECONDS": str(self.lease), "STINT_REGISTRY": self.tools.registry()}
+        ours = {
+            "STINT_LEASE_SECONDS": str(self.lease),
+            "STINT_REGISTRY": self.tools.registry(),
+            FILE: str(self.model_requests.path),
+        }
         return {**self.engine.running.variables(), **own, **SETTINGS, **ours}
 
     def _work(self, message: Message, ahead: float, observed: bool) -> None:

@@ -24,6 +24,14 @@ def faulty_cloud(engine: Engine) -> Iterator[FaultyCloud]:
         yield cloud
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of a scenario beside each other, so that one process runs both, and counts its calls once."""
+    places = [place for place, item in enumerate(items) if item.path.name == "test_faults.py"]
+    tests = sorted((items[place] for place in places), key=lambda item: item.name.partition("[")[2])
+    for place, test in zip(places, tests, strict=True):
+        items[place] = test
+
+
 def tried_points(config: Any) -> tuple[list[dict[str, Any]], int]:
     """Return the points that all tests have tried, and the number of those that are left out."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")

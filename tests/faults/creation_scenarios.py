@@ -4,8 +4,9 @@ import re
 from typing import Any, ClassVar
 
 from tests.faults.api import Api, Body, Reply
+from tests.faults.cloud import Item
 from tests.faults.scenario import Finding, Findings, Scenario
-from tests.faults.turn_scenarios import user
+from tests.faults.turn_scenarios import NEXT, user
 
 KEY = {"Idempotency-Key": "key-of-the-request"}
 
@@ -18,6 +19,7 @@ class CreationScenario(Scenario):
     options: ClassVar[dict[str, Any]] = {}
     records: ClassVar[str]
     id_field: ClassVar[str] = "id"
+    most_deaths, most_errors = 3, 4
 
     def request(self) -> tuple[str, Body | None]:
         """Return path and body."""
@@ -36,7 +38,7 @@ class CreationScenario(Scenario):
             yield Finding("stuck", f"the repeated request: {again.status} {again.text[:200]}")
         if self.reply.ok and again.ok and self.reply.body.get(self.id_field) != again.body.get(self.id_field):
             yield Finding("doubled", "the repeated request has another id")
-        found = [f"{pk}|{sk}" for pk, sk in self.cloud.record_keys() if re.search(self.records, f"{pk}|{sk}")]
+        found = [f"{pk}|{sk}" for pk, sk in self.cloud.records() if re.search(self.records, f"{pk}|{sk}")]
         if len(found) > 1:
             yield Finding("doubled", f"{len(found)} records: {found}")
         if not found:
@@ -94,6 +96,16 @@ class TurnCreation(SessionCreation):
             yield Finding("doubled", f"{len(succeeded)} turns that succeeded")
         if self.reply.ok and again.ok and self.reply.body["turn_id"] != again.body["turn_id"]:
             yield Finding("doubled", "the repeated request has another turn")
+        yield from self._check_input(api)
+
+    def _check_input(self, api: Api) -> Findings:
+        """The model of the next turn is told once what the user has said."""
+        path, body = self.request()
+        said = str((body or {})["messages"][0]["content"])
+        api.make(path, {"messages": user(NEXT), "stream": False})
+        count = (self.cloud.model_requests.find(NEXT) or []).count(said)
+        if count != 1:
+            yield Finding("doubled" if count else "lost", f"the input is {count} times in the model's request")
 
 
 class ResponseCreation(CreationScenario):
@@ -180,6 +192,34 @@ class KeyCreation(CreationScenario):
         return reply
 
 
+class KeyRotation(CreationScenario):
+    """The secret of an API key is replaced. A repetition replaces it again only if the answer could not be stored."""
+
+    name = "rotate-key"
+    records = r"^api_key:.*\|meta"
+
+    def prepare(self, api: Api) -> None:
+        self.key_id = api.make("/v1/admin/keys", {"name": "mine"})["id"]
+        self.before = self.find_record()
+
+    def request(self) -> tuple[str, Body | None]:
+        return f"/v1/admin/keys/{self.key_id}/rotate", {}
+
+    def check(self, api: Api) -> Findings:
+        rotated = self.find_record()
+        again = self.send(api)
+        if not again.ok and "secret_returned" not in again.text:
+            yield Finding("stuck", f"the repeated request: {again.status} {again.text[:200]}")
+        if self.reply.ok and rotated == self.before:
+            yield Finding("lost", "an announced secret")
+        if self.undisturbed and rotated != self.find_record():
+            yield Finding("doubled", "a repeated rotation")
+
+    def find_record(self) -> Item:
+        [record] = [item for (pk, sk), item in self.cloud.records().items() if re.search(self.records, f"{pk}|{sk}")]
+        return record
+
+
 CREATIONS: list[type[Scenario]] = [
     AgentCreation,
     SessionCreation,
@@ -192,4 +232,5 @@ CREATIONS: list[type[Scenario]] = [
     ToolgroupCreation,
     ShieldCreation,
     KeyCreation,
+    KeyRotation,
 ]

@@ -1,10 +1,8 @@
 """Each DELETE. It either leaves the object as it was, or nothing of it, even if nobody repeats the request."""
 
-from typing import ClassVar
-
 from tests.faults.api import Api, Body
 from tests.faults.knowledge_creations import make_file
-from tests.faults.scenario import LATER, Finding, Findings, Scenario
+from tests.faults.scenario import LATER, Finding, Findings, Scenario, check_no_record
 from tests.faults.turn_scenarios import user
 
 AGENT = {"agent_config": {"model": "scripted/demo", "instructions": ""}}
@@ -16,8 +14,6 @@ class DeletionScenario(Scenario):
     has_work = True
     path: str
     marker: str
-    rest: ClassVar[tuple[str, ...]] = ("#attempt:", "#retry:", "idempotency")
-    """Parts of the keys of records that outlive the object until they expire: those that recognize retries."""
 
     def prepare(self, api: Api) -> None:
         self.path, self.marker = self.make(api)
@@ -51,10 +47,8 @@ class DeletionScenario(Scenario):
         return body != self.before
 
     def _check_rest(self, when: str) -> Findings:
-        keys = ["|".join(key) for key in self.cloud.record_keys()] + self.cloud.blobs()
-        left = [key for key in keys if self.marker in key and not any(word in key for word in self.rest)]
-        if left:
-            yield Finding("stuck", f"records of a deleted object{when}: {sorted(left)}")
+        for finding in check_no_record(self.cloud, self.marker):
+            yield Finding(finding.kind, finding.text + when)
 
 
 class AgentDeletion(DeletionScenario):

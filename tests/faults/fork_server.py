@@ -34,7 +34,10 @@ import botocore.retries.standard  # noqa: E402
 import botocore.session  # noqa: E402
 import uvicorn  # noqa: E402
 from functions.worker import app as worker  # noqa: E402
+from starlette.datastructures import Headers  # noqa: E402
 from starlette.types import ASGIApp, Receive, Scope, Send  # noqa: E402
+from tests.faults.invocations import REMAINING, make_context  # noqa: E402
+from tests.faults.model_requests import note_model_requests  # noqa: E402
 
 import stint  # noqa: E402
 from stint import run_stop  # noqa: E402
@@ -61,6 +64,7 @@ WATCH_SECONDS, ENDING_SECONDS = 0.3, 1.5
 """Seconds between two reads of signals, and in which the process of a cancelled run ends it."""
 CLIENT_SECONDS, SILENT_SECONDS = 0.6, 0.2
 """Seconds without a heartbeat after which a client is gone, and for which a request without a stream waits."""
+WORKER_MILLISECONDS = 120_000
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.3
 """Pauses of readers that poll."""
 UNUSED = ("stint.cli", "stint.bootstrap.embedders.local")
@@ -82,11 +86,10 @@ class AnyServices:
 
 
 OPERATOR = OperatorComposition(load_settings)
-CONTEXT = SimpleNamespace(get_remaining_time_in_millis=lambda: 120_000, aws_request_id="forked")
 
 
 OCTOBER = OctoberComposition(load_settings)
-OCTOBER_PATHS = ("/agents/", "/memory")
+OCTOBER_PATHS = ("/agents/", "/memory", "/models/", "/shields/")
 CALLER = Principal(tenant=TENANT, subject="tester", scopes=frozenset(SCOPES))
 
 
@@ -99,6 +102,8 @@ def make_app() -> ASGIApp:
 
     async def called(scope: Scope, receive: Receive, send: Send) -> None:
         scope["aws.event"] = {"requestContext": {"authorizer": CALLER.to_context()}}
+        if remaining := Headers(scope=scope).get(REMAINING) if scope["type"] == "http" else None:
+            scope["aws.context"] = make_context(int(remaining))
         called_app = october if scope.get("path", "").startswith(OCTOBER_PATHS) else app
         await called_app(scope, receive, send)
 
@@ -146,7 +151,7 @@ def serve(app: ASGIApp, listener: socket.socket) -> None:
 
 def work(event: Any, answer: int) -> None:
     """Handle an event like Lambda, and write the answer to a pipe."""
-    os.write(answer, json.dumps(worker.handler(event, CONTEXT)).encode())
+    os.write(answer, json.dumps(worker.handler(event, make_context(WORKER_MILLISECONDS))).encode())
 
 
 @contextmanager
@@ -206,7 +211,7 @@ class ForkServer:
     def _work_here(self, command: dict[str, Any]) -> dict[str, Any]:
         """Handle an event of the queue in this process."""
         with environment_of(command):
-            worker.handler(command["event"], CONTEXT)
+            worker.handler(command["event"], make_context(WORKER_MILLISECONDS))
             worker.make_runner().close()
             worker.make_runner.cache_clear()
         return {}
@@ -240,6 +245,7 @@ def main(log: str) -> None:
     for number in (1, 2):
         os.dup2(descriptor, number)
     shorten_waits()
+    note_model_requests()
     import_all()
     warm_clients()
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises the signal that ended it again

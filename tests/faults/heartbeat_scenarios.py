@@ -59,9 +59,10 @@ class AbandonedRun(Scenario):
 
 class AbandonedTurn(AbandonedRun, TurnScenario):
     name = "heartbeat"
+    text = HELD_CALL
 
     def start(self, api: Api) -> None:
-        body = {"messages": user(HELD_CALL), "stream": True, "on_disconnect": "cancel"}
+        body = {"messages": user(self.text), "stream": True, "on_disconnect": "cancel"}
         api.post(f"{self.session}/turn", body, self.reply)
 
     def find_id(self) -> str:

@@ -106,6 +106,35 @@ MUTATIONS = [
         "            except StoreUnavailable as error:\n                return\n",
         failing("errors", "heartbeat"),
     ),
+    Mutation(
+        "a seal expires",
+        f"{CORE}/store/tombstones.py",
+        'return {"sealed_at": now, "expires_at": now + SEAL_SECONDS}',
+        'return {"sealed_at": now}',
+        failing("deaths", "turn"),
+    ),
+    Mutation(
+        "the user's message stays when its turn failed",
+        f"{CORE}/services/turns/history.py",
+        "    refused = error is not None and (error.type == InvalidRequest.type or error.code == ShieldFailed.code)\n"
+        "    return refused and all(",
+        "    return error is not None and all(",
+        failing("errors", "turn-overloaded"),
+    ),
+    Mutation(
+        "a session is free once its turn has ended, although the release of its lease failed",
+        f"{CORE}/store/session_leases.py",
+        "        if index is None or before == UNKNOWN or index < before:",
+        "        if True:",
+        failing("errors", "turn"),
+    ),
+    Mutation(
+        "a bank has the id of its request's idempotency key",
+        f"{CORE}/services/october/banks.py",
+        "name=request.name, url=url), next_object_id()",
+        'name=request.name, url=url), __import__("stint.domain.ids").domain.ids.new_id()',
+        failing("deaths", "october-create-bank"),
+    ),
 ]
 
 

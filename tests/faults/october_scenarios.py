@@ -1,14 +1,12 @@
-"""The API of October 2024: a turn, and an insertion into a memory bank."""
+"""The API of October 2024: a turn, and each POST that creates something."""
 
-import threading
-from typing import Any
+from typing import Any, ClassVar
 
-from tests.faults.api import Api, Body, Reply
-from tests.faults.scenario import LATER, Finding, Findings, Scenario
+from tests.faults.api import Api, Body
+from tests.faults.creation_scenarios import AgentCreation, ModelCreation, SessionCreation, ShieldCreation
+from tests.faults.knowledge_creations import VectorDBCreation
+from tests.faults.scenario import Finding, Findings, Scenario
 from tests.faults.turn_scenarios import SERVER_CALLS, TurnScenario, user
-
-BANK = "facts"
-WAIT_SECONDS = 0.1
 
 
 class OctoberTurn(TurnScenario):
@@ -45,43 +43,59 @@ class OctoberTurn(TurnScenario):
             yield Finding("lost", f"an announced {what}")
 
 
-class OctoberInsertion(Scenario):
-    """A document is inserted into a bank. The request waits until the worker has ingested it."""
-
-    name = "october-insertion"
-
-    def prepare(self, api: Api) -> None:
-        api.make("/memory_banks/register", {"memory_bank": {"identifier": BANK}})
-
-    def act(self, api: Api) -> None:
-        self.reply = Reply()
-        document = {"document_id": "llamas", "content": "Llamas live in the Andes.", "metadata": {}}
-        body = {"bank_id": BANK, "documents": [document]}
-        caller = threading.Thread(target=api.post, args=("/memory/insert", body, self.reply))
-        caller.start()
-        while caller.is_alive():
-            self.cloud.work_off(observed=True)
-            if self.cloud.undelivered:
-                self.cloud.work_off(LATER, redeliver=True)
-            caller.join(WAIT_SECONDS)
-
-    def check(self, api: Api) -> Findings:
-        for _ in range(3):
-            self.cloud.work_off(LATER, redeliver=True)
-        if not self.reply.ok:
-            yield from self._check_repetition(api)
-        chunks = api.make("/memory/query", {"bank_id": BANK, "query": "Llamas"})["chunks"]
-        if len(chunks) != 1:
-            yield Finding("doubled" if chunks else "lost", f"the document is found {len(chunks)} times")
-
-    def _check_repetition(self, api: Api) -> Findings:
-        """A request without an answer may be repeated."""
-        failed = self.reply
-        self.act(api)
-        if not self.reply.ok:
-            yield Finding(
-                "stuck", f"the repeated insertion: {self.reply.status} {self.reply.text[:200]} ({failed.status})"
-            )
+class OctoberAgentCreation(AgentCreation):
+    name = "october-create-agent"
+    path = "/agents/create"
+    body: ClassVar[Body] = {
+        "agent_config": {"model": "scripted/demo", "instructions": "", "enable_session_persistence": True}
+    }
 
 
-OCTOBER: list[type[Scenario]] = [OctoberTurn, OctoberInsertion]
+class OctoberSessionCreation(SessionCreation):
+    name = "october-create-session"
+
+    def request(self) -> tuple[str, Body | None]:
+        return "/agents/session/create", {"agent_id": self.agent, "session_name": "s"}
+
+
+class OctoberBankRegistration(VectorDBCreation):
+    """A bank is registered. The answer is null."""
+
+    name = "october-register-bank"
+    path = "/memory_banks/register"
+    body: ClassVar[Body] = {"memory_bank": {"identifier": "facts"}}
+
+
+class OctoberBankCreation(VectorDBCreation):
+    """A bank is created, whose id the server chooses."""
+
+    name = "october-create-bank"
+    path, id_field = "/memory/create", "bank_id"
+    body: ClassVar[Body] = {"name": "facts", "config": {"type": "vector", "embedding_model": "hashed/words-384"}}
+
+
+class OctoberModelRegistration(ModelCreation):
+    name = "october-register-model"
+    path = "/models/register"
+    body: ClassVar[Body] = {
+        "model": {"identifier": "mine", "llama_model": "demo", "provider_id": "scripted", "metadata": {}}
+    }
+
+
+class OctoberShieldRegistration(ShieldCreation):
+    name = "october-register-shield"
+    path = "/shields/register"
+    body: ClassVar[Body] = {
+        "shield": {"identifier": "mine", "type": "mine", "provider_id": "", "params": {"phrases": ["forbidden"]}}
+    }
+
+
+OCTOBER: list[type[Scenario]] = [
+    OctoberTurn,
+    OctoberAgentCreation,
+    OctoberSessionCreation,
+    OctoberBankRegistration,
+    OctoberBankCreation,
+    OctoberModelRegistration,
+    OctoberShieldRegistration,
+]

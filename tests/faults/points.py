@@ -13,9 +13,6 @@ from tests.faults.scenario import Finding, Outcome, Scenario, run_scenario
 
 PROPERTY = "points of failure"
 LEFT_OUT = "points left out"
-MOST_DEATHS, MOST_ERRORS = 4, 5
-"""Maximum points of a scenario, unless POINT or FAULTS=all is set. Others are left out."""
-
 LEAST_DEATHS, LEAST_ERRORS = 150, 250
 """Minimum deaths, and errors of AWS, of all scenarios."""
 
@@ -82,14 +79,22 @@ def sample(faults: Sequence[Fault], most: int) -> list[Fault]:
 
 def try_points(kind: type[Scenario], cloud: FaultyCloud, kinds: Sequence[FaultKind]) -> tuple[list[TriedPoint], int]:
     """Run a scenario without a fault, and then once for each fault of a sample. Return also how many are left out."""
-    undisturbed = run_scenario(kind, cloud)
-    assert not undisturbed.findings, f"{kind.name}, without a fault: {undisturbed.findings}"
-    every = list(faults_of(undisturbed.calls, kinds))
-    chosen = sample(every, MOST_DEATHS if tuple(kinds) == DEATHS else MOST_ERRORS)
-    chosen += [fault for fault in every if is_partial_deletion(fault, undisturbed.calls) and fault not in chosen][:1]
+    calls = count_calls(kind, cloud)
+    every = list(faults_of(calls, kinds))
+    chosen = sample(every, kind.most_deaths if tuple(kinds) == DEATHS else kind.most_errors)
+    chosen += [fault for fault in every if is_partial_deletion(fault, calls) and fault not in chosen][:1]
     outcomes = [(fault, run_scenario(kind, cloud, fault)) for fault in chosen]
     points = [point_of(kind, fault, outcome) for fault, outcome in outcomes if outcome.injected]
     return points, len(every) - len(chosen)
+
+
+def count_calls(kind: type[Scenario], cloud: FaultyCloud) -> list[str]:
+    """Return the calls of a scenario without a fault, which runs once in a cloud."""
+    if kind.name not in cloud.counted:
+        undisturbed = run_scenario(kind, cloud)
+        assert not undisturbed.findings, f"{kind.name}, without a fault: {undisturbed.findings}"
+        cloud.counted[kind.name] = undisturbed.calls
+    return cloud.counted[kind.name]
 
 
 def is_partial_deletion(fault: Fault, calls: Sequence[str]) -> bool:

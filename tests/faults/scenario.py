@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from tests.faults.api import Api, Reply
-from tests.faults.cloud import LEASE, FaultyCloud
+from tests.faults.cloud import LEASE, FaultyCloud, Item
 from tests.faults.fault_proxy import Fault, FaultKind
 
 LATER = LEASE + 1.0
 """Seconds after which no lease of a dead process is left."""
 
+KEPT = ("#attempt:", "#retry:", "idempotency")
+"""Parts of the keys of records that outlive an object until they expire: those that recognize retries."""
 
 FindingKind = Literal["lost", "stuck", "doubled"]
 
@@ -29,7 +31,8 @@ Findings = Iterator[Finding]
 class Scenario:
     """Something that callers do. An instance runs once.
 
-    `prepare` runs without faults, `act` with one. `check` runs in another process when all leases have ended.
+    `prepare` runs without faults, `act` with one. `check_at_once` then runs in another process, and `check` when all
+    leases have ended.
     """
 
     name: ClassVar[str]
@@ -38,6 +41,10 @@ class Scenario:
 
     has_work: ClassVar[bool] = False
     """Whether the worker runs while calls are counted."""
+
+    most_deaths: ClassVar[int] = 4
+    most_errors: ClassVar[int] = 5
+    """Maximum points of the scenario, unless POINT or FAULTS=all is set. Others are left out."""
 
     def __init__(self, cloud: FaultyCloud) -> None:
         self.cloud = cloud
@@ -52,9 +59,17 @@ class Scenario:
         """Do what the scenario is about. It fails if a fault is injected."""
         raise NotImplementedError
 
+    def check_at_once(self, api: Api) -> Findings:
+        """Yield what is stuck while leases of dead processes may be left."""
+        yield from ()
+
     def check(self, api: Api) -> Findings:
         """Yield what is lost, stuck or doubled."""
         raise NotImplementedError
+
+    def check_deletion(self, api: Api) -> Findings:
+        """Delete what the scenario is about, and yield what is left of it."""
+        yield from ()
 
 
 def check_lost_once(reply: Reply, fault: Fault | None) -> Findings:
@@ -64,6 +79,30 @@ def check_lost_once(reply: Reply, fault: Fault | None) -> Findings:
     failed = [event for event in reply.events if event.get("error") or event.get("type") == "error"]
     if reply.status >= 400 or failed:
         yield Finding("lost", f"a request whose call was repeated: {reply.status} {failed}")
+
+
+def check_no_record(cloud: FaultyCloud, marker: str) -> Findings:
+    """Nothing of a deleted object stays, except for seals and records of retries, which expire."""
+    left = [
+        "|".join(key)
+        for key, item in cloud.records().items()
+        if marker in "|".join(key) and not ("expires_at" in item and is_kept("|".join(key), item))
+    ]
+    left += [key for key in cloud.blobs() if marker in key and not any(word in key for word in KEPT)]
+    if left:
+        yield Finding("stuck", f"records of a deleted object: {sorted(left)}")
+
+
+def is_kept(key: str, item: Item) -> bool:
+    """Return whether a record outlives its object until it expires."""
+    return "sealed_at" in item or any(word in key for word in KEPT)
+
+
+def check_seals(cloud: FaultyCloud) -> Findings:
+    """Each seal expires."""
+    seals = {"|".join(key): item for key, item in cloud.records().items() if "sealed_at" in item}
+    if staying := [key for key, item in seals.items() if "expires_at" not in item]:
+        yield Finding("stuck", f"seals that do not expire: {staying}")
 
 
 @dataclass
@@ -92,8 +131,11 @@ def run_scenario(kind: type[Scenario], cloud: FaultyCloud, fault: Fault | None =
             cloud.work_off(observed=True)
     finally:
         cloud.proxy.end()
-    cloud.work_off(LATER)
     findings = [*check_lost_once(scenario.reply, fault)] if observed.injected else []
+    findings += scenario.check_at_once(cloud.api())
+    cloud.work_off(LATER)
     findings += scenario.check(cloud.api(LATER))
+    findings += scenario.check_deletion(cloud.api(LATER))
+    findings += check_seals(cloud)
     findings += [Finding("doubled", f"the effect of {effect!r}") for effect in cloud.tools.repeated]
     return Outcome(fault, observed.calls, bool(observed.injected), findings)

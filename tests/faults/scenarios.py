@@ -7,6 +7,7 @@ from tests.faults.creation_scenarios import CREATIONS
 from tests.faults.deletion_scenarios import DELETIONS
 from tests.faults.heartbeat_scenarios import HEARTBEATS
 from tests.faults.ingestion_scenarios import INGESTIONS, FileIngestion
+from tests.faults.insertion_scenarios import INSERTIONS
 from tests.faults.knowledge_creations import KNOWLEDGE
 from tests.faults.october_scenarios import OCTOBER
 from tests.faults.response_scenarios import FOREGROUND, ResponseInConversation
@@ -28,6 +29,7 @@ SCENARIOS: list[type[Scenario]] = [
     *DELETIONS,
     *ADMINISTRATION,
     *INGESTIONS,
+    *INSERTIONS,
     *OCTOBER,
 ]
 WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn, ResponseInConversation, BackgroundResponse, FileIngestion]

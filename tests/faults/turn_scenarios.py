@@ -3,17 +3,26 @@
 from typing import ClassVar
 
 from tests.faults.api import Api, Body, Reply
-from tests.faults.scenario import Finding, Findings, Scenario
+from tests.faults.cloud import FaultyCloud
+from tests.faults.invocations import REMAINING
+from tests.faults.scenario import LATER, Finding, Findings, Scenario, check_no_record
 
 CLIENT_TOOL = {"name": "ask_user", "description": "Ask the user.", "parameters": []}
 SERVER_CALLS = 'call: book_room {"label": "a"}\ncall: send_letter {"label": "b"}'
 CALLS = f"{SERVER_CALLS}\ncall: ask_user {{}}"
 ANSWERED = "turn_complete", "turn_awaiting_input"
+NEXT = "say: again"
+"""The message of the turn with which a check ends."""
 
 
 def payloads(reply: Reply) -> list[Body]:
     """Return the payloads of a turn's events."""
     return [event["event"]["payload"] for event in reply.events if "event" in event]
+
+
+def is_started(reply: Reply) -> bool:
+    """Return whether the start of a turn was announced."""
+    return reply.ok or any(event["event_type"] == "turn_start" for event in payloads(reply))
 
 
 def user(text: str) -> list[Body]:
@@ -28,6 +37,14 @@ class TurnScenario(Scenario):
     turns: ClassVar[int] = 1
     """Turns of the session after the scenario."""
 
+    free_at_end: ClassVar[bool] = True
+    """Whether the session is free once the scenario has ended, and an ending was announced."""
+
+    def __init__(self, cloud: FaultyCloud) -> None:
+        super().__init__(cloud)
+        self.taken = False
+        """Whether a check has sent the next turn."""
+
     def prepare(self, api: Api) -> None:
         config = {"model": "scripted/demo", "instructions": "", "toolgroups": ["desk"], "client_tools": [CLIENT_TOOL]}
         agent = api.make("/v1/agents", {"agent_config": config})["agent_id"]
@@ -41,14 +58,29 @@ class TurnScenario(Scenario):
         """Return the user's message, with directives to the scripted model."""
         return self.text
 
+    def read_turns(self, api: Api) -> dict[str, Body]:
+        """Return the turns of the session by their ids, without the one that a check has sent."""
+        turns = api.read(self.session)["turns"]
+        return {turn["turn_id"]: turn for turn in turns if turn["input_messages"][0]["content"] != NEXT}
+
+    def inputs(self) -> dict[str, bool]:
+        """Return the texts that the user has sent, and whether the turn of each was announced."""
+        return {self.message(): is_started(self.reply)}
+
+    def check_at_once(self, api: Api) -> Findings:
+        """A session takes the next turn as soon as the end of its turn was announced."""
+        if self.free_at_end and self._announced_end():
+            yield from self._check_next(api)
+
     def check(self, api: Api) -> Findings:
-        stored = {turn["turn_id"]: turn for turn in api.read(self.session)["turns"]}
+        stored = self.read_turns(api)
         for payload in payloads(self.reply):
             yield from self._check_event(payload, stored)
         yield from self._check_failure(stored)
         if len(stored) > self.turns:
             yield Finding("doubled", f"{len(stored)} turns")
-        yield from self._check_next(api)
+        if not self.taken:
+            yield from self._check_next(api)
 
     def _check_event(self, event: Body, stored: dict[str, Body]) -> Findings:
         kind = event["event_type"]
@@ -76,10 +108,27 @@ class TurnScenario(Scenario):
         return any(event["event_type"] in ANSWERED for event in payloads(self.reply))
 
     def _check_next(self, api: Api) -> Findings:
-        """The session takes another turn."""
-        reply = api.post(f"{self.session}/turn", {"messages": user("say: again"), "stream": False})
+        """The session takes another turn, whose model is told once what the user has said."""
+        self.taken = True
+        reply = api.post(f"{self.session}/turn", {"messages": user(NEXT), "stream": False})
         if not reply.ok or reply.body["output_message"]["content"] != "again":
             yield Finding("stuck", f"the session: {reply.status} {reply.text[:200]}")
+            return
+        said = self.cloud.model_requests.find(NEXT) or []
+        stored = [message["content"] for turn in self.read_turns(api).values() for message in turn["input_messages"]]
+        for text, announced in self.inputs().items():
+            if said.count(text) > 1:
+                yield Finding("doubled", f"{text!r} is {said.count(text)} times in the model's request")
+            if (announced or text in stored) and text not in said:
+                yield Finding("lost", f"{text!r} is not in the model's request")
+
+    def check_deletion(self, api: Api) -> Findings:
+        """Nothing of the session stays after its deletion."""
+        reply = api.delete(self.session)
+        self.cloud.work_off(LATER, redeliver=True)
+        if not reply.ok:
+            yield Finding("stuck", f"the deletion of the session: {reply.status} {reply.text[:200]}")
+        yield from check_no_record(self.cloud, self.session.rpartition("/")[2])
 
 
 class SimpleTurn(TurnScenario):
@@ -90,8 +139,11 @@ class UnstreamedTurn(TurnScenario):
     name = "turn-unstreamed"
     stream = False
 
+    def _announced_end(self) -> bool:
+        return self.reply.ok
+
     def check(self, api: Api) -> Findings:
-        stored = {turn["turn_id"]: turn for turn in api.read(self.session)["turns"]}
+        stored = self.read_turns(api)
         answer = self.reply.body
         if "turn_id" in answer and stored.get(answer["turn_id"]) != answer:
             yield Finding("lost", "the answer of a turn")
@@ -112,6 +164,24 @@ class TurnWithServerTools(TurnScenario):
     text = SERVER_CALLS
 
 
+class TurnWithoutModel(TurnScenario):
+    """The model has no capacity. The turn fails, and its input stays."""
+
+    name = "turn-overloaded"
+    text = "fail: overloaded"
+
+
+class TurnOutOfTime(TurnScenario):
+    """The invocation ends before the model answers. The turn fails, and its input stays."""
+
+    name = "turn-out-of-time"
+    text = "slow: 5"
+
+    def act(self, api: Api) -> None:
+        body = {"messages": user(self.text), "stream": True}
+        self.reply = api.post(f"{self.session}/turn", body, headers={REMAINING: "3000"})
+
+
 class ResumedTurn(TurnScenario):
     """The client answers a call, and the turn ends."""
 
@@ -128,8 +198,11 @@ class ResumedTurn(TurnScenario):
         path = f"{self.session}/turn/{self.waiting['turn_id']}/resume"
         self.reply = api.post(path, {"tool_responses": answers, "stream": True})
 
+    def inputs(self) -> dict[str, bool]:
+        return {CALLS: True}
+
     def check(self, api: Api) -> Findings:
-        stored = {turn["turn_id"]: turn for turn in api.read(self.session)["turns"]}
+        stored = self.read_turns(api)
         kept = stored.get(self.waiting["turn_id"], {"steps": []})["steps"]
         missing = [step for step in self.waiting["steps"] if step not in kept]
         for step in missing:
@@ -137,4 +210,12 @@ class ResumedTurn(TurnScenario):
         yield from super().check(api)
 
 
-TURNS: list[type[Scenario]] = [SimpleTurn, UnstreamedTurn, TurnWithTools, TurnWithServerTools, ResumedTurn]
+TURNS: list[type[Scenario]] = [
+    SimpleTurn,
+    UnstreamedTurn,
+    TurnWithTools,
+    TurnWithServerTools,
+    TurnWithoutModel,
+    TurnOutOfTime,
+    ResumedTurn,
+]

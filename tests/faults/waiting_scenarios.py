@@ -7,7 +7,7 @@ from typing import ClassVar
 from tests.faults.api import Api, Body, Reply
 from tests.faults.scenario import LATER, Finding, Findings, Scenario
 from tests.faults.tool_server import HELD, Gate
-from tests.faults.turn_scenarios import TurnScenario, payloads, user
+from tests.faults.turn_scenarios import TurnScenario, is_started, payloads, user
 
 HELD_CALL = f'call: {HELD} {{"label": "first"}}'
 """The message of a run that waits for a tool, so that another message comes while it runs."""
@@ -118,12 +118,16 @@ class BusySession(BusyScenario, TurnScenario):
     """A message to a session."""
 
     turns = 2
+    free_at_end = False
+
+    def inputs(self) -> dict[str, bool]:
+        return {HELD_CALL: is_started(self.first), SECOND: self._announced_end()}
 
     def post(self, api: Api, reply: Reply, text: str, **fields: object) -> None:
         api.post(f"{self.session}/turn", {"messages": user(text), **fields}, reply)
 
     def check(self, api: Api) -> Findings:
-        stored = {turn["turn_id"]: turn for turn in api.read(self.session)["turns"]}
+        stored = self.read_turns(api)
         for payload in payloads(self.first):
             yield from self._check_event(payload, stored)
         if count_inputs(stored) > 1:

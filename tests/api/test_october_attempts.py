@@ -68,6 +68,19 @@ def test_an_object_whose_answer_was_lost_is_created_once(
     assert len(http.get(listed).json()["data"]) == before + 1
 
 
+@pytest.mark.usefixtures("lost")
+def test_a_bank_whose_answer_was_lost_is_created_once(http: httpx.Client) -> None:
+    headers = {"idempotency-key": new_id()}
+    body = {"name": "facts", "config": {"type": "keyword"}}
+
+    first = http.post("/memory/create", json=body, headers=headers)
+    CLOCK.move(LEASE + 1)
+    again = http.post("/memory/create", json=body, headers=headers)
+
+    assert (first.status_code, again.json()) == (200, first.json())
+    assert [bank["bank_id"] for bank in http.get("/memory/list").json()] == [first.json()["bank_id"]]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_failed_turn_is_repeated_if_nothing_was_done(
     http: httpx.Client, headers: list[dict[str, str]], stream: bool

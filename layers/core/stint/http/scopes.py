@@ -233,6 +233,7 @@ KEYED_PATHS = RETRIED_PATHS | {
     "/v1/uploads/{upload_id}/parts",
     "/v1/vector_stores",
     "/v1/vector_stores/{vector_store_id}/file_batches",
+    "/memory/create",
 }
 """Paths whose POST creates something with the id in the record of its idempotency key."""
 

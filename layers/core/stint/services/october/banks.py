@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from stint.caller import next_object_id
 from stint.domain.errors import Conflict, NotFound, at_fault
-from stint.domain.ids import new_id
 from stint.domain.llama_stack.october_2024_memory import (
     BankCreateRequest,
     BankDefinition,
@@ -58,10 +58,10 @@ class MemoryBanks:
         await self.create_stored(bank.identifier, to_stored(bank))
 
     async def create(self, request: BankCreateRequest) -> CreatedBank:
-        """Create a bank with a new id. Raises as `register`."""
+        """Create a bank with a new id, which is that of the request's idempotency key. Raises as `register`."""
         url = request.url if isinstance(request.url, str) or request.url is None else request.url.uri
         given = request.config.model_dump()
-        bank, identifier = StoredBank(**given, name=request.name, url=url), new_id()
+        bank, identifier = StoredBank(**given, name=request.name, url=url), next_object_id()
         await self.create_stored(identifier, bank)
         return to_created(identifier, bank)
 

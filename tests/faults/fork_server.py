@@ -23,7 +23,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from tests.clock import CLOCK

@@ -133,7 +133,7 @@ MUTATIONS = [
         f"{CORE}/services/october/banks.py",
         "name=request.name, url=url), next_object_id()",
         'name=request.name, url=url), __import__("stint.domain.ids").domain.ids.new_id()',
-        failing("deaths", "october-create-bank"),
+        failing("deaths", "create-october-bank"),
     ),
 ]
 

@@ -44,7 +44,7 @@ class OctoberTurn(TurnScenario):
 
 
 class OctoberAgentCreation(AgentCreation):
-    name = "october-create-agent"
+    name = "create-october-agent"
     path = "/agents/create"
     body: ClassVar[Body] = {
         "agent_config": {"model": "scripted/demo", "instructions": "", "enable_session_persistence": True}
@@ -52,7 +52,7 @@ class OctoberAgentCreation(AgentCreation):
 
 
 class OctoberSessionCreation(SessionCreation):
-    name = "october-create-session"
+    name = "create-october-session"
 
     def request(self) -> tuple[str, Body | None]:
         return "/agents/session/create", {"agent_id": self.agent, "session_name": "s"}
@@ -61,7 +61,7 @@ class OctoberSessionCreation(SessionCreation):
 class OctoberBankRegistration(VectorDBCreation):
     """A bank is registered. The answer is null."""
 
-    name = "october-register-bank"
+    name = "create-registered-bank"
     path = "/memory_banks/register"
     body: ClassVar[Body] = {"memory_bank": {"identifier": "facts"}}
 
@@ -69,13 +69,13 @@ class OctoberBankRegistration(VectorDBCreation):
 class OctoberBankCreation(VectorDBCreation):
     """A bank is created, whose id the server chooses."""
 
-    name = "october-create-bank"
+    name = "create-october-bank"
     path, id_field = "/memory/create", "bank_id"
     body: ClassVar[Body] = {"name": "facts", "config": {"type": "vector", "embedding_model": "hashed/words-384"}}
 
 
 class OctoberModelRegistration(ModelCreation):
-    name = "october-register-model"
+    name = "create-october-model"
     path = "/models/register"
     body: ClassVar[Body] = {
         "model": {"identifier": "mine", "llama_model": "demo", "provider_id": "scripted", "metadata": {}}
@@ -83,7 +83,7 @@ class OctoberModelRegistration(ModelCreation):
 
 
 class OctoberShieldRegistration(ShieldCreation):
-    name = "october-register-shield"
+    name = "create-october-shield"
     path = "/shields/register"
     body: ClassVar[Body] = {
         "shield": {"identifier": "mine", "type": "mine", "provider_id": "", "params": {"phrases": ["forbidden"]}}

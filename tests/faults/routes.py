@@ -31,14 +31,14 @@ CREATING = {
     "/v1/admin/keys": "create-key",
     "/v1/admin/keys/{key_id}/rotate": "rotate-key",
     "/v1/admin/stop": "add-stop",
-    "/agents/create": "october-create-agent",
-    "/agents/session/create": "october-create-session",
+    "/agents/create": "create-october-agent",
+    "/agents/session/create": "create-october-session",
     "/agents/turn/create": "october-turn",
-    "/memory_banks/register": "october-register-bank",
-    "/memory/create": "october-create-bank",
+    "/memory_banks/register": "create-registered-bank",
+    "/memory/create": "create-october-bank",
     "/memory/insert": "october-insertion",
-    "/models/register": "october-register-model",
-    "/shields/register": "october-register-shield",
+    "/models/register": "create-october-model",
+    "/shields/register": "create-october-shield",
 }
 """The scenario of each path whose POST creates something, or changes a run."""
 

@@ -69,7 +69,7 @@ class TurnScenario(Scenario):
 
     def check_at_once(self, api: Api) -> Findings:
         """A session takes the next turn as soon as the end of its turn was announced."""
-        if self.free_at_end and self._announced_end():
+        if self.free_at_end and self.is_completed():
             yield from self._check_next(api)
 
     def check(self, api: Api) -> Findings:
@@ -107,6 +107,10 @@ class TurnScenario(Scenario):
     def _announced_end(self) -> bool:
         return any(event["event_type"] in ANSWERED for event in payloads(self.reply))
 
+    def is_completed(self) -> bool:
+        """Return whether the client knows that the turn is complete."""
+        return any(event["event_type"] == "turn_complete" for event in payloads(self.reply))
+
     def _check_next(self, api: Api) -> Findings:
         """The session takes another turn, whose model is told once what the user has said."""
         self.taken = True
@@ -139,7 +143,7 @@ class UnstreamedTurn(TurnScenario):
     name = "turn-unstreamed"
     stream = False
 
-    def _announced_end(self) -> bool:
+    def is_completed(self) -> bool:
         return self.reply.ok
 
     def check(self, api: Api) -> Findings:

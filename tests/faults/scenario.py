@@ -135,7 +135,7 @@ def run_scenario(kind: type[Scenario], cloud: FaultyCloud, fault: Fault | None =
     findings += scenario.check_at_once(cloud.api())
     cloud.work_off(LATER)
     findings += scenario.check(cloud.api(LATER))
-    findings += scenario.check_deletion(cloud.api(LATER))
     findings += check_seals(cloud)
+    findings += scenario.check_deletion(cloud.api(LATER))
     findings += [Finding("doubled", f"the effect of {effect!r}") for effect in cloud.tools.repeated]
     return Outcome(fault, observed.calls, bool(observed.injected), findings)

@@ -37,7 +37,9 @@ def copier(app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator
     app_fixture.made.clear()
 
 
-def test_unlike_the_original_data_urls_and_plain_texts_reach_the_code(october: OctoberClient, copier: Copier) -> None:
+def test_unlike_the_original_data_urls_and_plain_texts_reach_the_code_and_files_of_code_stay(
+    october: OctoberClient, copier: Copier
+) -> None:
     session = october.open_session(tools=TOOLS)
     attachments = [
         {"content": "Llamas live in Peru.", "mime_type": "text/plain"},
@@ -51,7 +53,7 @@ def test_unlike_the_original_data_urls_and_plain_texts_reach_the_code(october: O
 
     assert list(copier.runs[0]) == ["document-1.txt", "document-2.csv", "document-3.zip", "document-4.md"]
     assert list(copier.runs[0].values())[:3] == [b"Llamas live in Peru.", b"a,b\n1,2", b"PK\x03\x04"]
-    assert copier.runs[1] == copier.runs[0]
+    assert copier.runs[1] == copier.runs[0] | {"copy.csv": b"one\ntwo"}
     [copy] = turn["output_attachments"]
     assert copy["mime_type"] == "text/csv"
     assert copy["content"].startswith("data:text/csv;base64,")

@@ -1,6 +1,6 @@
 """The port every provider of server-side tools implements."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -84,6 +84,7 @@ class Toolgroup:
 
 
 ReadSessionFiles = Callable[[], Awaitable[Mapping[str, bytes]]]
+WriteSessionFiles = Callable[[Mapping[str, bytes], Sequence[str]], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,16 @@ class CallerSession:
     """The session of a turn that calls a tool.
 
     `vector_db_id` is the session's own vector db, if it has one. `read_files` returns the files for the session's code
-    by their names. It raises StoreUnavailable, and NotFound if the session was deleted.
+    by their names. It raises StoreUnavailable, and NotFound if the session was deleted. `write_files` stores files that
+    code wrote, and removes others, for later calls. It returns the names of those that do not fit, and raises
+    Interrupted and StoreUnavailable.
     """
 
     agent_id: str
     session_id: str
     vector_db_id: str | None = None
     read_files: ReadSessionFiles | None = field(default=None, repr=False, compare=False)
+    write_files: WriteSessionFiles | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

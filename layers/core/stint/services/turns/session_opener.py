@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stint.caller import find_attempt, find_end_user, note_owners
 from stint.domain.errors import NotFound
@@ -47,6 +47,7 @@ class OpenSession:
     keeper: LeaseKeeper[SessionLease]
     past: SessionTranscript
     transcript: Transcript
+    files_lock: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
 
     @property
     def caller(self) -> CallerSession:
@@ -54,9 +55,16 @@ class OpenSession:
         lease = self.keeper.lease
 
         async def read_files() -> Mapping[str, bytes]:
-            return await self.store.session_files.read(lease) if lease.files else {}
+            async with self.files_lock:  # a call at the same time may replace them
+                return await self.store.session_files.read(lease) if lease.files else {}
 
-        return CallerSession(lease.agent_id, lease.session_id, lease.vector_db_id, read_files)
+        async def write_files(written: Mapping[str, bytes], removed: Sequence[str]) -> Sequence[str]:
+            from stint.services.turns.code_outputs import keep_outputs  # noqa: PLC0415 - few turns run code
+
+            async with self.files_lock:
+                return await keep_outputs(self.store.session_files, lease, written, removed)
+
+        return CallerSession(lease.agent_id, lease.session_id, lease.vector_db_id, read_files, write_files)
 
     @property
     def last(self) -> StoredTurn | None:

@@ -2,22 +2,22 @@
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stint.domain.errors import ToolUnavailable
+from stint.domain.errors import StoreUnavailable, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.tools.code_interpreter.files import media_type_of
 from stint.tools.code_interpreter.runs import CodeRunner, RunFile, RunResult, check_code
 from stint.tools.outcomes import attachment, data_url, failure, unknown_tool
-from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
+from stint.tools.port import ATTACHMENTS, CallerSession, Invocation, Toolgroup, ToolOutcome
 
 CODE_INTERPRETER = ToolSignature(
     name="code_interpreter",
     description=(
         "Run Python code. Each call is a new process: variables do not stay. Its current folder has the user's files "
-        "only: read them by their names. The result is what the code prints; files that it writes into the folder are "
-        "shown to the user, but do not stay. There is no network."
+        "and those of earlier calls: read them by their names. The result is what the code prints; files that it "
+        "writes into the folder are shown to the user, and stay for later calls. There is no network."
     ),
     parameters={
         "type": "object",
@@ -53,16 +53,33 @@ class CodeInterpreter:
             return failure(problem)
         session = invocation.session
         files = await session.read_files() if session and session.read_files else {}
-        return read_run(await self._runner.run(str(code), files))
+        run = await self._runner.run(str(code), files)
+        return read_run(run, await keep_files(run, session))
 
 
-def read_run(run: RunResult) -> ToolOutcome:
-    """Convert the result of a run for the model. Raises ToolUnavailable."""
+async def keep_files(run: RunResult, session: CallerSession | None) -> list[str]:
+    """Keep the files of a run for later calls of its session, and return the names of those that are not kept.
+
+    Raises:
+        Interrupted: the session was deleted, or taken over by another request.
+        ToolUnavailable: see `content_of`.
+    """
+    if session is None or session.write_files is None or not (run.files or run.removed):
+        return []
+    written = {file.name: content_of(file) for file in run.files}
+    try:
+        return [*await session.write_files(written, run.removed)]
+    except StoreUnavailable:  # the user gets them as attachments
+        return [*written]
+
+
+def read_run(run: RunResult, unkept: Sequence[str] = ()) -> ToolOutcome:
+    """Convert the result of a run for the model. Later calls do not have `unkept` files. Raises ToolUnavailable."""
     if run.refused is not None:
         return failure(run.refused)
     attachments = [describe(file) for file in run.files]
     metadata: dict[str, Any] = {ATTACHMENTS: attachments} if attachments else {}
-    return ToolOutcome(content=write_result(run), metadata=metadata, error=run.ended_by is not None)
+    return ToolOutcome(content=write_result(run, unkept), metadata=metadata, error=run.ended_by is not None)
 
 
 def describe(file: RunFile) -> Mapping[str, Any]:
@@ -79,7 +96,7 @@ def content_of(file: RunFile) -> bytes:
         raise ToolUnavailable("The code interpreter returned a file in another form") from None
 
 
-def write_result(run: RunResult) -> str:
+def write_result(run: RunResult, unkept: Sequence[str]) -> str:
     """Return a result in the form of Llama Stack's code interpreter, with the names of files."""
     status = "completed" if run.exit_code == 0 and run.ended_by is None else "error"
     parts = [status]
@@ -87,6 +104,10 @@ def write_result(run: RunResult) -> str:
     parts += notes_of(run)
     if run.files:
         parts.append(f"Files for the user: {', '.join(file.name for file in run.files)}.")
+    if unkept:
+        parts.append(
+            f"Later calls do not have these files, because they are too many or too large: {', '.join(unkept)}."
+        )
     if run.omitted:
         parts.append(f"Not shown, because they are no plain files or too large: {', '.join(run.omitted)}.")
     return "\n".join(parts)

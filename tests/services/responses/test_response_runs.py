@@ -13,6 +13,7 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.inference import Finished, FinishReason, ReasoningChunk, TextChunk, Usage
+from stint.domain.limits import MAX_ANSWER_CHARACTERS
 from stint.domain.openai.response_events import ResponseCompleted
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
@@ -132,6 +133,18 @@ async def test_a_response_that_fails_shows_what_its_stream_has_shown(
 def shown(response: Response) -> list[tuple[str, str | None]]:
     """The types of a response's items, each with its status."""
     return [(item.type, getattr(item, "status", None)) for item in response.output]
+
+
+async def test_a_response_without_end_fails_and_can_be_read(make_worker_fixture: MakeWorkerFixture) -> None:
+    endless: list[Part] = [TextChunk("Hi"), TextChunk("x" * MAX_ANSWER_CHARACTERS), STOP]
+    responder = Responder(make_worker_fixture(script(endless)))
+
+    response = (await responder.respond()).response
+
+    assert response.status is ResponseStatus.failed
+    assert response.error is not None
+    assert "more than 10,000,000 characters" in response.error.message
+    assert await responder.get(response.id) == response
 
 
 async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_in_their_order(

@@ -1,5 +1,6 @@
 import pytest
 
+from stint.domain.errors import ModelError
 from stint.domain.inference import (
     AnswerDetails,
     Finished,
@@ -11,6 +12,7 @@ from stint.domain.inference import (
     TextChunk,
     ToolCallChunk,
 )
+from stint.domain.limits import MAX_ANSWER_CHARACTERS
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.tools import ToolCall
 from stint.loop.answer import Answer
@@ -122,3 +124,12 @@ def test_only_the_first_calls_count_where_their_number_is_limited() -> None:
 
     assert [call.call_id for call in answer.calls] == ["c0"]
     assert len(deltas) == 1
+
+
+@pytest.mark.parametrize("piece", [TextChunk("a"), RefusalChunk("a"), ReasoningChunk("a"), ToolCallChunk(0, "", "", "a")])
+def test_an_answer_without_end_fails(piece: ModelChunk) -> None:
+    answer = Answer(run_id="t", length=MAX_ANSWER_CHARACTERS - 1)
+    list(answer.add_chunk(piece))
+
+    with pytest.raises(ModelError, match="more than 10,000,000 characters"):
+        list(answer.add_chunk(piece))

@@ -41,6 +41,9 @@ MAX_IMAGES = 2_000
 MAX_IMAGE_URLS = 100
 """Maximum distinct image URLs in a request, and in a model call that fetches its images first."""
 
+MAX_ANSWER_CHARACTERS = 10_000_000
+"""Maximum characters of a model's answer: reasoning, text and calls. A stored response could not have a longer text."""
+
 MAX_APPROVED_CALLS = 128
 """Maximum calls of MCP tools that a request approves. Each is a session with its server."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from stint.domain.errors import ModelError
 from stint.domain.ids import new_id
 from stint.domain.inference import (
     AnswerDetails,
@@ -19,6 +20,7 @@ from stint.domain.inference import (
     Usage,
 )
 from stint.domain.json_text import parse_json
+from stint.domain.limits import MAX_ANSWER_CHARACTERS
 from stint.domain.run_events import (
     Delta,
     ReasoningEnded,
@@ -33,6 +35,7 @@ from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, StopReason
 from stint.domain.text_lengths import encode_lengths
 from stint.domain.tools import ToolCall
+from stint.models.port import characters_of
 
 
 @dataclass(slots=True)
@@ -46,7 +49,8 @@ class PartialCall:
 class Answer:
     """An answer so far. `usage` is None if the provider counts nothing.
 
-    Only the first `max_calls` calls count. `streamed` has the lengths of the pieces of text that were released.
+    Only the first `max_calls` calls count. `streamed` has the lengths of the pieces of text that were released,
+    `length` is the number of characters that the model sent.
     """
 
     run_id: str
@@ -63,6 +67,7 @@ class Answer:
     thought: bool = False
     refusal: bool = False
     streamed: list[int] = field(default_factory=list)
+    length: int = 0
 
     @property
     def begun(self) -> bool:
@@ -70,7 +75,15 @@ class Answer:
         return bool(self.text or self.partial or self.finish or self.thoughts)
 
     def add_chunk(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress | ReasoningEnded]:
-        """Add a chunk, and return its deltas. Reasoning after the first word of the answer is dropped."""
+        """Add a chunk, and return its deltas. Reasoning after the first word of the answer is dropped.
+
+        Raises ModelError if the answer has more than MAX_ANSWER_CHARACTERS.
+        """
+        self.length += characters_of(chunk)
+        if self.length > MAX_ANSWER_CHARACTERS:
+            raise ModelError(
+                f"The model's answer has more than {MAX_ANSWER_CHARACTERS:,} characters, the maximum. Limit its tokens."
+            )
         if not isinstance(chunk, ReasoningChunk) and not self.thought:
             self.thought = True
             if (reasoning := self.reasoning()) is not None:

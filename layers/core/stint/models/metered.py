@@ -10,15 +10,11 @@ from stint.domain.inference import (
     InferenceRequest,
     ModelChunk,
     ModelMessage,
-    ReasoningChunk,
-    RefusalChunk,
     SystemText,
-    TextChunk,
-    ToolCallChunk,
     Usage,
 )
 from stint.metering import Meter, Reservation, find_meter
-from stint.models.port import ChatModel, close_chunks
+from stint.models.port import ChatModel, characters_of, close_chunks
 from stint.run_stop import admit_model_call, refuse_stopped
 
 CHARACTERS_PER_TOKEN = 4
@@ -86,7 +82,7 @@ class MeteredCall:
     async def follow(self, chunk: ModelChunk) -> None:
         """Count the call when it has finished."""
         self.begun = self.begun or not isinstance(chunk, Accepted)
-        self.streamed += streamed_length(chunk)
+        self.streamed += characters_of(chunk)
         if isinstance(chunk, Finished):
             await self.settle(chunk.usage or self.reserved, chunk.usage)
 
@@ -121,16 +117,6 @@ def estimate(request: InferenceRequest, answer_tokens: int | None = None) -> Usa
     tokens_in = sum(map(length_of, request.messages)) // CHARACTERS_PER_TOKEN + 1
     tokens_out = answer_tokens or request.decoding.max_tokens or ANSWER_TOKENS
     return Usage(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
-
-
-def streamed_length(chunk: ModelChunk) -> int:
-    """Return the characters of a piece of an answer."""
-    match chunk:
-        case TextChunk(text=text) | ReasoningChunk(text=text) | RefusalChunk(text=text):
-            return len(text)
-        case ToolCallChunk(name=name, arguments=arguments):
-            return len(name) + len(arguments)
-    return 0
 
 
 def length_of(message: ModelMessage) -> int:

@@ -3,7 +3,14 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from stint.domain.inference import InferenceRequest, ModelChunk
+from stint.domain.inference import (
+    InferenceRequest,
+    ModelChunk,
+    ReasoningChunk,
+    RefusalChunk,
+    TextChunk,
+    ToolCallChunk,
+)
 
 
 class ChatModel(Protocol):
@@ -47,3 +54,13 @@ async def close_chunks(chunks: AsyncIterator[ModelChunk]) -> None:
     aclose = getattr(chunks, "aclose", None)
     if aclose is not None:
         await aclose()
+
+
+def characters_of(chunk: ModelChunk) -> int:
+    """Return the number of characters of a piece of an answer."""
+    match chunk:
+        case TextChunk(text=text) | ReasoningChunk(text=text) | RefusalChunk(text=text):
+            return len(text)
+        case ToolCallChunk(name=name, arguments=arguments):
+            return len(name) + len(arguments)
+    return 0

@@ -126,7 +126,9 @@ def test_only_the_first_calls_count_where_their_number_is_limited() -> None:
     assert len(deltas) == 1
 
 
-@pytest.mark.parametrize("piece", [TextChunk("a"), RefusalChunk("a"), ReasoningChunk("a"), ToolCallChunk(0, "", "", "a")])
+@pytest.mark.parametrize(
+    "piece", [TextChunk("a"), RefusalChunk("a"), ReasoningChunk("a"), ToolCallChunk(0, arguments="a")]
+)
 def test_an_answer_without_end_fails(piece: ModelChunk) -> None:
     answer = Answer(run_id="t", length=MAX_ANSWER_CHARACTERS - 1)
     list(answer.add_chunk(piece))

@@ -161,14 +161,18 @@ def count_tool_calls(calls: int) -> None:
 
 
 def count_sandbox(milliseconds: int, memory_mb: int | None = None) -> None:
-    """Count the time of code, and its price in a function with so much memory. Do nothing outside of a run."""
+    """Count the time of code, and its price: in a function with so much memory, or in AgentCore without `memory_mb`.
+
+    Do nothing outside of a run.
+    """
     meter = _meter.get()
     if meter is None:
         return
     meter.counted.sandbox_milliseconds += milliseconds
-    if memory_mb is not None:
-        dollars = meter.prices.infrastructure.cost_of_invocation(milliseconds, memory_mb)
-        meter.counted.infrastructure_dollars += dollars
+    prices = meter.prices.infrastructure
+    session = milliseconds / 1000 * prices.agentcore_seconds
+    dollars = session if memory_mb is None else prices.cost_of_invocation(milliseconds, memory_mb)
+    meter.counted.infrastructure_dollars += dollars
 
 
 def count_capacity(operation: str, consumed: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:

@@ -14,6 +14,7 @@ from tests.servers.scripted_http import Reply
 from stint.bootstrap.defaults import providers
 from stint.bootstrap.tool_providers import make_code_runner
 from stint.domain.errors import ToolUnavailable
+from stint.domain.prices import parse_prices
 from stint.metering import Meter, set_meter
 from stint.settings import Settings
 from stint.tools.code_interpreter import agentcore
@@ -65,8 +66,11 @@ open('.hidden', 'w').write('x')
 
 
 @pytest.mark.usefixtures("server")
-async def test_the_time_of_a_session_is_counted_without_a_price() -> None:
-    meter = Meter()
+@pytest.mark.parametrize(
+    ("prices", "dollars"), [("", 0.0), ('{"infrastructure": {"agentcore_seconds": 0.00002}}', 0.00004)]
+)
+async def test_the_time_of_a_session_costs_its_price_if_there_is_one(prices: str, dollars: float) -> None:
+    meter = Meter(prices=parse_prices(prices))
     set_meter(meter)
     with CLOCK.stop():
         before = meter.read().infrastructure_dollars
@@ -77,7 +81,8 @@ async def test_the_time_of_a_session_is_counted_without_a_price() -> None:
         counted = meter.read()
     set_meter(None)
 
-    assert (counted.sandbox_milliseconds, counted.infrastructure_dollars) == (2000, before)
+    assert counted.sandbox_milliseconds == 2000
+    assert counted.infrastructure_dollars == pytest.approx(before + dollars)
 
 
 async def test_an_error_of_the_code_is_a_result(server: AgentCoreServer) -> None:

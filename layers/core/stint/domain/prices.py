@@ -37,6 +37,8 @@ class ModelPrice(BaseModel):
 class InfrastructurePrices(BaseModel):
     """List prices of AWS in us-east-1, on arm64: dollars per million units or requests, and per GB-second.
 
+    `agentcore_seconds` is the price of a second of AgentCore's sessions, which AWS bills by their use of CPU and memory.
+
     https://aws.amazon.com/dynamodb/pricing/on-demand/ and https://aws.amazon.com/lambda/pricing/
     """
 
@@ -46,6 +48,7 @@ class InfrastructurePrices(BaseModel):
     read_units: float = Field(default=0.125, ge=0)
     invocations: float = Field(default=0.20, ge=0)
     gb_seconds: float = Field(default=0.0000133334, ge=0)
+    agentcore_seconds: float = Field(default=0.0, ge=0)
 
     def cost_of(self, write_units: int, read_units: float, milliseconds: int, memory_mb: int) -> float:
         """Return the dollars of one invocation, with its units."""

@@ -342,6 +342,23 @@ def test_contents_of_files_that_expire_outlive_them_and_not_for_long() -> None:
     assert all(prefix.startswith("expiring/") for prefix in prefixes)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "days"),
+    [({}, "30"), ({"SessionExpiryDays": "7"}, "7"), ({"SessionExpiryDays": "7", "SessionBodyDays": "30"}, "30")],
+)
+def test_bodies_of_sessions_stay_as_long_as_the_operator_says(
+    translated: dict[str, Any], parameters: dict[str, str], days: str
+) -> None:
+    defaults = {name: str(parameter.get("Default")) for name, parameter in translated["Parameters"].items()}
+    resolver = Resolver(defaults | parameters, {}, translated["Conditions"])
+    given = translated["Resources"]["Data"]["Properties"]["Parameters"]["SessionExpiryDays"]
+    rules = data_resources()["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    (rule,) = [rule for rule in rules if rule.get("Prefix") == "ephemeral/"]
+
+    assert resolver.resolve(given, "Data") == days
+    assert rule["ExpirationInDays"] == "Ref SessionExpiryDays"
+
+
 def test_only_forms_are_binary(system: System) -> None:
     assert system.binary_media_types == ("multipart/form-data",)
 

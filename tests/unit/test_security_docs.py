@@ -36,7 +36,7 @@ def test_each_named_file_of_tests_exists() -> None:
     paths = re.findall(r"`(tests/[\w/]+(?:\.py)?)`", DOCS)
 
     assert [path for path in paths if not (ROOT / path).exists()] == []
-    assert {name for name in re.findall(r"`(test_\w+\.py)`", DOCS)} <= names
+    assert set(re.findall(r"`(test_\w+\.py)`", DOCS)) <= names
 
 
 def test_each_named_parameter_exists() -> None:

@@ -161,7 +161,7 @@ async def test_tokens_that_were_used_are_counted_by_the_provider(limited: Limite
         await fixture.start()
 
 
-async def test_a_running_turn_fails_before_the_model_call_that_its_tokens_do_not_allow(limited: Limited) -> None:
+async def test_a_turn_fails_before_the_model_call_that_its_tokens_do_not_allow(limited: Limited) -> None:
     many = Usage(input_tokens=900, output_tokens=200, total_tokens=1_100)
     asks: list[Part] = [ToolCallChunk(0, "c0", "get_tokens", "{}"), Finished(FinishReason.tool_calls, many)]
     model = script(asks, answered())

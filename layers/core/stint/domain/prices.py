@@ -37,7 +37,7 @@ class ModelPrice(BaseModel):
 class InfrastructurePrices(BaseModel):
     """List prices of AWS in us-east-1, on arm64: dollars per million units or requests, and per GB-second.
 
-    `agentcore_seconds` is the price of a second of AgentCore's sessions, which AWS bills by their use of CPU and memory.
+    `agentcore_seconds` is the price of a second of a session of AgentCore, which AWS bills by CPU time and memory.
 
     https://aws.amazon.com/dynamodb/pricing/on-demand/ and https://aws.amazon.com/lambda/pricing/
     """

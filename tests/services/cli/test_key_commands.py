@@ -155,7 +155,12 @@ def read_pages(shell: Shell, *options: str) -> list[str]:
     [
         (("create", "--tenant", "Not A Tenant"), "'Not A Tenant' is not a tenant's name"),
         (("create", "--requests-per-minute", "0"), "budgets.requests_per_minute: Input should be greater than"),
+        (("create", "--dollars-per-month", "inf"), "budgets.dollars_per_month: Input should be less than or equal"),
+        (("create", "--dollars-per-month", "1e308"), "budgets.dollars_per_month: Input should be less than or equal"),
+        (("create", "--requests-per-minute", "1" + "0" * 40), "budgets.requests_per_minute: Input should be less than"),
         (("create", "--expires-in-days", "-1"), "expires_at is in the past"),
+        (("create", "--expires-in-days", "inf"), "expires_at: Input should be a finite number"),
+        (("create", "--expires-in-days", "nan"), "expires_at: Input should be a finite number"),
         (("revoke", "0" * 32), f"API key '{'0' * 32}' not found"),
         (("rotate", "stk_x"), "not found"),
         (("rotate", "0" * 32, "--overlap-seconds", "-1"), "overlap_seconds: Input should be greater than"),

@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.operator import OperatorComposition
@@ -125,6 +126,7 @@ async def rotate(arguments: argparse.Namespace, composition: OperatorComposition
 def read_request(arguments: argparse.Namespace) -> CreateApiKeyRequest:
     """Return the request of `create`. Raises ValidationError."""
     days = arguments.expires_in_days
+    expires_at = None if days is None else time.time() + days * DAY
     budgets = ("requests_per_minute", "tokens_per_minute", "dollars_per_month")
     return CreateApiKeyRequest.model_validate(
         {
@@ -134,7 +136,7 @@ def read_request(arguments: argparse.Namespace) -> CreateApiKeyRequest:
             "scopes": arguments.scope,
             "models": arguments.model,
             "budgets": {name: getattr(arguments, name) for name in budgets},
-            "expires_at": None if days is None else int(time.time() + days * DAY),
+            "expires_at": int(expires_at) if expires_at is not None and isfinite(expires_at) else expires_at,
         }
     )
 

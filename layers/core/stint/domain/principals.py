@@ -16,14 +16,20 @@ Scope = Literal["use", "registry:write", "users:act", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 
+MOST_PER_MINUTE, MOST_DOLLARS = 1_000_000_000_000, 1_000_000_000
+"""Largest budgets. A counter of more could not be stored."""
+
+
 class Budgets(BaseModel):
     """The limits of a key or a tenant. None means no limit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    tokens_per_minute: int | None = Field(default=None, ge=1)
-    dollars_per_month: float | None = Field(default=None, gt=0, description="US dollars of a calendar month (UTC).")
+    requests_per_minute: int | None = Field(default=None, ge=1, le=MOST_PER_MINUTE)
+    tokens_per_minute: int | None = Field(default=None, ge=1, le=MOST_PER_MINUTE)
+    dollars_per_month: float | None = Field(
+        default=None, gt=0, le=MOST_DOLLARS, description="US dollars of a calendar month (UTC)."
+    )
 
     @property
     def is_unlimited(self) -> bool:

@@ -138,8 +138,8 @@ class ListLog:
     async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
         self.records.append(TurnRecord(early=[*steps]))
 
-    async def mark_sent(self, call_ids: Sequence[str], /) -> None:
-        self.sent += call_ids
+    async def mark_sent(self, call_ids: Sequence[str], /, *, approved: bool) -> None:
+        self.sent += call_ids if approved else []
 
     async def take_input(self, transcript: Transcript, /) -> bool:
         added, self.waiting = self.waiting, []

@@ -29,7 +29,16 @@ def test_a_stop_is_created_listed_and_lifted(api: AdminApi) -> None:
     assert (listed["object"], listed["data"], listed["has_more"]) == ("list", [stop], False)
     assert api.send("DELETE", f"{STOP}/session/{session}").json() == stop
     assert api.send("GET", STOP).json()["data"] == []
-    assert api.send("DELETE", f"{STOP}/session/{session}").status_code == 404
+    again = api.send("DELETE", f"{STOP}/session/{session}")
+    assert (again.status_code, again.json()) == (200, stop | {"stopped_at": None})
+    assert api.send("GET", STOP).json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("place", "status"), [("session/talk", 400), ("response/conv_" + "0" * 32, 400), ("tenant/another", 404)]
+)
+def test_a_stop_that_cannot_be_is_not_lifted(api: AdminApi, place: str, status: int) -> None:
+    assert api.send("DELETE", f"{STOP}/{place}").status_code == status
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,25 @@ class StopAddition(Scenario):
             yield Finding("doubled", "a stop")
 
 
+class StopRemoval(Scenario):
+    """The stop of a session is lifted."""
+
+    name = "lift-stop"
+
+    def prepare(self, api: Api) -> None:
+        api.make(STOPS, STOP)
+
+    def act(self, api: Api) -> None:
+        self.reply = api.delete(f"{STOPS}/{STOP['kind']}/{STOP['id']}")
+
+    def check(self, api: Api) -> Findings:
+        if self.reply.ok and (listed := api.read(STOPS)["data"]):
+            yield Finding("lost", f"the announced removal of a stop: {listed}")
+        again = api.delete(f"{STOPS}/{STOP['kind']}/{STOP['id']}")
+        if not again.ok or api.read(STOPS)["data"]:
+            yield Finding("stuck", f"the repeated removal: {again.status} {again.text[:200]}")
+
+
 class UserErasure(Scenario):
     """Everything of an end user is erased: a conversation, a response and a file."""
 
@@ -88,4 +107,4 @@ class UserErasure(Scenario):
             yield Finding("stuck", f"the entries of an erased user: {listed}")
 
 
-ADMINISTRATION: list[type[Scenario]] = [KeyRevocation, StopAddition, UserErasure]
+ADMINISTRATION: list[type[Scenario]] = [KeyRevocation, StopAddition, StopRemoval, UserErasure]

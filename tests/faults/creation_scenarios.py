@@ -133,6 +133,23 @@ class ResponseCreation(CreationScenario):
             yield Finding("doubled", "the repeated request has another response")
 
 
+class UnstoredResponse(ResponseCreation):
+    """The same without storage. Once the tool may have run, the repeated request is refused."""
+
+    name = "unstored-response"
+
+    def request(self) -> tuple[str, Body | None]:
+        path, body = super().request()
+        return path, (body or {}) | {"store": False}
+
+    def check(self, api: Api) -> Findings:
+        again = self.send(api)
+        if not again.ok and "outcome_unknown" not in again.text:
+            yield Finding("stuck", f"the repeated request: {again.status} {again.text[:200]}")
+        if again.ok and not self.cloud.tools.effects:
+            yield Finding("lost", "the call of a tool")
+
+
 class ConversationCreation(CreationScenario):
     name = "create-conversation"
     path, records = "/v1/conversations", r"#conversation:.*\|meta"
@@ -225,6 +242,7 @@ CREATIONS: list[type[Scenario]] = [
     SessionCreation,
     TurnCreation,
     ResponseCreation,
+    UnstoredResponse,
     ConversationCreation,
     ItemCreation,
     ChatCreation,

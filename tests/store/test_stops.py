@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from tests.store.conftest import Cloud
 
-from stint.domain.errors import Conflict, NotFound
+from stint.domain.errors import Conflict
 from stint.domain.stops import MAX_STOPS, stop_name
 from stint.store.stops import StopStore
 
@@ -34,9 +34,11 @@ async def test_the_same_stop_again_keeps_its_time(stops: StopStore, tenant: str)
     assert await stops.add(tenant, "session:a", 5) == 1
 
 
-async def test_a_stop_that_does_not_exist_cannot_be_lifted(stops: StopStore, tenant: str) -> None:
-    with pytest.raises(NotFound):
-        await stops.remove(tenant, "session:a")
+async def test_a_stop_that_was_removed_before_has_no_time(stops: StopStore, tenant: str) -> None:
+    await stops.add(tenant, "session:a", 1)
+
+    assert [await stops.remove(tenant, "session:a") for _ in range(2)] == [1, None]
+    assert await stops.read(tenant, consistent=True) == {}
 
 
 async def test_a_full_record_refuses_another_stop_but_not_that_of_the_whole_tenant(

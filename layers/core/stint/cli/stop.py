@@ -8,7 +8,7 @@ from stint.cli.group import CommandError, add_command, check_tenant
 from stint.cli.output import format_time, show_json, show_table
 from stint.domain.ids import TENANT
 from stint.domain.stop_requests import StopObject
-from stint.domain.stops import StopKind
+from stint.domain.stops import StopKind, describe_stop, stop_name
 
 if TYPE_CHECKING:
     from stint.cli.group import Subparsers
@@ -66,14 +66,17 @@ async def list_stops(arguments: argparse.Namespace, composition: OperatorComposi
     if arguments.json:
         show_json(found)
     elif found:
-        show_table(HEAD, [(each.kind, each.id, format_time(each.stopped_at)) for each in found])
+        show_table(HEAD, [(each.kind, each.id, format_time(each.stopped_at or 0)) for each in found])
     else:
         print(f"Nothing of the tenant {arguments.tenant} is stopped.")
 
 
 async def lift_stop(arguments: argparse.Namespace, composition: OperatorComposition) -> None:
     tenant = admit(arguments, composition)
-    show(await composition.stops.lift(tenant, arguments.kind, arguments.id), arguments, "Lifted the stop of")
+    lifted = await composition.stops.lift(tenant, arguments.kind, arguments.id)
+    if lifted.stopped_at is None:
+        raise CommandError(f"{describe_stop(stop_name(lifted.kind, lifted.id))} is not stopped.")
+    show(lifted, arguments, "Lifted the stop of")
 
 
 def admit(arguments: argparse.Namespace, composition: OperatorComposition) -> str:

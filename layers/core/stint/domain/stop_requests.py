@@ -28,16 +28,19 @@ class StopRequest(BaseModel):
 
 
 class StopObject(Schema):
-    """A stop. `id` is that of what is stopped; a stop of a whole tenant has the tenant there."""
+    """A stop. `id` is that of what is stopped; a stop of a whole tenant has the tenant there.
+
+    A stop that was lifted before has no time.
+    """
 
     object: Literal["stop"] = "stop"
     kind: StopKind
     id: str
     tenant: str
-    stopped_at: int = Field(description="Time in seconds since 1970.")
+    stopped_at: int | None = Field(description="Time in seconds since 1970. Null if DELETE finds no stop.")
 
     @classmethod
-    def of(cls, tenant: str, name: str, stopped_at: int) -> "StopObject":
+    def of(cls, tenant: str, name: str, stopped_at: int | None) -> "StopObject":
         """Return a stored stop."""
         kind, identifier = parse_stop_name(name)
         return cls(kind=kind, id=identifier or tenant, tenant=tenant, stopped_at=stopped_at)

@@ -80,7 +80,15 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
         await replay(request, send)
         return
     record = request.keeper.lease
-    set_attempt(RequestAttempt(object_id=record.object_id, repeated=record.taken_over, rename=record.put_object_id))
+    set_attempt(
+        RequestAttempt(
+            object_id=record.object_id,
+            repeated=record.taken_over,
+            rename=record.put_object_id,
+            mark_sent=record.mark_sent,
+            sent=record.sent,
+        )
+    )
     users = () if path.startswith(ADMIN) else end_users_of(*users_in(body))
     recorder = AnswerRecorder(send, request, path, users)
     try:
@@ -197,9 +205,10 @@ class AnswerRecorder:
     async def note_failure(self, *, may_have_begun: bool) -> None:
         """Remember nothing of a request that failed, except for the id of the object that it may have created.
 
-        An earlier process may have created it even if this one did nothing.
+        An earlier process may have created it even if this one did nothing. A call that was sent is remembered, too.
         """
-        if self._request.keeper.lease.taken_over or (may_have_begun and self._path in KEYED_PATHS):
+        record = self._request.keeper.lease
+        if record.taken_over or record.sent or (may_have_begun and self._path in KEYED_PATHS):
             await self._request.give_up()
         else:
             await self._request.forget()

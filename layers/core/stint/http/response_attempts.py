@@ -4,9 +4,16 @@ from dataclasses import dataclass
 
 from stint.apis.openai import OpenAIServices
 from stint.caller import NothingToFollow, find_attempt, renew_object_id
-from stint.domain.errors import StintError
+from stint.domain.errors import Conflict, StintError
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
+
+
+OUTCOME_UNKNOWN = (
+    "An earlier request with this Idempotency-Key ended without an answer. It had called a tool that is not repeatable, "
+    "and its response is not stored, so it was not run again. Check the tool's effect, and send a new key to run it "
+    "again."
+)
 
 
 @dataclass(slots=True)
@@ -36,12 +43,15 @@ async def find_earlier_response(services: OpenAIServices, deadline: float, *, st
 
     Raises:
         NothingToFollow: the current attempt only follows the response, which is not stored or has failed.
+        Conflict: an earlier attempt, whose response is not stored, has called a tool that is not repeatable.
     """
     attempt = find_attempt()
     if attempt.repeated:
         found = await services.make_response_retries().find_keyed(attempt, deadline) if stored else None
         if found is None and attempt.follows:
             raise NothingToFollow
+        if attempt.sent:
+            raise Conflict(OUTCOME_UNKNOWN, code="outcome_unknown")
         if found is None and stored:
             await renew_object_id(attempt)
     elif not stored:

@@ -59,8 +59,10 @@ class Log(Protocol):
         """
         ...
 
-    async def mark_sent(self, call_ids: Sequence[str], /) -> None:
-        """Store that approved calls are being sent, if the run can be resumed: these must not be sent again.
+    async def mark_sent(self, call_ids: Sequence[str], /, *, approved: bool) -> None:
+        """Note that calls are being sent that must not be sent again, unless the log has the answer with them.
+
+        It has no answer with calls that the client has `approved`.
 
         Raises:
             Interrupted: another process ended the run.

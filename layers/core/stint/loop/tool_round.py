@@ -69,7 +69,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
 
 
 async def prepare(run: Run, calls: Sequence[ToolCall]) -> None:
-    """Check that calls may be sent, and note it for calls that no stored answer has: those that the client approved.
+    """Check that calls may be sent, and note those that must not be sent again.
 
     Raises:
         Interrupted: another process may have ended the run.
@@ -80,8 +80,8 @@ async def prepare(run: Run, calls: Sequence[ToolCall]) -> None:
     run.log.check()
     raise_if_stopped()
     once = [call.call_id for call in calls if not run.plan.toolbox.is_repeatable(call)]
-    if once and run.iterations == 0:
-        await run.log.mark_sent(once)
+    if once:
+        await run.log.mark_sent(once, approved=run.iterations == 0)
 
 
 @dataclass(frozen=True, slots=True)

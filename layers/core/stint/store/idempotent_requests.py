@@ -26,7 +26,8 @@ class RequestRecord:
     """The record of a request. `is_own`: the caller has its lease. `answered`: it has an answer, and no lease.
 
     `object_id` is the id of the object that the request creates, if it creates one that can be followed. A lease that
-    was `taken_over` had a holder whose process may have created it.
+    was `taken_over` had a holder whose process may have created it. `sent`: a holder has sent a call that must not be
+    sent again, and whose result is stored nowhere.
     """
 
     lease: Lease
@@ -46,6 +47,15 @@ class RequestRecord:
     @property
     def taken_over(self) -> bool:
         return self.lease.taken_over is not None
+
+    @property
+    def sent(self) -> bool:
+        return "sent" in self.lease.item
+
+    async def mark_sent(self) -> None:
+        """Note that such a call is being sent, with one unit for the first one. Raises Interrupted as `renew`."""
+        if not self.sent:
+            self.lease.item.update(await self.lease.update({"sent": 1}))
 
     async def renew(self, seconds: float) -> None:
         """Extend the lease. Raises Interrupted if it is lost."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stint.domain.errors import Conflict, NotFound, StoreUnavailable
-from stint.domain.stops import MAX_STOPS, WHOLE_TENANT, describe_stop
+from stint.domain.errors import Conflict, StoreUnavailable
+from stint.domain.stops import MAX_STOPS, WHOLE_TENANT
 from stint.store.capacity import call_counted
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, decode, encode
@@ -73,14 +73,13 @@ class StopStore:
             return found[name]
         return now
 
-    async def remove(self, tenant: str, name: str) -> int:
-        """Remove a stop, and return its time. Raises NotFound."""
+    async def remove(self, tenant: str, name: str) -> int | None:
+        """Remove a stop, and return its time; None if there is none."""
+        condition = "attribute_exists(#stop)"
         try:
-            before = await self._update(
-                tenant, name, "REMOVE #stop ADD stops :minus", "attribute_exists(#stop)", {":minus": -1}
-            )
+            before = await self._update(tenant, name, "REMOVE #stop ADD stops :minus", condition, {":minus": -1})
         except ConditionFailed:
-            raise NotFound("Stop", describe_stop(name)) from None
+            return None
         return stops_of(before)[name]
 
     async def _update(self, tenant: str, name: str, expression: str, condition: str, values: Item) -> Item:

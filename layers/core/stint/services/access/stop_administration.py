@@ -51,7 +51,11 @@ class Stops:
         return [StopObject.of(tenant, name, at) for name, at in sorted(found, key=lambda each: (-each[1], each[0]))]
 
     async def lift(self, tenant: str, kind: StopKind, identifier: str = "") -> StopObject:
-        """Lift a stop, and return it. Raises NotFound."""
+        """Lift a stop, and return it, without a time if there is none: an earlier attempt may have lifted it.
+
+        Raises InvalidRequest if this is no id of an object of the kind.
+        """
+        require_id_of(kind, identifier)
         name = stop_name(kind, identifier)
         lifted = StopObject.of(tenant, name, await self._store.remove(tenant, name))
         logger.warning("A stop was lifted", extra={"stopped_tenant": tenant, "stop": name})

@@ -134,9 +134,15 @@ class ResponseLog:
             append_merged(transcript, each)
         return bool(merged)
 
-    async def mark_sent(self, call_ids: Sequence[str], /) -> None:
-        """Store that approved calls are sent, for the worker that resumes a background response."""
-        if self.response.header.background:
+    async def mark_sent(self, call_ids: Sequence[str], /, *, approved: bool) -> None:
+        """Store that approved calls are sent, for the worker that resumes a background response.
+
+        A response that is not stored notes it in the record of its request's idempotency key, if it has one.
+        """
+        mark = find_attempt().mark_sent
+        if self.store is None and mark is not None:
+            await mark()
+        if approved and self.response.header.background:
             await self.write(ResponseRecord(sent=[*call_ids], skipped=self.skipped or None))
 
     def find_cited(self, step: Step | None) -> dict[str, str] | None:

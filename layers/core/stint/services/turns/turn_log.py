@@ -105,7 +105,7 @@ class TurnLog:
             add_merged(transcript, message)
         return bool(merged)
 
-    async def mark_sent(self, _call_ids: Sequence[str], /) -> None:
+    async def mark_sent(self, _call_ids: Sequence[str], /, *, approved: bool) -> None:
         """Do nothing: no turn is resumed within a round of tools."""
 
     async def write(self, record: TurnRecord) -> None:

@@ -11,6 +11,7 @@ from tests.api.api_client import WEATHER, create_session, open_session, say, tur
 from tests.api.app_fixture import AppFixture, wait_until
 
 from stint.domain.errors import ModelOverloaded, StintError
+from stint.domain.ids import new_id
 from stint.domain.inference import Accepted, Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
 
 
@@ -212,6 +213,31 @@ def test_a_turn_that_failed_before_a_step_is_run_again_and_its_input_reaches_the
         ["before", "Hello", "after", "last"],
     ]
     assert [each["status"] for each in turns_of(http, session)] == ["completed", "failed", "failed", *["completed"] * 3]
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_the_input_of_a_turn_that_is_repeated_after_another_one_reaches_the_model_once(
+    http: httpx.Client, app_fixture: AppFixture, flaky: Flaky, failures: int
+) -> None:
+    session, key = open_session(http, model="flaky/x"), {"idempotency-key": new_id()}
+    body = {"messages": [user("Hello")]}
+    for _ in range(failures):
+        flaky.errors = [ModelOverloaded("The model is overloaded.")]
+        http.post(f"{session}/turn", json=body, headers=key)
+        attempt(http, session, "between", 0)
+
+    answer = http.post(f"{session}/turn", json=body, headers=key)
+    attempt(http, session, "after", 0)
+    app_fixture.made.clear()  # a process that remembers nothing
+    attempt(http, session, "last", 0)
+
+    assert answer.json()["status"] == "completed"
+    expected = [*["between"] * failures, "Hello"]
+    assert [texts_of(request) for request in flaky.requests[-3:]] == [
+        expected,
+        [*expected, "after"],
+        [*expected, "after", "last"],
+    ]
 
 
 def texts_of(request: InferenceRequest) -> list[str]:

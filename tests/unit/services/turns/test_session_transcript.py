@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stint.domain.ids import new_id
+from stint.domain.inference import AssistantAnswer, UserInput
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
+from stint.domain.llama_stack.transcribed_turns import Segment, TranscribedTurn
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.messages import UserMessage
 from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
@@ -163,3 +165,24 @@ def test_a_cache_without_bytes_keeps_nothing() -> None:
     cache.put(KEY, SessionTranscript.of(history([turn("a", "answer")])))
 
     assert cache.get(KEY) is None
+
+
+def test_a_turn_of_a_segment_leaves_out_the_input_of_the_turn_that_it_repeats() -> None:
+    failed, again, newest = turn("Hello", status=RunStatus.failed), turn("Hello", "answer"), turn("more", "answer")
+    again.header.retry_of = failed.header.turn_id
+    older = [
+        TranscribedTurn(failed.header.turn_id, 1, (UserInput("Hello"),)),
+        TranscribedTurn(new_id(), 1, (UserInput("between"), AssistantAnswer("Yes"))),
+    ]
+    repeated = TranscribedTurn(
+        again.header.turn_id, 1, (UserInput("Hello"), AssistantAnswer("Hi")), failed.header.turn_id
+    )
+    written = Segment.of([*older, repeated]).to_json(exclude_none=True)
+    segment = Segment.model_validate_json(written).to_turns()
+
+    in_segment = SessionTranscript.of(History([newest], True, None, segment))
+    beside_it = SessionTranscript.of(History([again, newest], True, None, older))
+
+    for transcript in (in_segment, beside_it):
+        said = [each.content for each in transcript.transcript().messages if isinstance(each, UserInput)]
+        assert said == ["between", "Hello", "more"]

@@ -14,11 +14,15 @@ from stint.domain.tools import ToolCall
 
 @dataclass(frozen=True, slots=True)
 class TranscribedTurn:
-    """A turn as the model sees it. `size` is in bytes of JSON of the stored turn."""
+    """A turn as the model sees it. `size` is in bytes of JSON of the stored turn.
+
+    `retry_of` is a failed turn that it repeats, whose input is left out.
+    """
 
     turn_id: str
     size: int
     messages: tuple[ModelMessage, ...]
+    retry_of: str = ""
 
 
 class SegmentMessage(Schema):
@@ -75,6 +79,7 @@ class SegmentTurn(Schema):
     id: str
     size: int
     messages: list[SegmentMessage]
+    retry_of: str | None = None
 
 
 class Segment(Schema):
@@ -88,13 +93,20 @@ class Segment(Schema):
         return cls(
             version=1,
             turns=[
-                SegmentTurn(id=turn.turn_id, size=turn.size, messages=list(map(SegmentMessage.of, turn.messages)))
+                SegmentTurn(
+                    id=turn.turn_id,
+                    size=turn.size,
+                    messages=list(map(SegmentMessage.of, turn.messages)),
+                    retry_of=turn.retry_of or None,
+                )
                 for turn in turns
             ],
         )
 
     def to_turns(self) -> list[TranscribedTurn]:
         return [
-            TranscribedTurn(turn.id, turn.size, tuple(message.to_message() for message in turn.messages))
+            TranscribedTurn(
+                turn.id, turn.size, tuple(message.to_message() for message in turn.messages), turn.retry_of or ""
+            )
             for turn in self.turns
         ]

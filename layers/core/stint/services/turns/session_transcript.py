@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from stint.domain.inference import ModelMessage, ToolResult
+from stint.domain.inference import ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.transcribed_turns import TranscribedTurn
 from stint.domain.run_outcome import RunStatus
@@ -40,7 +40,7 @@ class SessionTranscript:
         end = turns[-1].turn_id if turns else None
         calls = None if turns else frozenset[str]()
         older = cls(turns=turns, complete=history.complete, segment_end=end, calls=calls, earlier=read_messages(turns))
-        return older.extended(history)
+        return older.without_input({turn.retry_of for turn in turns}).extended(history)
 
     @property
     def turn_id(self) -> str:
@@ -73,12 +73,19 @@ class SessionTranscript:
     def transcript(self, without: str = "") -> Transcript:
         """Return the messages of all turns, to which others can be appended.
 
-        `without` is the last turn if the next one repeats it.
+        `without` is a failed turn that the next one repeats.
         """
-        transcript = self.earlier.copy()
+        transcript = self.without_input({without}).earlier.copy()
         if self.last is not None and self.turn_id != without:
             add_turn(transcript, self.last)
         return transcript
+
+    def without_input(self, turn_ids: Set[str]) -> "SessionTranscript":
+        """Return the transcript without the user's messages of those turns before the last one that others repeat."""
+        if not any(turn.turn_id in turn_ids for turn in self.turns):
+            return self
+        turns = [without_user(turn) if turn.turn_id in turn_ids else turn for turn in self.turns]
+        return replace(self, turns=turns, earlier=read_messages(turns))
 
     def extended(self, history: History) -> "SessionTranscript":
         """Return the transcript with the turns of a history, whose first one may be a newer state of the last one."""
@@ -88,7 +95,8 @@ class SessionTranscript:
         if self.last is not None and self.turn_id != history.turns[0].header.turn_id:
             others.insert(0, self.last)
         repeated = {turn.header.retry_of for turn in history.turns}
-        earlier, turns = transcribe_turns(self.earlier, self.turns, others, repeated)
+        before = self.without_input(repeated)
+        earlier, turns = transcribe_turns(before.earlier, before.turns, others, repeated)
         calls = None if self.calls is None else self.calls | calls_of(others)
         return replace(self, turns=turns, last=last, end=history.last, calls=calls, earlier=earlier)
 
@@ -112,8 +120,14 @@ def transcribe_turns(
         if turn.header.turn_id not in repeated:
             add_turn(transcript, turn)
         renew_messages(transcribed, transcript.messages[:start])
-        transcribed.append(TranscribedTurn(turn.header.turn_id, turn.size, tuple(transcript.messages[start:])))
+        messages = tuple(transcript.messages[start:])
+        transcribed.append(TranscribedTurn(turn.header.turn_id, turn.size, messages, turn.header.retry_of))
     return transcript, transcribed
+
+
+def without_user(turn: TranscribedTurn) -> TranscribedTurn:
+    """Return a turn without the messages of its user."""
+    return replace(turn, messages=tuple(each for each in turn.messages if not isinstance(each, UserInput)))
 
 
 def renew_messages(turns: list[TranscribedTurn], messages: Sequence[ModelMessage]) -> None:

@@ -71,7 +71,7 @@ def make_header(
     session: OpenSession, messages: list[InputMessage], documents: list[DocumentText], overrides: TurnOverrides
 ) -> TurnHeader:
     """Return the first record of a turn."""
-    lease, attempt, last = session.keeper.lease, find_attempt(), session.last
+    lease, attempt = session.keeper.lease, find_attempt()
     return TurnHeader(
         turn_id=lease.turn_id,
         session_id=lease.session_id,
@@ -81,5 +81,5 @@ def make_header(
         overrides=overrides,
         fingerprint=attempt.fingerprint,
         retry_count=attempt.retry_count,
-        retry_of=attempt.retry_of if last is not None and last.header.turn_id == attempt.retry_of else "",
+        retry_of=attempt.retry_of,
     )

@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from random import Random
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -158,6 +159,26 @@ async def test_a_response_that_waits_can_be_deleted(own_cloud: Cloud, tenant: st
     await waiting.work()
     assert (await waiting.admission.line.read(), waiting.fixture.desk.waiting) == ([], [])
     assert (await waiting.fixture.services.conversations.list_items(waiting.conversation_id, None, 1, "asc")).data == []
+
+
+async def test_a_response_that_is_run_while_it_is_deleted_is_deleted(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await opened(own_cloud, tenant)
+    cancel = WaitingLine.cancel
+
+    async def run_before(line: WaitingLine, *arguments: Any) -> bool:
+        monkeypatch.undo()
+        CLOCK.move(ALIVE_SECONDS + 1)
+        await waiting.work()
+        return await cancel(line, *arguments)
+
+    monkeypatch.setattr(WaitingLine, "cancel", run_before)
+    deleted = await waiting.fixture.services.make_waiting_responses().delete(waiting.response_id)
+
+    assert deleted.id == waiting.response_id
+    with pytest.raises(NotFound):
+        await waiting.read()
 
 
 async def test_a_response_that_was_started_with_another_id_is_deleted(own_cloud: Cloud, tenant: str) -> None:

@@ -22,6 +22,7 @@ from stint.domain.waiting_messages import WaitingPlace
 from stint.http.response_admission import cancel_run
 from stint.services.background.waiting_runs import exhaust
 from stint.services.runs.admission import Admission
+from stint.services.turns.turn_admission import TurnAdmission
 from stint.services.turns.turns import Turns
 from stint.store.responses import ResponseStore
 from stint.store.turns import TurnStore
@@ -240,3 +241,30 @@ async def test_a_message_of_a_turn_that_died_before_it_stored_it_waits_again(
     await work(waiting, 2)
 
     assert (await waiting.inputs(), await waiting.places()) == (["one"] if cancels else ["one", "two"], 0)
+
+
+@pytest.mark.parametrize("state", ["waits", "claimed", "run"])
+async def test_a_message_is_refused_only_if_it_is_not_run(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    waiting = await opened(own_cloud, tenant)
+
+    async def fail_once(admission: TurnAdmission) -> None:
+        monkeypatch.undo()
+        [place] = await admission.line.read()
+        if state == "claimed":
+            assert await admission.line.claim_run(place.message_id, new_id())
+        elif state == "run":
+            CLOCK.move(ALIVE_SECONDS + 1)
+            await waiting.work()
+        raise StoreUnavailable("throttled")
+
+    monkeypatch.setattr(TurnAdmission, "find_running", fail_once)
+    if state == "waits":
+        with pytest.raises(StoreUnavailable):
+            await waiting.accept("one")
+    else:
+        await waiting.accept("one")
+    await work(waiting, 2)
+
+    assert (await waiting.inputs(), await waiting.places()) == ([] if state == "waits" else ["one"], 0)

@@ -171,10 +171,12 @@ class WaitingLine:
             await self.documents.delete_blob(item)
         await self.table.delete(self._place(message_id))
 
-    async def delete_unclaimed(self, message_id: str) -> None:
-        """Delete a message that was not accepted; do nothing if a run has claimed it."""
-        if await self._change(message_id, {"cancelled_at": int(time.time())}, UNCLAIMED):
+    async def delete_unclaimed(self, message_id: str) -> bool:
+        """Delete a message that was not accepted, unless a run has claimed it, and return whether it was there."""
+        found = await self._change(message_id, {"cancelled_at": int(time.time())}, UNCLAIMED)
+        if found:
             await self.delete(message_id)
+        return found
 
     async def _change(self, message_id: str, assign: Item, condition: str, values: Item | None = None) -> bool:
         """Change a message, and return whether the condition held. A repetition after a lost answer finds its nonce."""

@@ -56,7 +56,10 @@ class WaitingResponses:
             return await self.reader.delete(response_id)
         line, message_id = self.line_of(state), message_of(response_id)
         await line.cancel(message_id, None, await self.find_lost(response_id, state))
-        state = await self.find(response_id)
+        try:
+            state = await self.find(response_id)
+        except NotFound:  # its response was stored in the meantime
+            return await self.reader.delete(response_id)
         if state.claimed_by is not None and not state.cancelled:
             await self.delete_run(response_id, state)
         await line.delete(message_id)

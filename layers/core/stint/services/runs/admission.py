@@ -91,13 +91,27 @@ class Admission:
             NotFound: the session or conversation was deleted.
         """
         await self.send(place.message_id)
+        stored = False
         try:
             await self.line.accept(place, message)
+            stored = True
             await self.find_running()
-        except (StoreUnavailable, NotFound):
+        except NotFound:
             with suppress(StoreUnavailable):
                 await self.line.delete(place.message_id)
             raise
+        except StoreUnavailable:
+            if await self.withdraw(place.message_id, stored=stored):
+                raise
+
+    async def withdraw(self, message_id: str, *, stored: bool) -> bool:
+        """Remove a message that may have been `stored`, and return False if it was not removed because a run has it."""
+        with suppress(StoreUnavailable):
+            if await self.line.delete_unclaimed(message_id):
+                return True
+            state = await self.line.get(message_id)
+            return not stored if state is None else state.claimed_by is None
+        return True
 
     async def start_waiting(self, message_id: str, start: Start[T], deadline: float) -> T | StartedRun:
         """Start the run of an accepted message after those that came before it.

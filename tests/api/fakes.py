@@ -113,6 +113,9 @@ class Faulty:
             case "slow-failure":
                 await self.silence.pass_time()
                 raise ModelError("the model gave up")
+            case "slow-overload":
+                await self.silence.pass_time()
+                raise ModelOverloaded("the model gave up")
             case "broken-off":
                 yield TextChunk("I am")
                 raise ModelOverloaded("the model gave up")

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.api_client import answers_to, create_agent, create_session, open_session, turns_of, user
+from tests.api.api_client import answers_to, create_agent, create_session, hear, open_session, turns_of, user
 from tests.api.app_fixture import LEASE, AppFixture, wait_until
 from tests.api.responses_client import RESPONSES
 from tests.api.test_when_busy import running, waiting
@@ -146,3 +146,27 @@ def test_a_stream_that_failed_before_anything_was_done_is_run_again(http: httpx.
     assert [each.headers.get("idempotent-replayed") for each in failed] == [None, None]
     if kind == "turn":
         assert len(turns_of(http, path.removesuffix("/turn"))) == 2
+
+
+@pytest.mark.parametrize("kind", ["turn", "response"])
+def test_a_run_that_failed_after_the_first_heartbeat_is_run_again(
+    http: httpx.Client, app_fixture: AppFixture, kind: str
+) -> None:
+    model = "faulty/slow-overload"
+    session = open_session(http, model=model) if kind == "turn" else ""
+    requests: dict[str, tuple[str, dict[str, Any]]] = {
+        "turn": (f"{session}/turn", {"messages": [user("Hello")]}),
+        "response": (RESPONSES, {"model": model, "input": "Hello"}),
+    }
+    path, body = requests[kind]
+    key = {"idempotency-key": new_id()}
+
+    failed = []
+    for _ in range(2):
+        app_fixture.faulty.silence.clear()
+        failed.append(hear(http, app_fixture, path, body, headers=key))
+
+    assert [each.json()["status"] for each in failed] == ["failed", "failed"]
+    assert [each.headers.get("idempotent-replayed") for each in failed] == [None, None]
+    runs = turns_of(http, session) if kind == "turn" else http.get(RESPONSES).json()["data"]
+    assert len(runs) == 2

@@ -26,8 +26,8 @@ class RequestAttempt:
 
     A request with an idempotency key has the `object_id` of what it creates, which `rename` replaces. `repeated`: an
     earlier attempt may have created it. `follows`: the earlier one runs, so that this one only follows its run.
-    `owners` are the hashes of the end users to whom its answer belongs. `mark_sent` notes in the key's record that a call
-    was sent that must not be sent again. `sent`: an earlier attempt has noted that.
+    `owners` are the hashes of the end users to whom its answer belongs. `mark_sent` notes in the key's record that it
+    has sent a call that must not be sent again. `sent`: an earlier attempt has noted that.
 
     `expires_at` is the end of what a request that has waited creates, 0 if there is none or it has not waited.
     """

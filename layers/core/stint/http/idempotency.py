@@ -25,7 +25,7 @@ from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
 from stint.http.scopes import FOLLOWED_PATHS, KEYED_PATHS, READING_PATHS
 from stint.http.sse import COMMENT, COMMENT_LINE, DONE
-from stint.http.stream_endings import is_ending, is_failure, read_last_event
+from stint.http.stream_endings import is_ending, is_failed_run, is_failure, read_last_event
 from stint.services.idempotency.requests import Follow, IdempotentRequests, OpenRequest
 
 IDEMPOTENCY_KEY = "idempotency-key"
@@ -79,16 +79,7 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
     if isinstance(request, StoredAnswer):
         await replay(request, send)
         return
-    record = request.keeper.lease
-    set_attempt(
-        RequestAttempt(
-            object_id=record.object_id,
-            repeated=record.taken_over,
-            rename=record.put_object_id,
-            mark_sent=record.mark_sent,
-            sent=record.sent,
-        )
-    )
+    set_attempt(attempt_of(request))
     users = () if path.startswith(ADMIN) else end_users_of(*users_in(body))
     recorder = AnswerRecorder(send, request, path, users)
     try:
@@ -99,6 +90,18 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
     finally:
         set_attempt(NO_ATTEMPT)
         request.leave()
+
+
+def attempt_of(request: OpenRequest) -> RequestAttempt:
+    """Return the attempt that a request is which this process runs."""
+    record = request.keeper.lease
+    return RequestAttempt(
+        object_id=record.object_id,
+        repeated=record.taken_over,
+        rename=record.put_object_id,
+        mark_sent=record.mark_sent,
+        sent=record.sent,
+    )
 
 
 def make_follow(handle: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> Follow:
@@ -222,7 +225,7 @@ class AnswerRecorder:
         if self._status >= 400 or (self._is_json and body.startswith(b'{"error":')):
             return True
         if not self._headers.get("content-type", "").startswith("text/event-stream"):
-            return False
+            return self._path in FOLLOWED_PATHS and is_failed_run(body)
         last = read_last_event(body)
         if is_failure(last):
             return self._path in KEYED_PATHS or "turn_id" not in (last.get("error") or ())

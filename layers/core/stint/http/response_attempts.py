@@ -8,11 +8,10 @@ from stint.domain.errors import Conflict, StintError
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
 
-
 OUTCOME_UNKNOWN = (
-    "An earlier request with this Idempotency-Key ended without an answer. It had called a tool that is not repeatable, "
-    "and its response is not stored, so it was not run again. Check the tool's effect, and send a new key to run it "
-    "again."
+    "An earlier request with this Idempotency-Key ended without an answer. It had called a tool that is not "
+    "repeatable, and its response is not stored, so it was not run again. Check the tool's effect, and send a new key "
+    "to run it again."
 )
 
 

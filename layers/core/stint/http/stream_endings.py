@@ -1,4 +1,4 @@
-"""The last events of streams, by which it is known how their runs ended."""
+"""The last events of streams, and the documents of runs, by which it is known how the runs ended."""
 
 import json
 from typing import Any
@@ -31,3 +31,14 @@ def is_ending(event: dict[str, Any]) -> bool:
     inner = event.get("event")
     payload = inner.get("payload") if isinstance(inner, dict) else None
     return isinstance(payload, dict) and payload.get("event_type") in ENDINGS
+
+
+def is_failed_run(body: bytes) -> bool:
+    """Return whether the document of a turn or response has failed."""
+    if b'"failed"' not in body:
+        return False
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("status") == "failed"

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from stint.caller import end_users_of, find_attempt
@@ -27,13 +26,10 @@ from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import read_meter
 from stint.services.responses.conversation_writer import ConversationWriter
-from stint.services.runs.partial_writer import PartialStorage, make_storage
 from stint.store.items import Item, write_units
 from stint.store.responses import ResponseStore
-from stint.store.store import Store
 
 if TYPE_CHECKING:
-    from stint.store.partial_keys import PartialPlace
     from stint.store.waiting_line import WaitingLine
 
 logger = logging.getLogger(__name__)
@@ -249,18 +245,3 @@ def ending_of(ending: RunOutcome) -> ResponseOutcome:
         else None,
         incomplete_reason=ending.incomplete_reason,
     )
-
-
-def find_partials(log: ResponseLog) -> "PartialPlace":
-    """Return where the parts of a response's unfinished steps are stored."""
-    from stint.store.partial_keys import response_partials  # noqa: PLC0415 - few steps run long
-
-    return response_partials(log.tenant, log.response_id)
-
-
-def make_partial_storage(store: Store, log: ResponseLog) -> PartialStorage | None:
-    """Return where parts of a response's steps are stored while they run; None if it is not stored, or background."""
-    header = log.response.header
-    if log.store is None or header.background:
-        return None
-    return make_storage(store, partial(find_partials, log), log.check, header.expires_at)

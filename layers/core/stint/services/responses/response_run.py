@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 from stint.domain.errors import StintError
 from stint.domain.openai.response_events import ResponseEvent
@@ -16,7 +18,11 @@ from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.links import Context
 from stint.services.responses.planner import ResponsePlan
 from stint.services.responses.response_log import ResponseLog
-from stint.services.runs.partial_writer import PartialStorage, PartialWriter
+from stint.services.runs.partial_writer import PartialStorage, PartialWriter, make_storage
+from stint.store.store import Store
+
+if TYPE_CHECKING:
+    from stint.store.partial_keys import PartialPlace
 
 
 @dataclass(slots=True)
@@ -68,3 +74,18 @@ async def response_events(response: ResponseRun, first: RunTools | None = None) 
                         yield emitted
     finally:
         await writer.close()
+
+
+def find_partials(log: ResponseLog) -> "PartialPlace":
+    """Return where the parts of a response's unfinished steps are stored."""
+    from stint.store.partial_keys import response_partials  # noqa: PLC0415 - few steps run long
+
+    return response_partials(log.tenant, log.response_id)
+
+
+def make_partial_storage(store: Store, log: ResponseLog) -> PartialStorage | None:
+    """Return where parts of a response's steps are stored while they run; None if it is not stored, or background."""
+    header = log.response.header
+    if log.store is None or header.background:
+        return None
+    return make_storage(store, partial(find_partials, log), log.check, header.expires_at)

@@ -34,8 +34,8 @@ from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.response_endings import end_early
-from stint.services.responses.response_log import ResponseLog, make_partial_storage
-from stint.services.responses.response_run import Prepared, ResponseRun, response_events
+from stint.services.responses.response_log import ResponseLog
+from stint.services.responses.response_run import Prepared, ResponseRun, make_partial_storage, response_events
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
 from stint.spending.meters import Meters, metered

@@ -51,7 +51,7 @@ async def test_a_tenants_admin_stops_sessions_keys_and_its_tenant(administration
     await administration.stop(caller, kind="tenant")
 
     listed = await api.list(caller, None)
-    names = [(stop.kind, stop.id, stop.stopped_at - 1_000_000_000) for stop in listed]
+    names = [(stop.kind, stop.id, (stop.stopped_at or 0) - 1_000_000_000) for stop in listed]
     assert names == [("tenant", caller.tenant, 2), ("key", caller.key_id, 1), ("session", session, 0)]
     for stop in listed:
         assert await api.lift(caller, stop.kind, stop.id, None) == stop

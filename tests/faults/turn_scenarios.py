@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from tests.faults.api import Api, Body, Reply
-from tests.faults.cloud import FaultyCloud
 from tests.faults.invocations import REMAINING
 from tests.faults.scenario import LATER, Finding, Findings, Scenario, check_no_record
 
@@ -40,10 +39,8 @@ class TurnScenario(Scenario):
     free_at_end: ClassVar[bool] = True
     """Whether the session is free once the scenario has ended, and an ending was announced."""
 
-    def __init__(self, cloud: FaultyCloud) -> None:
-        super().__init__(cloud)
-        self.taken = False
-        """Whether a check has sent the next turn."""
+    taken = False
+    """Whether a check has sent the next turn."""
 
     def prepare(self, api: Api) -> None:
         config = {"model": "scripted/demo", "instructions": "", "toolgroups": ["desk"], "client_tools": [CLIENT_TOOL]}

@@ -63,20 +63,20 @@ invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/cr
 sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
 	@$(BIN)/python -m infra.local.sam_template $(STATE)
 
-# Tests of function processes, and of the whole system.
-PROCESSES := tests/runtime tests/system tests/samples
+# Tests of function processes, of what they import at their start, and of the whole system.
+PROCESSES := tests/runtime tests/system tests/samples tests/unit/test_imports.py tests/unit/http/test_deferred_models.py
 
-# Tests of the cost of hostile requests. Each test sends several, and takes up to ten seconds of CPU time.
+# Tests of the cost of hostile requests, and of the time of regular expressions. A test takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial
 
-# Attacks on the API behind its authorizer.
+# Attacks on the API behind its authorizer, and by code on the sandbox that runs it.
 ATTACKS := tests/security
 
 # Tests of every route over HTTP, and of the table and the bucket, with generated faults.
 INTERFACES := tests/api tests/store
 
-# Deaths of processes and failures of AWS at every call.
-DURABILITY := tests/faults
+# Deaths of processes and failures of AWS at every call, over HTTP and of use cases.
+DURABILITY := tests/faults tests/services/recovery
 
 # Tests that wait for the engine leave a processor idle, so there are three workers for two processors.
 WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
@@ -84,14 +84,14 @@ WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 test: setup ## run the tests of modules and use cases (two minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients --ignore tests/october $(ARGS)
 
-test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (two minutes)
+test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (four minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(INTERFACES) $(ARGS)
 
 # MEMORY=128: with the settings that a streaming function of 128 MB needs (docs/memory.md)
-test-adversarial: setup ## measure CPU time and memory of hostile requests and files (five minutes)
+test-adversarial: setup ## measure CPU time and memory of hostile requests, files and texts (five minutes)
 	@$(if $(filter 128,$(MEMORY)),STINT_MAX_REQUEST_BYTES=1000000 STINT_MAX_FETCHED_BYTES=1000000) $(BIN)/pytest -q -n auto --dist worksteal $(HOSTILE) $(ARGS)
 
-test-security: setup .venv-fuzz/.installed ## attack every route: callers without rights, marked secrets, URLs that lead inside (two minutes)
+test-security: setup .venv-fuzz/.installed ## attack every route, and the sandbox: callers without rights, marked secrets, URLs that lead inside (three minutes)
 	@$(BIN)/pytest -q -n auto --dist loadfile $(ATTACKS) $(ARGS)
 
 fuzz: setup .venv-fuzz/.installed ## send generated requests to every operation (ARGS: options of schemathesis, such as "--max-time 600")
@@ -101,7 +101,7 @@ test-mutations: setup ## remove one protection at a time, and check that a test 
 	@exec $(BIN)/python -m tests.security.mutations $(ARGS)
 
 # POINT=7: only the call with this number. FAULTS=all: every call and every kind of fault, not a sample of them.
-test-faults: setup ## kill processes and fail calls of AWS at points of each scenario (five minutes)
+test-faults: setup ## kill processes and fail calls of AWS at points of each scenario (six minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(DURABILITY) $(ARGS)
 
 test-fault-mutations: setup ## remove one protection at a time, and check that a test of `make test-faults` fails (ten minutes)
@@ -114,7 +114,7 @@ test-retries: setup ## run 50 turns and 50 responses with real clients, and drop
 soak: setup ## kill processes and fail calls at random while callers retry, cancel and reconnect (MINUTES=60, ARGS="--seed 7")
 	@exec $(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),60) $(ARGS)
 
-test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event
+test-local: setup ## run the tests of function processes: their imports, the runtime, `make run` with the real Python clients, every event (twelve minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES) $(ARGS)
 
 # `npm ci` installs only the versions in package-lock.json.

@@ -3,7 +3,7 @@ import io
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from typing import Any, cast
 
@@ -27,11 +27,16 @@ botocore.session.create_loader = cache(botocore.session.create_loader)
 ssl.create_default_context = cast("Any", cache(ssl.create_default_context))
 
 
-def pytest_collection_finish() -> None:
-    """Exclude all existing objects from garbage collections, and collect less often."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Import the tests without garbage collections. Later ones exclude all objects of then, and are less frequent."""
+    gc.disable()
+    collected = yield
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 20, 20)
+    gc.enable()
+    return collected
 
 
 @pytest.fixture(autouse=True)

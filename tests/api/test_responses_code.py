@@ -26,7 +26,7 @@ from tests.api.responses_client import (
     text_of,
     types_of,
 )
-from tests.unit.sandbox.conftest import Sandbox
+from tests.security.sandbox.conftest import Sandbox
 
 from stint.domain.ids import new_id
 from stint.tools.code_interpreter.runs import RunResult

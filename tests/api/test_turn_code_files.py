@@ -11,8 +11,8 @@ import httpx
 import pytest
 from tests.api.api_client import assert_error, open_session, say, turn
 from tests.api.app_fixture import AppFixture
+from tests.security.sandbox.conftest import Sandbox
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
-from tests.unit.sandbox.conftest import Sandbox
 
 from stint.domain.inference import UserInput
 from stint.tools.code_interpreter.provider import CodeInterpreter

@@ -45,7 +45,7 @@ def tried_points(config: Any) -> tuple[list[dict[str, Any]], int]:
 def pytest_sessionfinish(session: Any) -> None:
     """Fail a run of all scenarios that tried too few points."""
     config = session.config
-    whole = not config.option.keyword and "POINT" not in os.environ and config.args == [WHOLE]
+    whole = not config.option.keyword and "POINT" not in os.environ and WHOLE in config.args
     if whole and not hasattr(config, "workerinput") and session.exitstatus == 0:
         session.exitstatus = 0 if is_enough(tried_points(config)[0]) else 1
 

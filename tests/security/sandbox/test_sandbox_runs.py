@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.sandbox.conftest import FUNCTION, Sandbox
+from tests.security.sandbox.conftest import FUNCTION, Sandbox
 
 
 def encoded(text: str) -> str:

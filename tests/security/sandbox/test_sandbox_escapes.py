@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from tests.unit.sandbox.conftest import Sandbox
+from tests.security.sandbox.conftest import Sandbox
 
 SOCKETS = """
 import ctypes, errno, socket, subprocess, sys

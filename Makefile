@@ -63,8 +63,9 @@ invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/cr
 sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
 	@$(BIN)/python -m infra.local.sam_template $(STATE)
 
-# Tests of function processes, of what they import at their start, and of the whole system.
-PROCESSES := tests/runtime tests/system tests/samples tests/unit/test_imports.py tests/unit/http/test_deferred_models.py
+# Tests of function processes, of what they import at their start, of the converter of documents, and of the whole system.
+PROCESSES := tests/runtime tests/system tests/samples tests/unit/test_imports.py tests/unit/http/test_deferred_models.py \
+	tests/unit/documents/test_files.py tests/unit/documents/test_converter.py
 
 # Tests of the cost of hostile requests, and of the time of regular expressions. A test takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial

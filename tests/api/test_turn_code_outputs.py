@@ -11,7 +11,7 @@ import httpx
 import pytest
 from tests.api.api_client import open_session, turn
 from tests.api.app_fixture import AppFixture
-from tests.unit.sandbox.conftest import Sandbox
+from tests.security.sandbox.conftest import Sandbox
 
 from stint.tools.code_interpreter.provider import CodeInterpreter
 from stint.tools.code_interpreter.runs import CodeRunner, RunFile, RunResult

@@ -5,7 +5,7 @@ from typing import Any
 
 from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk, Usage
-from stint.models.bedrock.reasoning import ThoughtReader
+from stint.models.bedrock.reasoning import ReasoningReader
 
 REASONS = {
     "end_turn": FinishReason.stop,
@@ -21,7 +21,7 @@ class ConverseAnswer:
     """One answer, read event by event (API reference, ConverseStreamOutput)."""
 
     def __init__(self) -> None:
-        self._thoughts = ThoughtReader()
+        self._thoughts = ReasoningReader()
         self._calls: dict[int, int] = {}
         self._reason: FinishReason | None = None
         self._usage: Usage | None = None

@@ -118,7 +118,7 @@ def _budget(request: InferenceRequest, effort: str) -> int:
     return max(min(BUDGETS[effort], longest // 2), LEAST_BUDGET)
 
 
-class ThoughtReader:
+class ReasoningReader:
     """Reads the reasoning blocks of one answer into chunks that can be joined and split again.
 
     All signatures but the first begin with the position of their text in the joined text, as `\\n{place}:`. All
@@ -169,7 +169,7 @@ def write_reasoning(reasoning: Reasoning | None) -> list[Block]:
 
 
 def _signed_texts(reasoning: Reasoning) -> Iterator[tuple[str, str]]:
-    """Split the joined texts; see `ThoughtReader`."""
+    """Split the joined texts; see `ReasoningReader`."""
     if not reasoning.signature:
         return
     first, *others = reasoning.signature.split("\n")

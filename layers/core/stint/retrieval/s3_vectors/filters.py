@@ -17,7 +17,7 @@ WIDE, ZERO = "wide", "zero"
 NOT_ZERO: Condition = {ZERO: {"$exists": False}}
 
 
-class FindsNothing(Exception):
+class UnsatisfiableFilter(Exception):
     """No attributes match a filter."""
 
 
@@ -28,7 +28,7 @@ def attribute_name(key: str) -> str:
 
 
 def index_filter(condition: Filter | None, *, by_vector: bool) -> Condition | None:
-    """Return the filter of a query, None if there is none. Raises FindsNothing."""
+    """Return the filter of a query, None if there is none. Raises UnsatisfiableFilter."""
     parts = [NOT_ZERO] if by_vector else []
     narrowed = None if condition is None else narrow(condition)
     if narrowed is not None and count(narrowed) <= CONSTRAINTS:
@@ -37,26 +37,26 @@ def index_filter(condition: Filter | None, *, by_vector: bool) -> Condition | No
 
 
 def narrow(condition: Filter) -> Condition | None:
-    """Return a condition that is true for all that match, None if there is none. Raises FindsNothing."""
+    """Return a condition that is true for all that match, None if there is none. Raises UnsatisfiableFilter."""
     if isinstance(condition, ComparisonFilter):
         return narrow_comparison(condition)
     if condition.type == "and":
         parts = [part for each in condition.filters if (part := narrow(each)) is not None]
         return {"$and": parts} if parts else None
-    return narrow_any([each for each in condition.filters if not finds_nothing(each)])
+    return narrow_any([each for each in condition.filters if not is_unsatisfiable(each)])
 
 
 def narrow_any(conditions: list[Filter]) -> Condition | None:
     if not conditions:
-        raise FindsNothing
+        raise UnsatisfiableFilter
     parts = [narrow(each) for each in conditions]
     return None if None in parts else {"$or": parts}
 
 
-def finds_nothing(condition: Filter) -> bool:
+def is_unsatisfiable(condition: Filter) -> bool:
     try:
         narrow(condition)
-    except FindsNothing:
+    except UnsatisfiableFilter:
         return True
     return False
 
@@ -65,7 +65,7 @@ def narrow_comparison(condition: ComparisonFilter) -> Condition:
     name, kind, value = attribute_name(condition.key), condition.type, condition.value
     exists: Condition = {name: {"$exists": True}}
     if kind == "in" and not value:
-        raise FindsNothing
+        raise UnsatisfiableFilter
     if value == [] or not all(map(is_plain, value if isinstance(value, list) else [value])):
         return exists
     if kind in ("eq", "in"):

@@ -14,7 +14,7 @@ from stint.retrieval.objects import ObjectStore
 from stint.retrieval.port import Entry, Hit, IndexQuery, Vector
 from stint.retrieval.rankers import fuse
 from stint.retrieval.s3_vectors.client import VectorBucket
-from stint.retrieval.s3_vectors.filters import ZERO, FindsNothing, index_filter
+from stint.retrieval.s3_vectors.filters import ZERO, UnsatisfiableFilter, index_filter
 from stint.retrieval.s3_vectors.records import RECORD, TEXT, Stored, overflow_key, overflow_prefix, size, store_entry
 from stint.retrieval.s3_vectors.search import IndexSearch
 from stint.retrieval.words import query_text
@@ -94,7 +94,7 @@ class S3VectorsIndex:
             if query.mode == "hybrid":
                 return await self._both(index, query)
             return await (self._near(index, query) if query.mode == "vector" else self._about(index, query))
-        except FindsNothing:
+        except UnsatisfiableFilter:
             return []
 
     async def _near(self, index: str, query: IndexQuery) -> list[Hit]:

@@ -9,7 +9,7 @@ import pytest
 from stint.json_schema.document import SchemaDocument
 from stint.json_schema.errors import SchemaError
 from stint.json_schema.evaluation import find_mismatches
-from stint.regex.budget import Budget, OutOfSteps
+from stint.regex.budget import Budget, StepLimitExceeded
 
 STEPS = 500_000
 SAME_LETTERS = "".join("ab"[bin(number).count("1") % 2] for number in range(20_000))
@@ -88,7 +88,7 @@ def test_a_check_that_is_too_much_work_ends(make: Callable[[], tuple[dict[str, A
     tracemalloc.start()
     try:
         mismatches = find_mismatches(document, value, Budget(100_000))
-    except OutOfSteps:
+    except StepLimitExceeded:
         mismatches = []
     finally:
         _, peak = tracemalloc.get_traced_memory()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stint.regex.budget import Budget, OutOfSteps
+from stint.regex.budget import Budget, StepLimitExceeded
 from stint.regex.patterns import Patterns
 
 ATOMS = st.sampled_from(
@@ -116,7 +116,7 @@ def test_a_search_ends_with_its_steps() -> None:
     text = "".join("ab"[bin(number).count("1") % 2] for number in range(3_000))
     budget = Budget(100_000)
 
-    with pytest.raises(OutOfSteps):
+    with pytest.raises(StepLimitExceeded):
         patterns.search(text, budget)
     assert patterns.search("a" + "b" * 300 + "c", Budget(PLENTY)) == 0
 

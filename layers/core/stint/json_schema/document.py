@@ -13,7 +13,7 @@ from stint.json_schema.forms import FORMS, LIST_KEYWORDS, MAP_KEYWORDS, REFERENC
 from stint.json_schema.literals import key_of
 from stint.json_schema.paths import Path, shorten, write_path
 from stint.json_schema.references import Resource, join, look_up
-from stint.regex.budget import Budget, OutOfSteps
+from stint.regex.budget import Budget, StepLimitExceeded
 from stint.regex.patterns import Patterns
 
 MOST_STEPS = 300_000
@@ -60,7 +60,7 @@ class SchemaDocument:
             self._read(schema, Resource(schema, ""), None)
             for subschema in self._resolve_all():
                 self._weigh(subschema)
-        except OutOfSteps:
+        except StepLimitExceeded:
             raise SchemaError("it has too many parts") from None
         except RecursionError:
             raise SchemaError("its parts or references are nested too deep") from None

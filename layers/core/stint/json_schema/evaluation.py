@@ -17,7 +17,7 @@ def find_mismatches(document: SchemaDocument, value: Any, budget: Budget) -> lis
     """Check a JSON value against a schema, and return the first mismatches, at most three.
 
     Raises:
-        OutOfSteps: the value and the schema together cause too much work.
+        StepLimitExceeded: the value and the schema together cause too much work.
         RecursionError: they are nested too deeply.
     """
     return Evaluation(document, budget, KEYWORDS).apply(document.root, value, None, MOST_MISMATCHES).mismatches

@@ -10,7 +10,7 @@ from stint.json_schema.errors import SchemaError
 from stint.json_schema.evaluation import find_mismatches
 from stint.json_schema.outcome import SchemaMismatch
 from stint.json_schema.paths import shorten, write_path
-from stint.regex.budget import Budget, OutOfSteps
+from stint.regex.budget import Budget, StepLimitExceeded
 
 MISMATCH = "response_format_mismatch"
 MOST_STEPS = 500_000
@@ -49,7 +49,7 @@ def validate_output(text: str, schema: dict[str, Any]) -> None:
         raise mismatch(f"it is not JSON: {shorten(str(error))}") from None
     try:
         mismatches = find_mismatches(SchemaDocument(schema), value, Budget(MOST_STEPS))
-    except (RecursionError, OutOfSteps):
+    except (RecursionError, StepLimitExceeded):
         raise mismatch("it is too deep or too large to be checked against this schema") from None
     if mismatches:
         raise mismatch("; ".join(map(describe, mismatches)))

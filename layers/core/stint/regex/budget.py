@@ -1,7 +1,7 @@
 """A limit on the work for one text, pattern or schema, counted in steps instead of seconds."""
 
 
-class OutOfSteps(Exception):
+class StepLimitExceeded(Exception):
     """The work needs more steps than its budget has."""
 
 
@@ -12,7 +12,7 @@ class Budget:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Subtract steps. Raises OutOfSteps if too few are left."""
+        """Subtract steps. Raises StepLimitExceeded if too few are left."""
         self.left -= steps
         if self.left < 0:
-            raise OutOfSteps
+            raise StepLimitExceeded

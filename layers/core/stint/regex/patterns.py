@@ -83,7 +83,7 @@ class Patterns:
         """Find the first match in a text, and return the index of its pattern.
 
         Raises:
-            OutOfSteps: the text leads to too many sets of states.
+            StepLimitExceeded: the text leads to too many sets of states.
         """
         found = self._start
         for letter in self._letters(text[:-1], budget):

@@ -15,7 +15,7 @@ from stint.domain.errors import InvalidRequest, ShieldFailed, TooLarge
 from stint.domain.inference import ModelMessage
 from stint.domain.steps import SafetyViolation
 from stint.domain.validation import message_of
-from stint.regex.budget import Budget, OutOfSteps
+from stint.regex.budget import Budget, StepLimitExceeded
 from stint.regex.patterns import Patterns
 from stint.shields.folding import fold, fold_pieces
 from stint.shields.phrases import Phrases
@@ -95,7 +95,7 @@ class DenyList:
             entry = await asyncio.get_running_loop().run_in_executor(
                 self._thread, copy_context().run, find_first, rules, texts
             )
-        except OutOfSteps:
+        except StepLimitExceeded:
             raise ShieldFailed(
                 f"Shield {shield.shield_id!r} could not check the text within its step limit. Simplify its patterns."
             ) from None
@@ -115,12 +115,12 @@ def refuse_long(shield: Shield, characters: int, touchpoint: Touchpoint) -> None
 
 
 def bound(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces of a text. Raises OutOfSteps if compatible characters expand it over the limit."""
+    """Yield the pieces of a text. Raises StepLimitExceeded if compatible characters expand it over the limit."""
     characters = 0
     for piece in pieces:
         characters += len(piece)
         if characters > MOST_CHARACTERS:
-            raise OutOfSteps
+            raise StepLimitExceeded
         yield piece
 
 

@@ -74,7 +74,7 @@ class Phrases:
         """Find the first end of a phrase in a folded text, and return the phrase's index.
 
         Raises:
-            OutOfSteps: the text is too long.
+            StepLimitExceeded: the text is too long.
         """
         known = self._start
         for piece in self._mark_all(pieces):

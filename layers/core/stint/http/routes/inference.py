@@ -32,7 +32,7 @@ from stint.http.streaming import (
 )
 from stint.observability import Observation
 from stint.services.inference.answers import chat_chunks, completion_chunks, to_chat_response, to_completion_response
-from stint.services.inference.runs import InferenceRun, ScoredDelta
+from stint.services.inference.runs import InferenceRun, LogprobDelta
 
 INFERENCE = "/v1/inference"
 
@@ -90,7 +90,7 @@ async def complete_contents(body: BatchCompletionRequest, request: Request, serv
 
 async def observe(
     request: Request, services: InferenceServices, run: InferenceRun
-) -> AsyncGenerator[ScoredDelta, None]:
+) -> AsyncGenerator[LogprobDelta, None]:
     """Yield an answer's deltas, and record its metrics."""
     observation: Observation = request.scope["stint.observation"]
     observation.count("Inferences")
@@ -102,7 +102,7 @@ async def observe(
 
 async def whole(
     run: InferenceRun,
-    deltas: AsyncGenerator[ScoredDelta, None],
+    deltas: AsyncGenerator[LogprobDelta, None],
     convert: Callable[[InferenceRun], Schema],
     services: InferenceServices,
 ) -> Response:

@@ -29,7 +29,7 @@ from stint.http.streaming import (
 )
 from stint.observability import Observation
 from stint.services.inference.answers import chat_chunks, completion_chunks, to_chat_response, to_completion_response
-from stint.services.inference.runs import InferenceRun, ScoredDelta
+from stint.services.inference.runs import InferenceRun, LogprobDelta
 from stint.services.october.inference import (
     from_chat,
     from_chat_chunks,
@@ -82,7 +82,7 @@ async def embed_october_contents(body: OctoberEmbeddingsRequest, services: Octob
 
 async def observe_run(
     request: Request, services: OctoberServices, run: InferenceRun
-) -> AsyncGenerator[ScoredDelta, None]:
+) -> AsyncGenerator[LogprobDelta, None]:
     """Yield an answer's deltas, and record its metrics."""
     observation: Observation = request.scope["stint.observation"]
     observation.count("Inferences")
@@ -94,7 +94,7 @@ async def observe_run(
 
 async def read_whole(
     run: InferenceRun,
-    deltas: AsyncGenerator[ScoredDelta, None],
+    deltas: AsyncGenerator[LogprobDelta, None],
     convert: Callable[[InferenceRun], Schema],
     services: OctoberServices,
 ) -> Response:

@@ -16,9 +16,9 @@ from stint.domain.llama_stack.inference import (
 from stint.domain.run_events import TextDelta
 from stint.domain.steps import CompletionMessage, StopReason
 from stint.loop.answer import Answer
-from stint.services.inference.runs import InferenceRun, ScoredDelta
+from stint.services.inference.runs import InferenceRun, LogprobDelta
 
-Deltas = AsyncGenerator[ScoredDelta, None]
+Deltas = AsyncGenerator[LogprobDelta, None]
 NOTHING = TextDelta(text="")
 
 

@@ -22,7 +22,7 @@ from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.inference.answers import to_chat_response, to_completion_response
 from stint.services.inference.model_request import chat_call, completion_call
-from stint.services.inference.runs import InferenceRun, ScoredDelta, read_answers, read_deltas, start_runs
+from stint.services.inference.runs import InferenceRun, LogprobDelta, read_answers, read_deltas, start_runs
 from stint.services.registry.registry import Registry
 from stint.spending.meters import Meters, metered
 
@@ -82,7 +82,7 @@ class ModelInference:
         await self.meters.end()
         return BatchCompletionResponse(batch=[to_completion_response(run) for run in runs])
 
-    async def run(self, run: InferenceRun) -> AsyncGenerator[ScoredDelta, None]:
+    async def run(self, run: InferenceRun) -> AsyncGenerator[LogprobDelta, None]:
         """Yield the deltas of an answer. At the end, `run` is complete.
 
         Raises:

@@ -29,7 +29,7 @@ class InferenceRun:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredDelta:
+class LogprobDelta:
     """A delta of an answer, with the log probabilities of its tokens if the request asks for them."""
 
     delta: Delta
@@ -43,7 +43,7 @@ def start_runs(model: ChatModel, calls: Sequence[InferenceRequest], deadline: fl
     return [InferenceRun(Inference(model, call), deadline) for call in calls]
 
 
-async def read_deltas(run: InferenceRun) -> AsyncGenerator[ScoredDelta, None]:
+async def read_deltas(run: InferenceRun) -> AsyncGenerator[LogprobDelta, None]:
     """Yield the deltas of an answer, except reasoning. At the end, `run` is complete.
 
     Raises:
@@ -58,7 +58,7 @@ async def read_deltas(run: InferenceRun) -> AsyncGenerator[ScoredDelta, None]:
                 run.logprobs.extend(logprobs)
                 for delta in run.answer.add_chunk(chunk):
                     if isinstance(delta, TextDelta | ToolCallDelta):
-                        yield ScoredDelta(delta, logprobs)
+                        yield LogprobDelta(delta, logprobs)
     except DeadlineExceeded:
         raise DeadlineExceeded(TIME_IS_OVER) from None
     finally:
@@ -73,12 +73,12 @@ async def read_answers(runs: Sequence[InferenceRun]) -> list[Answer]:
     return [run.answer for run in runs]
 
 
-async def merge_deltas(runs: Sequence[InferenceRun]) -> AsyncGenerator[tuple[int, ScoredDelta | None], None]:
+async def merge_deltas(runs: Sequence[InferenceRun]) -> AsyncGenerator[tuple[int, LogprobDelta | None], None]:
     """Yield the deltas of several answers as they come, with the index of each, and None at its end.
 
     The first error ends all. Raises as `read_deltas` does.
     """
-    queue: asyncio.Queue[tuple[int, ScoredDelta | None] | Exception] = asyncio.Queue()
+    queue: asyncio.Queue[tuple[int, LogprobDelta | None] | Exception] = asyncio.Queue()
 
     async def read(index: int, run: InferenceRun) -> None:
         try:

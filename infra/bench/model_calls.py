@@ -17,7 +17,7 @@ from stint.loop.model_call import Inference
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible
 from stint.models.port import ChatModel
-from stint.models.tool_names import PlainToolNames
+from stint.models.tool_names import SanitizedToolNames
 
 TURNS = 1000
 CHUNKS = 1000
@@ -78,7 +78,7 @@ async def unexpected(url: str) -> bytes:
 
 async def measure(url: str) -> None:
     server = OpenAICompatible(url)
-    model = PlainToolNames(FetchedImages(server, unexpected))  # type: ignore[arg-type] # fetches nothing here
+    model = SanitizedToolNames(FetchedImages(server, unexpected))  # type: ignore[arg-type] # fetches nothing here
     remembered = make_turns()
     alone, first, later, streamed = [], [], [], []
     for number in range(CALLS):

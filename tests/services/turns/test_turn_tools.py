@@ -25,7 +25,7 @@ from stint.domain.tools import AgentToolGroupWithArgs
 from stint.http.routes.turns import encode_event
 from stint.loop.tool_round import CALLS_AT_ONCE
 from stint.loop.transcript import NO_RESULT, SENT
-from stint.models.tool_names import PlainToolNames
+from stint.models.tool_names import SanitizedToolNames
 from stint.services.registry.catalogue import Catalogue, merge, model_of
 from stint.services.turns.turn_run import TurnRun
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
@@ -287,7 +287,7 @@ async def test_steps_and_tools_keep_the_real_name_of_a_tool_that_the_model_knows
 ) -> None:
     model = script(called("math_add"), said())
     turn_fixture = TurnFixture(
-        making.cloud.store, making.tenant, PlainToolNames(model), providers={KIND: making.workshop}
+        making.cloud.store, making.tenant, SanitizedToolNames(model), providers={KIND: making.workshop}
     )
     await making.register(turn_fixture, "dotted", tools=["math.add"])
     await making.register(turn_fixture, "plain", tools=["math_add"])

@@ -19,7 +19,7 @@ from stint.models.metered import MeteredModel
 from stint.models.openai.model import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import HINTS
-from stint.models.tool_names import PlainToolNames
+from stint.models.tool_names import SanitizedToolNames
 from stint.settings import Settings, read_settings
 
 DEFAULTS = Settings()
@@ -54,7 +54,7 @@ def test_providers_that_take_plain_names_of_tools_only_get_no_others(name: str) 
     model, _ = Adapters(Settings()).router.resolve(f"{name}/m")
 
     assert isinstance(model, MeteredModel)
-    assert type(model._model) is PlainToolNames
+    assert type(model._model) is SanitizedToolNames
 
 
 def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: pytest.MonkeyPatch) -> None:

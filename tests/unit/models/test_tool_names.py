@@ -17,7 +17,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.tool_names import PlainToolNames, sanitize_name
+from stint.models.tool_names import SanitizedToolNames, sanitize_name
 
 LONG = "x" * 65
 
@@ -81,7 +81,7 @@ async def test_the_model_calls_by_the_plain_name_and_its_caller_reads_the_real_o
     messages = (UserInput("hi"), AssistantAnswer("", (call,)), ToolResult("c", "a.b", "1"))
     request = InferenceRequest("m", messages, tools=tools("a.b", "add", LONG), tool_choice="a.b")
 
-    chunks = [chunk async for chunk in PlainToolNames(model).stream(request)]
+    chunks = [chunk async for chunk in SanitizedToolNames(model).stream(request)]
 
     [asked] = model.requests
     assert [tool.name for tool in asked.tools] == ["a_b", "add", sanitize_name(LONG)]
@@ -96,7 +96,7 @@ async def test_names_that_only_an_earlier_answer_has_are_written_plain_too() -> 
     model = Caller()
     made_up = ToolCall(call_id="c", tool_name="functions.add", arguments={})
 
-    await anext(PlainToolNames(model).stream(InferenceRequest("m", (AssistantAnswer("", (made_up,)),))))
+    await anext(SanitizedToolNames(model).stream(InferenceRequest("m", (AssistantAnswer("", (made_up,)),))))
 
     assert "functions_add" in str(model.requests)
 
@@ -105,7 +105,7 @@ def test_two_tools_of_one_plain_name_are_refused_by_their_names() -> None:
     request = InferenceRequest("m", (), tools=tools("a.b", "c", "a_b"))
 
     with pytest.raises(InvalidRequest, match=r"'a\.b' and 'a_b' would both have the name 'a_b'") as refused:
-        PlainToolNames(Caller()).check(request)
+        SanitizedToolNames(Caller()).check(request)
 
     assert refused.value.code == "duplicate_tool"
 
@@ -114,8 +114,8 @@ async def test_tokens_are_counted_and_requests_checked_under_plain_names() -> No
     model = Caller()
     request = InferenceRequest("m", (), tools=tools("a.b"), tool_choice=ToolChoice.required)
 
-    PlainToolNames(model).check(request)
-    counted = await PlainToolNames(model).count_tokens(request)
+    SanitizedToolNames(model).check(request)
+    counted = await SanitizedToolNames(model).count_tokens(request)
 
     assert counted == 7
     assert [(each.tools, each.tool_choice) for each in model.requests] == [(tools("a_b"), ToolChoice.required)] * 2
@@ -123,7 +123,7 @@ async def test_tokens_are_counted_and_requests_checked_under_plain_names() -> No
 
 async def test_closing_ends_the_models_call() -> None:
     model = Caller()
-    stream = PlainToolNames(model).stream(InferenceRequest("m", ()))
+    stream = SanitizedToolNames(model).stream(InferenceRequest("m", ()))
 
     await anext(stream)
     await stream.aclose()

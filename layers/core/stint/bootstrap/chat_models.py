@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stint.domain.inference import Decoding
 from stint.models.port import ChatModel
 from stint.models.routing import Router
-from stint.models.tool_names import PlainToolNames
+from stint.models.tool_names import SanitizedToolNames
 
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
@@ -19,8 +19,8 @@ def make_router(settings: "Settings", servers: "Sequence[ModelServer]", fetch: "
     """Return the router of the chat models. `fetch` fetches images."""
     models: dict[str, Callable[[], ChatModel]] = {
         **({"scripted": partial(make_scripted, settings)} if settings.scripted_models else {}),
-        "openai": lambda: PlainToolNames(make_openai(settings, fetch)),
-        "bedrock": lambda: PlainToolNames(make_bedrock(settings, fetch)),
+        "openai": lambda: SanitizedToolNames(make_openai(settings, fetch)),
+        "bedrock": lambda: SanitizedToolNames(make_bedrock(settings, fetch)),
         **{server.id: partial(make_named, server, settings, fetch) for server in servers},
     }
     return Router(models, settings.default_model)
@@ -64,10 +64,10 @@ def connect_to(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> C
     if server.kind == "scripted":
         return make_scripted(settings, server.id)
     if server.kind == "bedrock":
-        return PlainToolNames(make_bedrock(settings, fetch, server.region))
+        return SanitizedToolNames(make_bedrock(settings, fetch, server.region))
     key, stall = server.read_key(settings), settings.model_stall_seconds
     model = OpenAICompatible(server.base_url, key, settings=server.setting_names, stall_timeout=stall)
-    return PlainToolNames(model if model.is_of_openai else fetch_images(model, settings, fetch))
+    return SanitizedToolNames(model if model.is_of_openai else fetch_images(model, settings, fetch))
 
 
 def make_bedrock(settings: "Settings", fetch: "Fetch", region: str = "") -> ChatModel:

@@ -22,7 +22,7 @@ _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGITS = 8
 
 
-class PlainToolNames:
+class SanitizedToolNames:
     """A model whose provider accepts only names of letters, digits, _ and -, as OpenAI and Bedrock do.
 
     Requests get sanitized names in their tools and messages. The calls of the answer get the real names back.

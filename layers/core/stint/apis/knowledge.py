@@ -8,7 +8,7 @@ from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.files import Files
 from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.uploads import Uploads
-from stint.services.knowledge.vector_stores import VectorStoresOfTenant
+from stint.services.knowledge.vector_stores import TenantVectorStores
 from stint.spending.meters import Meters
 
 if TYPE_CHECKING:  # loaded by the composition
@@ -32,7 +32,7 @@ class KnowledgeServices:
     files: Files
     make_containers: "Callable[[], Containers]"
     uploads: Uploads
-    vector_stores: VectorStoresOfTenant
+    vector_stores: TenantVectorStores
     store_documents: StoreDocuments
     file_batches: FileBatches
     vector_dbs: "VectorDBs"

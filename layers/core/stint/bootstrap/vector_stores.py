@@ -13,7 +13,7 @@ from stint.services.knowledge.search import Search
 from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.services.knowledge.usage import UsageCounter
-from stint.services.knowledge.vector_stores import VectorStoresOfTenant
+from stint.services.knowledge.vector_stores import TenantVectorStores
 
 if TYPE_CHECKING:
     from stint.bootstrap.knowledge_parts import KnowledgeParts
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class VectorStoreServices:
     """The use cases of a tenant's vector stores."""
 
-    stores: VectorStoresOfTenant
+    stores: TenantVectorStores
     documents: StoreDocuments
     batches: FileBatches
     insertions: Insertions
@@ -46,7 +46,7 @@ def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreSe
 
     documents = StoreDocuments(tenant, store, insertions, make_updates, usage, expired, deletions)
     indexes = parts.adapters.settings.vector_indexes
-    stores = VectorStoresOfTenant(tenant, store, models, documents, usage, search, deletions, indexes)
+    stores = TenantVectorStores(tenant, store, models, documents, usage, search, deletions, indexes)
     batches = FileBatches(tenant, store, documents, usage)
     return VectorStoreServices(stores, documents, batches, insertions, search)
 

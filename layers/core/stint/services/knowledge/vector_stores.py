@@ -34,7 +34,7 @@ from stint.store.vector_stores import Order, StoredVectorStore
 
 
 @dataclass(frozen=True, slots=True)
-class VectorStoresOfTenant:
+class TenantVectorStores:
     """The vector stores of a tenant. Those of sessions do not exist here. Unknown ids raise NotFound.
 
     `indexes` are the providers that a new one can name, the default one first.

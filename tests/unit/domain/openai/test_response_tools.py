@@ -102,7 +102,7 @@ def test_credentials_are_neither_stored_nor_shown() -> None:
 
     [shown] = [TOOL.dump_python(each, mode="json") for each in without_credentials([tool])]
 
-    assert tool.bears_credentials
+    assert tool.carries_credentials
     assert "secret" not in str(shown)
     assert not {"headers", "authorization"} & set(shown)
 

@@ -181,7 +181,7 @@ class CreateResponse(ContextRequest):
             raise invalid("A background response does not wait for its conversation. Remove when_busy, or background.")
         if info.data.get("store") is False:
             raise invalid("A background response must be stored. Remove store, or set it to true.")
-        if any(isinstance(tool, McpTool) and tool.bears_credentials for tool in info.data.get("tools", [])):
+        if any(isinstance(tool, McpTool) and tool.carries_credentials for tool in info.data.get("tools", [])):
             raise invalid(
                 "Credentials are not stored, so a background response cannot use them. "
                 "Remove the headers and the authorization of its MCP tools."

@@ -104,7 +104,7 @@ class McpTool(Request):
         return url
 
     @property
-    def bears_credentials(self) -> bool:
+    def carries_credentials(self) -> bool:
         return bool(self.headers or self.authorization)
 
     @property

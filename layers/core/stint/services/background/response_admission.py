@@ -63,7 +63,7 @@ class ResponseAdmission:
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """
         self.responses.refuse_unstored(request)
-        if any(isinstance(tool, McpTool) and tool.bears_credentials for tool in request.tools):
+        if any(isinstance(tool, McpTool) and tool.carries_credentials for tool in request.tools):
             raise InvalidRequest(
                 "Credentials are not stored, so a response that waits cannot use them. Remove the headers and the "
                 "authorization of its MCP tools, or when_busy.",

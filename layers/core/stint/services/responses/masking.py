@@ -29,7 +29,7 @@ def with_credentials(tools: Sequence[ResponseTool], provider_data: ProviderData)
     headers = {
         tool.server_url: {**(tool.headers or {}), **bearer(tool)}
         for tool in tools
-        if isinstance(tool, McpTool) and tool.bears_credentials
+        if isinstance(tool, McpTool) and tool.carries_credentials
     }
     known = provider_data.get("mcp_headers")
     return {**provider_data, "mcp_headers": {**(known or {}), **headers}} if headers else provider_data

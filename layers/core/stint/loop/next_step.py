@@ -76,7 +76,7 @@ def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
     return "max_output_tokens" if run.output_tokens_left() == 0 else None
 
 
-def what_is_left(
+def remaining_calls(
     run: Run, calls: Sequence[ToolCall], answered: Collection[str], early: Mapping[str, ToolExecutionStep]
 ) -> RunTools:
     """Return the next step of an interrupted run, given the ids of the answered calls, and the early results.

@@ -10,7 +10,7 @@ from stint.domain.inference import Usage
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.loop.next_step import RunTools, ending_of, known_steps, what_is_left
+from stint.loop.next_step import RunTools, ending_of, known_steps, remaining_calls
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
 from stint.metering import admit_run, read_meter, resume_meter
@@ -134,6 +134,6 @@ def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> RunTools | Non
                 refused = record.details is not None and record.details.refusal
                 if not answer.tool_calls and run.plan.answer_schema is not None and not refused:
                     validate_output(text_of(answer.content), run.plan.answer_schema)
-                return what_is_left(run, answer.tool_calls, answered, early)
+                return remaining_calls(run, answer.tool_calls, answered, early)
     left = run.approved
     return RunTools(left, known=known_steps(run, left, early, sent)) if left else None

@@ -160,14 +160,14 @@ class Toolgroups:
         known = {group.identifier: self.known(group, provider_data) for group in groups}
         tools = matching(name, [tool for tools in known.values() for tool in tools or ()])
         if tools:
-            return the_one(name, tools)
+            return only_tool(name, tools)
         asked = [group for group in groups if known[group.identifier] is None]
         looks = await self.look_at(asked, provider_data)
         tools = matching(name, [tool for look in looks if not isinstance(look, StintError) for tool in look])
         failures = [look for look in looks if isinstance(look, StintError)]
         if not tools and failures:
             raise unfindable(name, failures)
-        return the_one(name, tools)
+        return only_tool(name, tools)
 
     def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | None:
         """Return a toolgroup's tools without a request; None if they are unknown."""
@@ -215,7 +215,7 @@ def matching(name: str, tools: Sequence[Tool]) -> Sequence[Tool]:
     return [tool for tool in tools if name in (tool.identifier, shown_name(tool.provider_id, tool.identifier))]
 
 
-def the_one(name: str, found: Sequence[Tool]) -> Tool:
+def only_tool(name: str, found: Sequence[Tool]) -> Tool:
     """Return the only tool found. Raises NotFound if there is none, InvalidRequest if there are several."""
     if not found:
         raise NotFound("Tool", name)

@@ -104,7 +104,7 @@ class Recovery:
         """
         response_id, created_at, now = stored.header.response_id, stored.header.created_at, time.time()
         if now - created_at >= QUEUE_SECONDS:
-            return await self.end_response(stored, never_taken_up)
+            return await self.end_response(stored, never_started)
         last = max(created_at, state.requeued_at or 0)
         pause = max(MESSAGE_SECONDS, last - created_at)
         leases = self.store.response_leases
@@ -216,7 +216,7 @@ def exhausted(usage: Usage | None) -> ResponseOutcome:
     return failed(StintError(EXHAUSTION, code=ATTEMPTS_EXHAUSTED), usage)
 
 
-def never_taken_up(usage: Usage | None) -> ResponseOutcome:
+def never_started(usage: Usage | None) -> ResponseOutcome:
     """Return the ending of a response that no worker started."""
     return failed(StintError(QUEUE_TIMEOUT, code="queue_timeout"), usage)
 

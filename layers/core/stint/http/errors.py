@@ -131,7 +131,7 @@ def headers_of(error: StintError) -> dict[str, str]:
     """
     status, begun = status_of(error), has_begun(error)
     headers = {}
-    if begun or stays_wrong(error):
+    if begun or is_permanent(error):
         headers["x-should-retry"] = "false"
     if challenge := challenge_of(error):
         headers["www-authenticate"] = challenge
@@ -151,7 +151,7 @@ def challenge_of(error: StintError) -> str:
     return ""
 
 
-def stays_wrong(error: StintError) -> bool:
+def is_permanent(error: StintError) -> bool:
     """Return whether the same request would fail again, however long the caller waits."""
     if isinstance(error, RateLimited):
         return error.code != RateLimited.code

@@ -153,7 +153,7 @@ def parts_of(items: Iterable[Item | InputItem], field: str) -> Iterator[tuple[in
                 yield from ((index, f"{field}[{index}].output[{place}]", part) for place, part in enumerate(parts))
 
 
-def share_out(items: Sequence[Item], texts: Iterable[str]) -> list[StoredItem]:
+def distribute_texts(items: Sequence[Item], texts: Iterable[str]) -> list[StoredItem]:
     """Distribute the texts of all files, in order, to their items."""
     left = iter(texts)
     files = Counter(index for index, _, part in parts_of(items, "") if is_read(part))

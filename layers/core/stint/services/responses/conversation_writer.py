@@ -7,7 +7,7 @@ from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import FunctionCall, OutputItem
 from stint.domain.openai.mcp_items import McpApprovalRequest
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
-from stint.services.conversations.item_files import share_out
+from stint.services.conversations.item_files import distribute_texts
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import output_of, whole
 from stint.store.conversations import ConversationStore
@@ -36,7 +36,7 @@ class ConversationWriter:
         if not has_items(response):
             return []
         header = response.header
-        said = share_out(header.input, header.texts)
+        said = distribute_texts(header.input, header.texts)
         await self.opaque.warm_for(response.records)
         items = finished_items(response, output_of(response, self.opaque.encode, whole(header.settings)).items)
         added = [StoredItem(item=item) for item in (*response.merged_items, *items)]

@@ -27,7 +27,7 @@ from stint.domain.openai.opaque import CompactedContext, OpaqueReader
 from stint.domain.openai.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
 from stint.loop.transcript import SENT, Transcript
-from stint.services.conversations.item_files import share_out
+from stint.services.conversations.item_files import distribute_texts
 from stint.services.responses.code_runs import logs_in
 from stint.services.responses.hosted_tools import WEB_SEARCH, result_of
 from stint.services.responses.search_items import chunks_of, urls_of
@@ -105,7 +105,7 @@ class MessageBuilder:
             InvalidRequest: an output or an approval has no call, or opaque content is not this server's. The message
                 names the location.
         """
-        self.append_items(dict(enumerate(share_out(list(items), texts))))
+        self.append_items(dict(enumerate(distribute_texts(list(items), texts))))
 
     def append_items(self, items: Mapping[int, StoredItem]) -> None:
         """Append items by their locations in the input. Raises as `read` does."""

@@ -54,7 +54,7 @@ def write_conversation(
             case UserInput(content):
                 conversation.append_blocks("user", _content_blocks(content) or [{"text": "(empty message)"}])
             case AssistantAnswer(text=text, tool_calls=calls):
-                write_call = _tool_use if with_tools else _told_call
+                write_call = _tool_use if with_tools else _call_as_text
                 thoughts = write_reasoning(message.reasoning) if with_reasoning else []
                 said = [*_text_blocks(text), *(write_call(call) for call in calls)]
                 conversation.append_blocks("assistant", [*thoughts, *said] if said else [])
@@ -94,7 +94,7 @@ def _tool_result(result: ToolResult) -> Block:
     return {"toolResult": {"toolUseId": _tool_use_id(result.call_id), "content": blocks}}
 
 
-def _told_call(call: ToolCall) -> Block:
+def _call_as_text(call: ToolCall) -> Block:
     return {"text": f"(called {call.tool_name} with {read_call_arguments(call)})"}
 
 

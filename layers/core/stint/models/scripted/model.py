@@ -165,7 +165,7 @@ def _calls(request: InferenceRequest, directives: Directives) -> list[tuple[str,
     if directives.calls:
         return directives.calls
     if choice == ToolChoice.auto or choice == ToolChoice.required:
-        tools = _named_tools(request.tools, directives.rest) or _asked_tools(request.tools, directives.rest)
+        tools = _named_tools(request.tools, directives.rest) or _requested_tools(request.tools, directives.rest)
         if not tools and choice == ToolChoice.required:
             tools = [(tool, directives.rest) for tool in request.tools[:1]]
     else:
@@ -173,7 +173,7 @@ def _calls(request: InferenceRequest, directives: Directives) -> list[tuple[str,
     return [(tool.name, json.dumps(read_arguments(text, tool.parameters), ensure_ascii=False)) for tool, text in tools]
 
 
-def _asked_tools(tools: tuple[ToolSignature, ...], text: str) -> list[tuple[ToolSignature, str]]:
+def _requested_tools(tools: tuple[ToolSignature, ...], text: str) -> list[tuple[ToolSignature, str]]:
     """Find the tools for a question's subject: get_weather for the weather."""
     getters = {tool.name[4:]: tool for tool in tools if GETTER.match(tool.name)}
     subjects = tuple(replace(tool, name=name) for name, tool in getters.items())

@@ -42,13 +42,13 @@ from stint.http.sse import encode_frame
 from stint.http.streaming import StreamFormat, buffer_document, encode_events, stream_events, stream_frames
 from stint.observability import Observation
 from stint.services.october.agents import check_endpoints, to_agent_config
+from stint.services.october.attachments import named_attachments
 from stint.services.october.events import to_chunk, whole_turn
 from stint.services.october.sessions import read_session
 from stint.services.october.turns import (
     from_step,
     from_turn,
     name_turn,
-    named_attachments,
     split_name,
     to_turn_request,
 )
@@ -133,7 +133,7 @@ async def create_october_turn(
         earlier = await find_earlier_turn(services, body.agent_id, body.session_id, deadline)
         if earlier is not None:
             return await answer_with_earlier(services, earlier, body)
-    with named_attachments():
+    with named_attachments(body):
         turn = await services.turns.start(body.agent_id, body.session_id, asked, deadline, keys)
     return await answer_turn(request, services, turn, body)
 

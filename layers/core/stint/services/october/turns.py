@@ -1,11 +1,10 @@
 """Conversion of turns, steps and sessions to those of October 2024."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from stint.domain.content import URL, Document
-from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.content import URL
+from stint.domain.errors import NotFound
 from stint.domain.llama_stack.october_2024_messages import OctoberAnswer
 from stint.domain.llama_stack.october_2024_turns import (
     OctoberAttachment,
@@ -29,7 +28,8 @@ from stint.domain.steps import (
     StopReason,
 )
 from stint.domain.tools import ToolResponse
-from stint.services.october.contents import from_call, from_content, from_message, read_source, to_messages
+from stint.services.october.attachments import add_images, find_images, to_documents
+from stint.services.october.contents import from_call, from_content, from_message, to_messages
 
 
 def name_turn(session_id: str, turn_id: str) -> str:
@@ -46,24 +46,12 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def to_turn_request(request: OctoberTurnCreateRequest) -> TurnCreateRequest:
-    """Convert the request of a turn. Attachments become its documents."""
-    documents = [
-        Document(content=read_source(attachment.content), mime_type=attachment.mime_type)
-        for attachment in request.attachments
-    ]
-    return TurnCreateRequest(messages=to_messages(request.messages), documents=documents, stream=request.stream)
+    """Convert the request of a turn. Attachments become its documents, images a part of the user's last message.
 
-
-@contextmanager
-def named_attachments() -> Iterator[None]:
-    """Call documents of a turn attachments in errors of the caller, as the request did."""
-    try:
-        yield
-    except InvalidRequest as error:
-        if error.param and error.param.startswith("documents["):
-            error.param = error.param.replace("documents", "attachments", 1)
-            error.message = error.message.replace("documents[", "attachments[", 1)
-        raise
+    Raises InvalidRequest if there is an image, but no message of the user.
+    """
+    messages = add_images(to_messages(request.messages), find_images(request.attachments))
+    return TurnCreateRequest(messages=messages, documents=to_documents(request.attachments), stream=request.stream)
 
 
 def from_turn(turn: Turn, tools: Mapping[str, str] | None = None) -> OctoberTurn:

@@ -110,6 +110,34 @@ MUTATIONS = [
         "return is_secure(url)",
         "tests/security/test_url_tricks.py -k keys_of_an_issuer",
     ),
+    Mutation(
+        "only whole paths are open",
+        f"{CORE}/http/middleware/authentication.py",
+        "in OPEN_PATHS",
+        'in OPEN_PATHS or "/v1/health" in scope["path"]',
+        "tests/security/test_forged_callers.py -k open_one",
+    ),
+    Mutation(
+        "a token is for this audience",
+        f"{CORE}/oidc/tokens.py",
+        "if self._rules.audience not in (audience if isinstance(audience, list) else [audience]):",
+        "if False:",
+        "tests/unit/oidc/test_tokens.py -k claims_of_another",
+    ),
+    Mutation(
+        "budgets are reserved before a model is called",
+        f"{CORE}/models/metered.py",
+        "self.reservation = await self.meter.spending.admit_call(tokens, dollars)",
+        "pass",
+        "tests/services/turns/test_turn_budgets.py -k before_the_model_call",
+    ),
+    Mutation(
+        "a data role reaches the records of its tenant",
+        "infra/aws/isolation.yaml",
+        'dynamodb:LeadingKeys: "${aws:PrincipalTag/tenant}#*"',
+        'dynamodb:LeadingKeys: "*"',
+        "tests/api/isolation/test_data_role.py -k no_call_of_a_run",
+    ),
 ]
 
 

@@ -18,8 +18,8 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "openapi.json"
 SHARED = frozenset({"provider_id", "call_id", "kind"})
 """Names of ids that are not a tenant's: those of the stack, and those that models choose."""
 
-CHOSEN = frozenset({"user"})
-"""Names of ids that callers choose. An unknown one has nothing, but is no error."""
+CHOSEN = frozenset({"user", "stop_id"})
+"""Names of ids that callers choose, or that need not be of an object. An unknown one has nothing, but is no error."""
 
 PLAIN_QUERIES = frozenset(
     {

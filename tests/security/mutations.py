@@ -85,14 +85,14 @@ MUTATIONS = [
     Mutation(
         "an admin manages keys of its own tenant",
         f"{CORE}/services/access/key_administration.py",
-        "return None if self._is_operator(caller) else caller.tenant",
+        "return None if self.is_operator(caller) else caller.tenant",
         "return None",
         "tests/security/test_rights.py -k admin_manages",
     ),
     Mutation(
         "a key has no more rights than its creator",
         f"{CORE}/services/access/key_administration.py",
-        "        if not self._is_operator(caller):\n            refuse_excess",
+        "        if not self.is_operator(caller):\n            refuse_excess",
         "        if False:\n            refuse_excess",
         "tests/security/test_rights.py -k more_rights",
     ),

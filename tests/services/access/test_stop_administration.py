@@ -53,9 +53,27 @@ async def test_a_tenants_admin_stops_sessions_keys_and_its_tenant(administration
     listed = await api.list(caller, None)
     names = [(stop.kind, stop.id, (stop.stopped_at or 0) - 1_000_000_000) for stop in listed]
     assert names == [("tenant", caller.tenant, 2), ("key", caller.key_id, 1), ("session", session, 0)]
+    operator = await administration.admin(administration.operators)
     for stop in listed:
-        assert await api.lift(caller, stop.kind, stop.id, None) == stop
+        assert await api.lift(operator, stop.kind, stop.id, caller.tenant) == stop
     assert await api.list(caller, None) == []
+
+
+async def test_a_stopped_tenant_and_a_stopped_key_cannot_lift_their_own_stop(administration: Administration) -> None:
+    api, caller = administration.api, await administration.admin(administration.tenant)
+    colleague = await administration.admin(administration.tenant)
+    operator = await administration.admin(administration.operators)
+    await administration.stop(operator, kind="tenant", tenant=caller.tenant)
+    await administration.stop(colleague, kind="key", id=caller.key_id)
+
+    with pytest.raises(Forbidden, match="operator's tenant"):
+        await api.lift(caller, "tenant", caller.tenant, None)
+    with pytest.raises(Forbidden, match="own stop"):
+        await api.lift(caller, "key", caller.key_id, None)
+
+    assert {stop.kind for stop in await api.list(caller, None)} == {"tenant", "key"}
+    await api.lift(colleague, "key", caller.key_id, None)
+    assert [stop.kind for stop in await api.list(caller, None)] == ["tenant"]
 
 
 @pytest.mark.parametrize(("kind", "prefix"), [("response", "resp"), ("conversation", "conv")])

@@ -37,7 +37,7 @@ class KeyAdministration:
         own = await self.authenticate(caller)
         wanted = request.of_tenant(caller.tenant)
         self.check_tenant(caller, wanted.tenant)
-        if not self._is_operator(caller):
+        if not self.is_operator(caller):
             refuse_excess(caller, own.expires_at if own else None, wanted)
         key_id = hex_of(next_object_id())
         if find_attempt().repeated:
@@ -63,7 +63,7 @@ class KeyAdministration:
         """Replace a key's secret. Raises Forbidden if the caller would get the secret of a key with more rights."""
         own = await self.authenticate(caller)
         found = await self._keys.get(self._scope(caller), key_id)
-        if not self._is_operator(caller) and found.id != caller.key_id:
+        if not self.is_operator(caller) and found.id != caller.key_id:
             refuse_excess(caller, own.expires_at if own else None, found)
         return await self._keys.rotate(self._scope(caller), key_id, overlap_seconds)
 
@@ -78,15 +78,16 @@ class KeyAdministration:
             raise Unauthenticated("The API key of this request is revoked or expired.")
         return own
 
-    def _is_operator(self, caller: Principal) -> bool:
+    def is_operator(self, caller: Principal) -> bool:
+        """Return whether a caller is of the operator's tenant."""
         return caller.tenant == self._operator_tenant
 
     def _scope(self, caller: Principal) -> str | None:
         """Return the tenant whose keys the caller manages, None for all."""
-        return None if self._is_operator(caller) else caller.tenant
+        return None if self.is_operator(caller) else caller.tenant
 
     def may_manage(self, caller: Principal, tenant: str) -> bool:
-        return tenant == caller.tenant or self._is_operator(caller)
+        return tenant == caller.tenant or self.is_operator(caller)
 
     def check_tenant(self, caller: Principal, tenant: str) -> None:
         """Raise Forbidden if the caller may not manage a tenant."""

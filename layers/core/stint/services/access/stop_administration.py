@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.errors import Forbidden, InvalidRequest, NotFound
 from stint.domain.ids import is_id, is_name
 from stint.domain.principals import Principal
 from stint.domain.stop_requests import StopObject, StopRequest
@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 
 PREFIXES: dict[StopKind, str] = {"response": "resp", "conversation": "conv"}
 """How the ids of objects of a kind begin."""
+
+OPERATOR_LIFTS = "Only an admin of the operator's tenant can lift the stop of a whole tenant. Ask one."
+OTHERS_LIFT = "A key cannot lift its own stop. Ask another admin of the tenant."
 
 
 class Stops:
@@ -79,11 +82,20 @@ class StopAdministration:
         return await self._stops.list(await self._admit(caller, tenant))
 
     async def lift(self, caller: Principal, kind: StopKind, identifier: str, tenant: str | None) -> StopObject:
-        """Lift a stop. Raises NotFound, also for a stop of a tenant that the caller may not manage."""
+        """Lift a stop.
+
+        Raises:
+            NotFound: the caller may not manage the tenant.
+            Forbidden: it is the stop of the caller's own key, or of its tenant, which the operator may have set.
+        """
         await self._keys.authenticate(caller)
         chosen = tenant or (identifier if kind == "tenant" else caller.tenant)
         if not self._keys.may_manage(caller, chosen) or (kind == "tenant" and identifier != chosen):
             raise NotFound("Stop", describe_stop(stop_name(kind, identifier)))
+        if kind == "tenant" and not self._keys.is_operator(caller):
+            raise Forbidden(OPERATOR_LIFTS)
+        if kind == "key" and identifier == caller.key_id:
+            raise Forbidden(OTHERS_LIFT)
         return await self._stops.lift(chosen, kind, identifier)
 
     async def _admit(self, caller: Principal, tenant: str | None) -> str:

@@ -15,6 +15,8 @@ from tests.clock import CLOCK
 from stint.domain.ids import new_id
 from stint.domain.inference import Accepted, Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
 from stint.loop.lease_keeper import LeaseKeeper
+from stint.services.idempotency import requests
+from stint.store.turns import TurnStore
 
 RESPONSES, ATTEMPT = "/v1/responses", "attempt"
 
@@ -155,11 +157,11 @@ def test_of_several_retries_that_wait_for_a_dead_process_one_runs_it_again(
     http: httpx.Client, app_fixture: AppFixture, stalled: Stalled, key: str | None, kind: str
 ) -> None:
     session = open_session(http, model="stalled/x") if kind == "turn" else ""
-    requests: dict[str, tuple[str, dict[str, Any]]] = {
+    places: dict[str, tuple[str, dict[str, Any]]] = {
         "turn": (f"{session}/turn", {"messages": [user("Hello")]}),
         "response": (RESPONSES, {"model": "stalled/x", "input": "Hello"}),
     }
-    attempts = Attempts(http, *requests[kind], key)
+    attempts = Attempts(http, *places[kind], key)
 
     retry_after_death(attempts, app_fixture, stalled, retries=2)
     answers = [attempts.answer(1), attempts.answer(2)]
@@ -177,11 +179,11 @@ def test_a_retry_follows_a_process_that_has_renewed_its_lease(
     http: httpx.Client, app_fixture: AppFixture, key: str | None, kind: str
 ) -> None:
     session = open_session(http, model="faulty/gated") if kind == "turn" else ""
-    requests: dict[str, tuple[str, dict[str, Any]]] = {
+    places: dict[str, tuple[str, dict[str, Any]]] = {
         "turn": (f"{session}/turn", {"messages": [user("Hello")], "stream": True}),
         "response": (RESPONSES, {"model": "faulty/gated", "input": "Hello", "stream": True}),
     }
-    attempts = Attempts(http, *requests[kind], key)
+    attempts = Attempts(http, *places[kind], key)
     attempts.send()
     listed = (lambda: turns_of(http, session)) if kind == "turn" else (lambda: http.get(RESPONSES).json()["data"])
     wait_until(lambda: len(listed()) == 1)
@@ -197,3 +199,31 @@ def test_a_retry_follows_a_process_that_has_renewed_its_lease(
     assert second == first
     assert "awake" in first
     assert len(listed()) == 1
+
+
+def test_a_repetition_waits_for_the_session_of_a_dead_process_that_stored_no_turn(
+    http: httpx.Client, app_fixture: AppFixture, stalled: Stalled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session(http, model="stalled/x")
+    attempts = Attempts(http, f"{session}/turn", {"messages": [user("Hello")]}, new_id())
+    put, begun = TurnStore.put_header, threading.Event()
+
+    async def put_later(*arguments: Any) -> int:
+        if not begun.is_set():
+            begun.set()
+            await asyncio.to_thread(stalled.over.wait)
+        return await put(*arguments)
+
+    monkeypatch.setattr(TurnStore, "put_header", put_later)
+    monkeypatch.setattr(requests, "lease_span", lambda *_: LEASE / 2)
+    attempts.send()
+    assert begun.wait(60)
+    CLOCK.move(LEASE / 2 + 1)  # the key's lease has lapsed, and that of the session has not
+    app_fixture.proxy.forget()
+    attempts.send()
+    wait_until(lambda: bool(attempts.answers) or app_fixture.proxy.calls["GetItem"] >= 9)  # it looks again
+    assert not attempts.answers
+    CLOCK.move(LEASE / 2 + 1)
+
+    assert "fine" in attempts.answer(1).text
+    assert [turn["status"] for turn in turns_of(http, session)] == ["completed"]

@@ -73,11 +73,29 @@ class TurnRetries:
     ) -> FoundTurn | None:
         """Return the turn that an earlier attempt with the same idempotency key created; None if there is none."""
         try:
-            turn = await self.tail.read(agent_id, session_id, attempt.object_id)
+            turn = await self.wait_for_header(agent_id, session_id, attempt.object_id, deadline)
             turn = await self.wait_for_sign_of_life(agent_id, turn, deadline)
         except NotFound:
             return None
         return FoundTurn(turn.header.turn_id, failed_before_a_step(turn))
+
+    async def wait_for_header(self, agent_id: str, session_id: str, turn_id: str, deadline: float) -> StoredTurn:
+        """Return a turn, which is waited for while it has the session's lease.
+
+        Raises:
+            NotFound: there is no such turn, and its process is dead or has not begun it, or the deadline has passed.
+        """
+        pauses = PollingPauses(deadline)
+        while True:
+            try:
+                return await self.tail.read(agent_id, session_id, turn_id)
+            except NotFound:
+                if not runs(await self.store.sessions.get(self.tenant, agent_id, session_id), turn_id):
+                    raise
+            try:
+                await pauses.wait()
+            except DeadlineExceeded:
+                raise NotFound("Turn", turn_id) from None
 
     async def wait_for_sign_of_life(self, agent_id: str, turn: StoredTurn, deadline: float) -> StoredTurn:
         """Return a turn when it has a record, its process has renewed its lease or is dead, or at the deadline.

@@ -115,7 +115,7 @@ test-retries: setup ## run 50 turns and 50 responses with real clients, and drop
 soak: setup ## kill processes and fail calls at random while callers retry, cancel and reconnect (MINUTES=60, ARGS="--seed 7")
 	@exec $(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),60) $(ARGS)
 
-test-local: setup ## run the tests of function processes: their imports, the runtime, `make run` with the real Python clients, every event (twelve minutes)
+test-local: setup ## run the tests of function processes: their imports, the runtime, `make run` with the real Python clients, every event
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES) $(ARGS)
 
 # `npm ci` installs only the versions in package-lock.json.

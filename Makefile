@@ -63,9 +63,10 @@ invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/cr
 sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
 	@$(BIN)/python -m infra.local.sam_template $(STATE)
 
-# Tests of function processes, of what they import at their start, of the converter of documents, and of the whole system.
+# Tests that start processes: of functions, of what they import, of the converter of documents, of an MCP server, and of
+# the whole system.
 PROCESSES := tests/runtime tests/system tests/samples tests/unit/test_imports.py tests/unit/http/test_deferred_models.py \
-	tests/unit/documents/test_files.py tests/unit/documents/test_converter.py
+	tests/unit/documents/test_files.py tests/unit/documents/test_converter.py tests/unit/tools/mcp/test_mcp.py
 
 # Tests of the cost of hostile requests, and of the time of regular expressions. A test takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial
@@ -74,7 +75,7 @@ HOSTILE := tests/adversarial
 ATTACKS := tests/security
 
 # Tests of every route over HTTP, and of the table and the bucket, with generated faults.
-INTERFACES := tests/api tests/store
+INTERFACES := tests/api tests/store tests/unit/http/test_scopes.py tests/unit/http/test_request_bodies.py
 
 # Deaths of processes and failures of AWS at every call, over HTTP and of use cases.
 DURABILITY := tests/faults tests/services/recovery
@@ -115,7 +116,7 @@ test-retries: setup ## run 50 turns and 50 responses with real clients, and drop
 soak: setup ## kill processes and fail calls at random while callers retry, cancel and reconnect (MINUTES=60, ARGS="--seed 7")
 	@exec $(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),60) $(ARGS)
 
-test-local: setup ## run the tests of function processes: their imports, the runtime, `make run` with the real Python clients, every event
+test-local: setup ## run the tests that start processes: imports of functions, the runtime, `make run` with the real Python clients, every event
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES) $(ARGS)
 
 # `npm ci` installs only the versions in package-lock.json.

@@ -1,0 +1,41 @@
+"""Each test file is run by one target of the Makefile."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+OWN_TARGETS = ("tests/clients", "tests/october")
+"""Folders that are in the recipe of their target."""
+
+
+def listed() -> dict[str, list[str]]:
+    """Return the variables that list tests of targets other than `make test`."""
+    found = re.findall(r"^([A-Z]+) := (tests/.*)$", MAKEFILE, re.MULTILINE)
+    return {name: paths.split() for name, paths in found}
+
+
+def recipe_of(target: str) -> str:
+    match = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    assert match
+    return match[1]
+
+
+def test_each_file_is_in_one_target() -> None:
+    paths = [path for paths in listed().values() for path in paths] + list(OWN_TARGETS)
+
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert [(a, b) for a in paths for b in paths if a != b and f"{a}/".startswith(f"{b}/")] == []
+    assert len(paths) == len(set(paths))
+
+
+def test_what_other_targets_run_is_ignored_by_the_first() -> None:
+    first, ci = recipe_of("test"), (ROOT / ".ci" / "run").read_text()
+    targets = re.findall(r"^make (test[a-z-]*)$", ci, re.MULTILINE)
+
+    for name in listed():
+        assert f"$({name}:%=--ignore %)" in first
+        assert sum(f"$({name})" in recipe_of(target) for target in targets) == 1
+    for path in OWN_TARGETS:
+        assert f"--ignore {path}" in first
+        assert sum(f" {path}" in recipe_of(target).replace("--ignore ", "--ignore=") for target in targets) == 1

@@ -125,6 +125,13 @@ MUTATIONS = [
         "tests/unit/oidc/test_tokens.py -k claims_of_another",
     ),
     Mutation(
+        "a token has an algorithm of the settings",
+        f"{CORE}/oidc/tokens.py",
+        "or algorithm not in self._rules.algorithms:",
+        "or False:",
+        "tests/unit/oidc/test_tokens.py -k edwards",
+    ),
+    Mutation(
         "budgets are reserved before a model is called",
         f"{CORE}/models/metered.py",
         "self.reservation = await self.meter.spending.admit_call(tokens, dollars)",

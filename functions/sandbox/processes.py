@@ -1,4 +1,4 @@
-"""Processes that the code left behind: they are found by their parents, and killed."""
+"""Find and kill the processes that the code has left, by their parents."""
 
 import ctypes
 import os

@@ -38,7 +38,7 @@ class Spending(Protocol):
         ...
 
     def to_headers(self) -> dict[str, str]:
-        """Return the headers that tell the caller what is left."""
+        """Return the headers with the caller's remaining budget."""
         ...
 
 

@@ -11,7 +11,7 @@ class AwsConfigurationError(Exception):
 class DynamoDBError(Exception):
     """An error response. `unsure` means that this attempt or an earlier one may have taken effect.
 
-    `item` is the existing record if a condition failed, and `reasons` tells why a transaction was cancelled.
+    `item` is the existing record if a condition failed, and `reasons` has the reasons why a transaction was cancelled.
     """
 
     def __init__(

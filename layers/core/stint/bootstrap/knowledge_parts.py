@@ -1,4 +1,4 @@
-"""The parts of which the services of knowledge are made."""
+"""The parts of the knowledge services."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

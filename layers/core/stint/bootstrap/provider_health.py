@@ -21,7 +21,7 @@ WITHOUT_LIST = (404, 405)
 
 
 def make_health_checks(adapters: "Adapters") -> ProviderHealthChecks:
-    """Return the checks of the servers that can be asked without costs."""
+    """Return the checks of the servers whose requests cost nothing."""
     settings = adapters.settings
     bedrock = partial(check_bedrock, settings.bedrock_region)
     checks: dict[str, CheckHealth] = {
@@ -48,7 +48,7 @@ def make_check(server: "ModelServer", settings: "Settings") -> CheckHealth:
 
 
 async def check_server(server: OpenAIServer) -> ProviderHealth:
-    """Request the list of models. OpenAI's own server is not asked without a key."""
+    """Request the list of models. Without a key, OpenAI's own server is not called."""
     try:
         if server.is_of_openai and not await server.read_key():
             return ProviderHealth(status="Error", message=f"No key is set (check {server.settings.key}).")

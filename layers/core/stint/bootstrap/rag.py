@@ -74,7 +74,7 @@ def compose_rag(
 
 
 def delete_later(tenant: str, store: Store, send: SendTask) -> Callable[[str], Awaitable[None]]:
-    """Return a function that marks a vector store as deleted, so that nobody finds it. The worker deletes it."""
+    """Return a function that marks a vector store as deleted, so that it is not found. The worker deletes it."""
 
     async def delete_store(store_id: str) -> None:
         task = DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id)

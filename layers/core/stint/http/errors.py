@@ -124,7 +124,7 @@ def late_document_of(error: Exception) -> dict[str, Any]:
 
 
 def headers_of(error: StintError) -> dict[str, str]:
-    """Return the headers that tell the client whether to retry.
+    """Return the headers that control the client's retries.
 
     Clients retry 409, 429 and 5xx and send no idempotency key. An invalid request would fail again, and a request that
     started a turn would start another one.

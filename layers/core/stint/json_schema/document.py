@@ -167,7 +167,7 @@ class SchemaDocument:
         return found
 
     def _weigh(self, subschema: Subschema, depth: int = 0) -> int:
-        """Count the keywords that apply to one value, including those behind references.
+        """Count the keywords that apply to one value, including those that references lead to.
 
         Raises:
             SchemaError: there are too many, or they form a circle.

@@ -1,4 +1,4 @@
-"""Objects of the bucket that are replaced only by whoever read their latest version."""
+"""Objects of the bucket that are replaced only by a process that has read their latest version."""
 
 import asyncio
 import threading

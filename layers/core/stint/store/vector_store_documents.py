@@ -169,7 +169,7 @@ class VectorStoreDocuments:
         return True
 
     async def fail(self, tenant: str, store_id: str, found: StoredDocument, error: LastError) -> None:
-        """End an ingestion that nobody runs as failed.
+        """Mark an ingestion that no worker runs as failed.
 
         Do nothing if it has ended, its lease is held, or the document is not what was `found`.
         """

@@ -96,7 +96,7 @@ class SealedCredentials:
         return with_credentials(toolgroup, found) if time.monotonic() < expires else None
 
     def context_of(self, toolgroup: Toolgroup) -> dict[str, str]:
-        """Return what the key must be told to decrypt: a copy in another registration cannot be read."""
+        """Return the encryption context: a copy in another registration cannot be decrypted."""
         return {"tenant": self.tenant, "identifier": toolgroup.toolgroup_id}
 
 

@@ -28,7 +28,7 @@ class TranscribedTurn:
 class SegmentMessage(Schema):
     """A message of the model in compact form.
 
-    Exactly one of the first four fields is set. It tells the kind of the message and is its content.
+    Exactly one of the first four fields is set. Its name is the kind of the message, and its value the content.
     """
 
     system: str | None = None

@@ -1,4 +1,4 @@
-"""Middleware that finds out who calls."""
+"""Middleware that identifies the caller."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -42,7 +42,7 @@ class BlockWriter:
             await self._objects.delete([block_key(index, info.name) for info in infos])
 
     async def remove_unused(self, index: str) -> None:
-        """Delete the blocks that killed writers left behind. Raises NotFound if there is no manifest."""
+        """Delete the blocks of killed writers. Raises NotFound if there is no manifest."""
         prefix = f"{PREFIX}{index}/"
         names = [key.removeprefix(prefix) for key in await self._objects.keys(prefix)]
         if old := unused_names(names, ()):

@@ -1,4 +1,4 @@
-"""The ages of blocks, by which those of killed writers are told from those that are being written."""
+"""The ages of blocks, which distinguish those of killed writers from those that are being written."""
 
 import re
 import secrets

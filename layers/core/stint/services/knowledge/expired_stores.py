@@ -1,4 +1,4 @@
-"""Vector stores that have expired: nobody may use them, and the worker deletes their contents."""
+"""Vector stores that have expired: they cannot be used, and the worker deletes their contents."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from stint.store.vector_stores import StoredVectorStore
 
 @dataclass(frozen=True, slots=True)
 class ExpiredStores:
-    """The expired vector stores of a tenant, whose contents are deleted once somebody reads them."""
+    """The expired vector stores of a tenant, whose contents are deleted once they are read."""
 
     tenant: str
     store: Store

@@ -31,7 +31,7 @@ class RAGInsertion:
         Raises:
             NotFound: the vector db does not exist.
             InvalidRequest: a document cannot be read. The message names it, and nothing was inserted.
-            DeadlineExceeded: the worker still ingests documents, and goes on.
+            DeadlineExceeded: the worker is still ingesting documents, and continues.
         """
         stored = await self.vector_dbs.open(request.vector_db_id)
         texts = await self.read(request.documents)
@@ -55,7 +55,7 @@ class RAGInsertion:
         Raises:
             NotFound: the vector db does not exist.
             InvalidRequest: a chunk has no document_id or text, or a vector has the wrong dimension.
-            DeadlineExceeded: the worker still ingests chunks, and goes on.
+            DeadlineExceeded: the worker is still ingesting chunks, and continues.
         """
         stored = await self.vector_dbs.open(request.vector_db_id)
         chunks: dict[str, list[InsertedChunk]] = defaultdict(list)

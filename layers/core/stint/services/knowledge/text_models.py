@@ -17,7 +17,7 @@ NO_DECODING = Decoding()
 
 @dataclass(frozen=True, slots=True)
 class TextModels:
-    """The models of a tenant. `get_registry` is called when one is asked."""
+    """The models of a tenant. `get_registry` is called when a model is used."""
 
     router: Router
     get_registry: Callable[[], Registry]

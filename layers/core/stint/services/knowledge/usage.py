@@ -153,7 +153,7 @@ def is_outdated(usage: StoreUsage) -> bool:
 
 
 def is_lost(document: StoredDocument) -> bool:
-    """Return whether a document's task must be sent again: its worker died, or nobody has had it for a long time."""
+    """Return whether a document's task must be sent again: its worker died, or no worker has had it for a long time."""
     if document.held or not (document.status == "in_progress" or document.unindexed):
         return False
     # A worker that lives releases its lease. After the document was sent again, the usual time counts.

@@ -96,7 +96,7 @@ async def check_endpoints(config: AgentConfig, definitions: Sequence[ToolDefinit
 
 
 def refuse_repeated(definitions: Sequence[ToolDefinition]) -> None:
-    """Refuse tools with the name of an earlier one, which the model could not tell apart. Raises InvalidRequest."""
+    """Refuse tools with the name of an earlier one, which the model could not distinguish. Raises InvalidRequest."""
     names: set[str] = set()
     for place, definition in enumerate(definitions):
         name, param = name_of(definition), f"agent_config.tools[{place}]"

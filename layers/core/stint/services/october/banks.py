@@ -113,7 +113,7 @@ class MemoryBanks:
         Raises:
             NotFound: the bank does not exist.
             InvalidRequest: a document cannot be read. The message names it, and nothing was inserted.
-            DeadlineExceeded: the worker still ingests documents, and goes on.
+            DeadlineExceeded: the worker is still ingesting documents, and continues.
         """
         stored = await self.open(request.bank_id)
         bank, texts = read_stored(stored), await self.read_texts(request)

@@ -102,7 +102,7 @@ class TurnCancellation:
     async def end_resumed(self, run: TurnRef) -> Turn | None:
         """End a turn that waits for its client, and return it.
 
-        If it is being resumed, the process that does so is told to stop. None if that does not react.
+        If it is being resumed, the process that does so gets a signal to stop. Return None if it does not react.
         """
         with suppress(Conflict):
             return await self.end_turn(run)

@@ -1,4 +1,4 @@
-"""The port of image models, and what they are asked for."""
+"""The port of image models, and the options of their requests."""
 
 import re
 from collections.abc import Iterator, Mapping

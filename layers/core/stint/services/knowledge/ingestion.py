@@ -44,7 +44,8 @@ class Ingestion:
     """Ingests the documents of a tenant, each under a renewed lease of `lease_seconds`.
 
     An attempt writes chunks of its own generation. One write of the document's record makes searches find them, and
-    succeeds only if the lease is held and the document was neither cancelled nor deleted. If not, it deletes its chunks.
+    succeeds only if the lease is held and the document was neither cancelled nor deleted. If not, the attempt deletes
+    its chunks.
 
     An attempt without enough time notes its progress when it releases the lease. The next one takes the progress out of
     the record when it acquires the lease, and adds to the same generation. So a generation never has two writers.

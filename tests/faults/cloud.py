@@ -25,6 +25,7 @@ SETTINGS = {
     "STINT_VECTOR_INDEX": "packed",
     "STINT_ALLOWED_HOSTS": "127.0.0.0/8",
     "STINT_HEARTBEAT_SECONDS": "0.2",
+    "STINT_EVENT_BUS": "default",
 }
 SIGNING_KEY = "#signing_key"
 MOST_ROUNDS = 50

@@ -63,6 +63,8 @@ WATCH_SECONDS, ENDING_SECONDS = 0.3, 1.5
 """Seconds between two reads of signals, and in which the process of a cancelled run ends it."""
 CLIENT_SECONDS, SILENT_SECONDS = 0.6, 0.2
 """Seconds without a heartbeat after which a client is gone, and for which a request without a stream waits."""
+KEPT_SECONDS = 600
+"""Seconds after which a server closes an unused connection. A client may send a request at the same moment."""
 WORKER_MILLISECONDS = 120_000
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.3
 """Pauses of readers that poll."""
@@ -145,7 +147,8 @@ def warm_clients() -> None:
 
 def serve(app: ASGIApp, listener: socket.socket) -> None:
     """Serve the API until SIGTERM, and end the requests that are then running."""
-    uvicorn.run(app, fd=listener.fileno(), log_level="warning", lifespan="off", access_log=False)
+    options: Any = {"log_level": "warning", "lifespan": "off", "access_log": False}
+    uvicorn.run(app, fd=listener.fileno(), timeout_keep_alive=KEPT_SECONDS, **options)
 
 
 def work(event: Any, answer: int) -> None:

@@ -63,10 +63,10 @@ invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/cr
 sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
 	@$(BIN)/python -m infra.local.sam_template $(STATE)
 
-# Tests that start processes: of functions, of what they import, of the converter of documents, of an MCP server, and of
-# the whole system.
+# Tests that start processes: of functions, of what they import, of the converter of documents, and of the whole system.
+# None moves the clock, which would change the deadlines of the processes.
 PROCESSES := tests/runtime tests/system tests/samples tests/unit/test_imports.py tests/unit/http/test_deferred_models.py \
-	tests/unit/documents/test_files.py tests/unit/documents/test_converter.py tests/unit/tools/mcp/test_mcp.py
+	tests/unit/documents/test_files.py tests/unit/documents/test_converter.py
 
 # Tests of the cost of hostile requests, and of the time of regular expressions. A test takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial
@@ -74,8 +74,9 @@ HOSTILE := tests/adversarial
 # Attacks on the API behind its authorizer, and by code on the sandbox that runs it.
 ATTACKS := tests/security
 
-# Tests of every route over HTTP, and of the table and the bucket, with generated faults.
-INTERFACES := tests/api tests/store tests/unit/http/test_scopes.py tests/unit/http/test_request_bodies.py
+# Tests of every route over HTTP, of the table and the bucket, with generated faults, and of the calls of MCP servers.
+INTERFACES := tests/api tests/store tests/unit/http/test_scopes.py tests/unit/http/test_request_bodies.py \
+	tests/unit/tools/mcp/test_mcp.py
 
 # Deaths of processes and failures of AWS at every call, over HTTP and of use cases.
 DURABILITY := tests/faults tests/services/recovery

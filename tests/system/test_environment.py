@@ -45,7 +45,7 @@ def test_a_model_that_no_provider_serves_is_refused_at_the_start(model: str) -> 
 def test_a_profile_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nope")
 
-    with pytest.raises(LocalCloudError, match="AWS_PROFILE names the profile 'nope'"):
+    with pytest.raises(LocalCloudError, match="AWS_PROFILE is 'nope', but your AWS configuration has no such profile"):
         check_profile({"AWS_PROFILE": "nope"})
     check_profile({})
 

@@ -39,3 +39,11 @@ def test_what_other_targets_run_is_ignored_by_the_first() -> None:
     for path in OWN_TARGETS:
         assert f"--ignore {path}" in first
         assert sum(f" {path}" in recipe_of(target).replace("--ignore ", "--ignore=") for target in targets) == 1
+
+
+def test_the_tests_of_processes_do_not_move_the_clock() -> None:
+    paths = [ROOT / path for path in listed()["PROCESSES"]]
+    files = [file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])]
+
+    assert len(files) > 50
+    assert [file.name for file in files if "tests.clock" in file.read_text()] == []

@@ -20,6 +20,8 @@ def check_announced(events: list[Body], stored: Body) -> Findings:
         match event.get("type"):
             case "response.output_item.done" if event["item"] not in stored["output"]:
                 yield Finding("lost", f"an announced item of type {event['item']['type']}")
+            case "response.failed" if stored["status"] == "cancelled":
+                pass  # its process could not store an ending, and the request that cancels it did so afterwards
             case "response.completed" | "response.incomplete" | "response.failed":
                 announced = event["response"]
                 if (announced["status"], announced["output"]) != (stored["status"], stored["output"]):

@@ -14,14 +14,18 @@ def text_of(item: Body) -> str:
     return "".join(part.get("text", "") for part in item.get("content") or [])
 
 
+def could_not_store(announced: Body) -> bool:
+    return bool((announced["error"] or {}).get("code") == "store_unavailable")
+
+
 def check_announced(events: list[Body], stored: Body) -> Findings:
     """Compare the events that a client received with the stored response."""
     for event in events:
         match event.get("type"):
             case "response.output_item.done" if event["item"] not in stored["output"]:
                 yield Finding("lost", f"an announced item of type {event['item']['type']}")
-            case "response.failed" if stored["status"] == "cancelled":
-                pass  # its process could not store an ending, and the request that cancels it did so afterwards
+            case "response.failed" if could_not_store(event["response"]) and stored["status"] == "cancelled":
+                pass  # the request that cancels it stored the ending afterwards
             case "response.completed" | "response.incomplete" | "response.failed":
                 announced = event["response"]
                 if (announced["status"], announced["output"]) != (stored["status"], stored["output"]):

@@ -107,9 +107,6 @@ class AcceptedResponse(AcceptedScenario, BusyConversation):
 class CancelledQueuedResponse(CancelledScenario, AcceptedResponse):
     name = "cancel-waiting-response"
 
-    def cancel(self, api: Api) -> Reply:
-        return api.post(f"{self.place()}/cancel")
-
     def check_message(self, api: Api) -> Findings:
         yield from self.check_cancelled(api.get(self.place()), self.count_inputs(api))
 

@@ -78,6 +78,10 @@ class AcceptedScenario(BusyScenario):
             self.cloud.work_off(LAST, redeliver=True)
         return self.cloud.api(LAST)
 
+    def place(self) -> str:
+        """Return the path of the message."""
+        raise NotImplementedError
+
     def check_found(self, found: Reply, statuses: tuple[str, ...], runs: int) -> Findings:
         """Check the message, which `runs` runs have, and its run as it is found by its id."""
         if not found.ok:
@@ -101,7 +105,7 @@ class CancelledScenario(AcceptedScenario):
 
     def cancel(self, api: Api) -> Reply:
         """Cancel the message."""
-        raise NotImplementedError
+        return api.post(f"{self.place()}/cancel")
 
     def check_cancelled(self, found: Reply, runs: int) -> Findings:
         """A message whose cancellation was answered has no run, and stays cancelled."""
@@ -184,9 +188,6 @@ class AcceptedTurn(AcceptedScenario, BusySession):
 
 class CancelledMessage(CancelledScenario, AcceptedTurn):
     name = "cancel-waiting"
-
-    def cancel(self, api: Api) -> Reply:
-        return api.post(f"{self.place()}/cancel")
 
     def check_message(self, api: Api) -> Findings:
         runs = count_inputs({turn["turn_id"]: turn for turn in api.read(self.session)["turns"]})

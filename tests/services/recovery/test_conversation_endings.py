@@ -110,16 +110,13 @@ async def test_a_fault_at_any_call_leaves_a_conversation_that_agrees_with_its_re
     assert ("the question" in told, "the answer" in told) == (completed, completed)
 
 
-async def test_a_writer_that_slept_past_its_lease_before_its_ending_adds_nothing(
-    make_worker_fixture: MakeWorkerFixture, cloud: Cloud
-) -> None:
-    talk = Talk(make_worker_fixture)
-    await talk.begin()
+async def respond_past_the_lease(talk: Talk, cloud: Cloud, write: str, part: str) -> tuple[list[str], Answered]:
+    """Respond, with a write of `part` that lasts longer than the lease. Return what the next response read, too."""
     asleep, awake = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
     def sleep(operation: str, body: str) -> None:
-        if operation == "PutItem" and "ended_as" in body and not asleep.is_set():
+        if operation == write and part in body and not asleep.is_set():
             loop.call_soon_threadsafe(asleep.set)
             awake.wait(20)
 
@@ -131,6 +128,15 @@ async def test_a_writer_that_slept_past_its_lease_before_its_ending_adds_nothing
         told = await talk.follow()
         awake.set()
         answered = await responding
+    return told, answered
+
+
+async def test_a_writer_that_slept_past_its_lease_before_its_ending_adds_nothing(
+    make_worker_fixture: MakeWorkerFixture, cloud: Cloud
+) -> None:
+    talk = Talk(make_worker_fixture)
+    await talk.begin()
+    told, answered = await respond_past_the_lease(talk, cloud, "PutItem", "ended_as")
 
     assert "the question" not in told
     assert answered.response.status is ResponseStatus.failed
@@ -142,22 +148,7 @@ async def test_a_writer_that_slept_past_its_lease_after_its_ending_adds_its_item
 ) -> None:
     talk = Talk(make_worker_fixture)
     await talk.begin()
-    asleep, awake = asyncio.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
-
-    def sleep(operation: str, body: str) -> None:
-        if operation == "BatchWriteItem" and "item:" in body and not asleep.is_set():
-            loop.call_soon_threadsafe(asleep.set)
-            awake.wait(20)
-
-    with cloud.proxy.watching(sleep):
-        responding = asyncio.create_task(talk.respond())
-        await asyncio.wait_for(asleep.wait(), 20)
-        stop_renewals()
-        CLOCK.move(LEASE + 1)
-        told = await talk.follow()
-        awake.set()
-        answered = await responding
+    told, answered = await respond_past_the_lease(talk, cloud, "BatchWriteItem", "item:")
 
     assert ("the question" in told, "the answer" in told) == (True, True)
     assert answered.response.status is ResponseStatus.completed

@@ -82,26 +82,26 @@ def shown_size(value: object) -> int:
     return len(value) if isinstance(value, str) else 20
 
 
-def look(values: Sequence[Any]) -> int:
+def cost_of_reading(values: Sequence[Any]) -> int:
     return sum(map(size_of, values))
 
 
-def copy(values: Sequence[Any]) -> int:
+def cost_of_copying(values: Sequence[Any]) -> int:
     return CASE * sum(map(shown_size, values))
 
 
-def encode(values: Sequence[Any]) -> int:
+def cost_of_encoding(values: Sequence[Any]) -> int:
     return JSON * sum(map(shown_size, values))
 
 
-def join(values: Sequence[Any]) -> int:
+def cost_of_joining(values: Sequence[Any]) -> int:
     """Return the cost of a joined list, whose texts are not shown as those of a list."""
     listed, *separators = values
     items = listed if isinstance(listed, list | tuple) else [listed]
     return sum(map(shown_size, items)) + len(items) * sum(map(shown_size, separators))
 
 
-def replace(values: Sequence[Any]) -> int:
+def cost_of_replacing(values: Sequence[Any]) -> int:
     """Return the cost of replacing each occurrence of a text."""
     text, old, new, *_ = (*values, "", "")
     found = str(text).count(str(old)) if shown_size(text) <= MAX_WORK else 0
@@ -109,11 +109,11 @@ def replace(values: Sequence[Any]) -> int:
 
 
 COSTS: Mapping[str, Cost] = {
-    **dict.fromkeys(("capitalize", "lower", "string", "title", "trim", "truncate", "upper"), copy),
-    **dict.fromkeys(("count", "d", "default", "first", "last", "length"), look),
-    "join": join,
-    "replace": replace,
-    "tojson": encode,
+    **dict.fromkeys(("capitalize", "lower", "string", "title", "trim", "truncate", "upper"), cost_of_copying),
+    **dict.fromkeys(("count", "d", "default", "first", "last", "length"), cost_of_reading),
+    "join": cost_of_joining,
+    "replace": cost_of_replacing,
+    "tojson": cost_of_encoding,
 }
 """The costs of Jinja's own filters by their arguments."""
 
@@ -193,7 +193,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     def choose(self, value: Any, attribute: str, test: str, args: Sequence[Any], *, wanted: bool) -> Any:
         """Return the items whose attribute passes a test, or is not empty."""
         items = self.listed(value)
-        self.budget.charge(sum(size_of(each) + look(args) for each in items))
+        self.budget.charge(sum(size_of(each) + cost_of_reading(args) for each in items))
         check = self.checks.get(test) if test else bool
         if check is None:
             raise TemplateRuntimeError(f"there is no test {test!r}")

@@ -92,7 +92,7 @@ class Unsupported(Exception):
         self.line = line
 
 
-class Checked(NodeTransformer):
+class TemplateChecker(NodeTransformer):
     """Checks a tree, and adds filters that charge for what is read and for each iteration of a loop."""
 
     def __init__(self) -> None:

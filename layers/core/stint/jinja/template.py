@@ -14,7 +14,7 @@ from jinja2.exceptions import TemplateError, TemplateSyntaxError
 
 from stint.domain.errors import InvalidRequest
 from stint.jinja.evaluation import MAX_WORK, BoundedEnvironment, TemplateMessage, TooMuchWork
-from stint.jinja.syntax import Checked, Unsupported
+from stint.jinja.syntax import TemplateChecker, Unsupported
 
 MAX_TEMPLATE_LENGTH = 10_000
 MAX_PROMPT_LENGTH = 200_000
@@ -60,7 +60,7 @@ def compiled(template: str) -> CodeType:
         raise unusable(f"has more than {MAX_TEMPLATE_LENGTH:,} characters")
     environment = BoundedEnvironment()
     try:
-        return environment.compile(cast("nodes.Template", Checked().visit(environment.parse(template))))
+        return environment.compile(cast("nodes.Template", TemplateChecker().visit(environment.parse(template))))
     except Unsupported as error:
         raise unusable(f"cannot be used: line {error.line}: {error.problem}") from None
     except TemplateSyntaxError as error:

@@ -27,7 +27,7 @@ MAX_WAITING = 20
 """Maximum messages that wait for one session or conversation."""
 
 ALIVE_SECONDS = 10.0
-"""Seconds after the last sign of life of its request for which a message is left to that request."""
+"""Seconds after the last renewal by its request for which a message is left to that request."""
 
 RECORD_SECONDS = 86_400
 """Lifetime of the records. A message that was not started by then is dropped."""

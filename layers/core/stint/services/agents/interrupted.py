@@ -33,7 +33,7 @@ async def mark_interrupted(
         record = await store.sessions.get(*ids)
         seen, turn = turn, await store.turns.get(*ids, turn.header.turn_id)
         if len(turn.records) == len(seen.records) and not runs(record, turn.header.turn_id):
-            turn.records.append(TurnRecord(ending=interrupted_ending(last_sign_of_life(turn))))
+            turn.records.append(TurnRecord(ending=interrupted_ending(last_activity(turn))))
     return turn
 
 
@@ -43,6 +43,6 @@ def runs(record: SessionRecord, turn_id: str) -> bool:
     return held and record.lease_turn == turn_id
 
 
-def last_sign_of_life(turn: StoredTurn) -> datetime:
+def last_activity(turn: StoredTurn) -> datetime:
     completed = [step.completed_at for step in turn.steps if step.completed_at is not None]
     return max(completed, default=turn.header.started_at)

@@ -41,7 +41,7 @@ class ResponseRetries:
         """
         stored = await self.claim_newest(attempt)
         while stored is not None:
-            found = await self.wait_for_sign_of_life(stored, deadline)
+            found = await self.wait_for_progress(stored, deadline)
             if not failed_before_a_step(found):
                 return found.header.response_id
             stored = await self.find_repetition(attempt, found.header.response_id)
@@ -79,12 +79,12 @@ class ResponseRetries:
         """Return the id of the response that an earlier attempt with the same idempotency key created, likewise."""
         try:
             stored = await self.reader.read(name_of("resp", attempt.object_id))
-            stored = await self.wait_for_sign_of_life(stored, deadline)
+            stored = await self.wait_for_progress(stored, deadline)
         except NotFound:
             return None
         return None if failed_before_a_step(stored) else stored.header.response_id
 
-    async def wait_for_sign_of_life(self, stored: StoredResponse, deadline: float) -> StoredResponse:
+    async def wait_for_progress(self, stored: StoredResponse, deadline: float) -> StoredResponse:
         """Return a response when it has a record, its process has renewed its lease or is dead, or at the deadline.
 
         Nothing is sent of it before, so that a response whose process died before the first step can be run again. One

@@ -63,7 +63,7 @@ class TurnRetries:
             if not await self.store.retry_claims.put(self.tenant, turn_id, attempt.retry_count):
                 return failed
             ran = turn.status is RunStatus.in_progress
-            turn = await self.wait_for_sign_of_life(agent_id, turn, deadline) if own else turn
+            turn = await self.wait_for_progress(agent_id, turn, deadline) if own else turn
             failed = FoundTurn(turn_id, own and failed_before_a_step(turn))
             if not (ran and failed.failed):
                 return failed
@@ -74,7 +74,7 @@ class TurnRetries:
         """Return the turn that an earlier attempt with the same idempotency key created; None if there is none."""
         try:
             turn = await self.wait_for_header(agent_id, session_id, attempt.object_id, deadline)
-            turn = await self.wait_for_sign_of_life(agent_id, turn, deadline)
+            turn = await self.wait_for_progress(agent_id, turn, deadline)
         except NotFound:
             return None
         return FoundTurn(turn.header.turn_id, failed_before_a_step(turn))
@@ -97,7 +97,7 @@ class TurnRetries:
             except DeadlineExceeded:
                 raise NotFound("Turn", turn_id) from None
 
-    async def wait_for_sign_of_life(self, agent_id: str, turn: StoredTurn, deadline: float) -> StoredTurn:
+    async def wait_for_progress(self, agent_id: str, turn: StoredTurn, deadline: float) -> StoredTurn:
         """Return a turn when it has a record, its process has renewed its lease or is dead, or at the deadline.
 
         Nothing is sent of it before, so that a turn whose process died before the first step can be run again.

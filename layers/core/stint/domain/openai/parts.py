@@ -109,7 +109,7 @@ Annotation = Annotated[
 
 
 class OutputText(Request):
-    """A model's text. `logprobs` are kept if a client sends them; no provider here returns them."""
+    """A model's text. `logprobs` are kept if a client sends them; those of models are not read."""
 
     type: Literal["output_text"] = "output_text"
     text: Text

@@ -102,7 +102,7 @@ class StreamOptions(Request):
 
 
 REFUSED_INCLUDES = {
-    "message.output_text.logprobs": "no provider supports log probabilities",
+    "message.output_text.logprobs": "responses have no log probabilities, use POST /v1/chat/completions",
     "web_search_call.results": "use web_search_call.action.sources",
 }
 

@@ -161,7 +161,7 @@ class CreateResponse(ContextRequest):
     user: Omitted[str] = None
     top_logprobs: Annotated[
         Omitted[Annotated[StrictInt, Field(ge=0, le=20)]],
-        Only((0,), "No provider supports log probabilities", kept=True),
+        Only((0,), "Responses have no log probabilities. Use POST /v1/chat/completions", kept=True),
     ] = None
     prompt: Annotated[Nothing, Refused("Prompts are not stored. Send the text as instructions")] = None
     context_management: Annotated[

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Protocol
 
 from stint.domain.errors import Cancelled, StintError, Stopped
 from stint.domain.run_signals import (
@@ -50,6 +51,18 @@ class ClientPresence:
         return now - self.heard_at >= HEARTBEAT_TIMEOUT_SECONDS
 
 
+class Limit(Protocol):
+    """A time limit of something that a run awaits, such as `asyncio.Timeout`."""
+
+    def expired(self) -> bool:
+        """Return whether the limit has passed."""
+        ...
+
+    def reschedule(self, when: float) -> None:
+        """Change the limit to a time of the event loop's clock."""
+        ...
+
+
 class RunStop:
     """Whether a run was stopped. `names` are those of the stops that end it.
 
@@ -67,7 +80,7 @@ class RunStop:
         self.run: RunRef | None = None
         self.client: ClientPresence | None = None
         self.error: StintError | None = None
-        self.limits: set[asyncio.Timeout] = set()
+        self.limits: set[Limit] = set()
 
     def apply(self, stops: Collection[str]) -> None:
         """Stop the run if a stop names it: whatever it awaits ends at once."""
@@ -102,7 +115,7 @@ class RunStop:
             raise self.error
 
 
-def expire(limit: asyncio.Timeout) -> None:
+def expire(limit: Limit) -> None:
     """Let a timeout expire now."""
     if not limit.expired():
         limit.reschedule(asyncio.get_running_loop().time())
@@ -164,7 +177,7 @@ def raise_if_stopped() -> None:
 
 
 @contextmanager
-def expiring_on_stop(limit: asyncio.Timeout) -> Iterator[None]:
+def expiring_on_stop(limit: Limit) -> Iterator[None]:
     """Let a timeout expire when the current run is stopped while the body runs."""
     stop = _run_stop.get()
     if stop is None:

@@ -1,35 +1,71 @@
 """Heartbeats, which keep a silent connection open."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 
-T = TypeVar("T")
+from fastapi.responses import StreamingResponse
+from starlette.types import Send
 
 
-async def with_heartbeats(source: AsyncIterator[T], beat: T, seconds: float) -> AsyncIterator[T]:
-    """Yield items, and `beat` after every `seconds` of silence.
+class HeartbeatResponse(StreamingResponse):
+    """A streamed response with `beat` after every `seconds` of silence.
 
     API Gateway cuts a stream after 5 minutes of silence (30 seconds at an edge-optimized endpoint), proxies sooner:
     https://docs.aws.amazon.com/apigateway/latest/developerguide/response-transfer-mode.html
     """
 
-    async def read() -> T:
-        return await anext(source)
+    def __init__(
+        self,
+        chunks: AsyncGenerator[bytes, None],
+        beat: bytes,
+        seconds: float,
+        media_type: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(chunks, media_type=media_type, headers=headers)
+        self.chunks, self.beat, self.seconds = chunks, beat, seconds
 
-    pending = asyncio.create_task(read())
-    try:
+    async def stream_response(self, send: Send) -> None:
+        """Send the chunks as they arrive. A failure of a beat ends them, too."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        failure: BaseException | None = None
+        try:
+            await self.send_body(BeatingBody(send, self.beat, self.seconds))
+        except BaseExceptionGroup as failures:
+            failure = failures.exceptions[0]
+        if failure is not None:
+            raise failure
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def send_body(self, body: "BeatingBody") -> None:
+        async with asyncio.TaskGroup() as group, aclosing(self.chunks) as chunks:
+            beats = group.create_task(body.keep_beating())
+            async for chunk in chunks:
+                await body.send_chunk(chunk)
+            beats.cancel()
+
+
+class BeatingBody:
+    """The body of a response, which gets a beat after each silence. A chunk that is being sent is no silence."""
+
+    def __init__(self, send: Send, beat: bytes, seconds: float) -> None:
+        self.send, self.beat, self.seconds = send, beat, seconds
+        self.clock = asyncio.get_running_loop().time
+        self.sent_at = self.clock()
+        self.sending = asyncio.Lock()
+
+    async def send_chunk(self, chunk: bytes) -> None:
+        async with self.sending:
+            await self.write(chunk)
+
+    async def keep_beating(self) -> None:
         while True:
-            done, _ = await asyncio.wait({pending}, timeout=seconds)
-            if not done:
-                yield beat
-                continue
-            try:
-                item = pending.result()
-            except StopAsyncIteration:
-                return
-            yield item
-            pending = asyncio.create_task(read())
-    finally:
-        pending.cancel()
-        await asyncio.gather(pending, return_exceptions=True)
+            await asyncio.sleep(self.sent_at + self.seconds - self.clock())
+            async with self.sending:
+                if self.clock() - self.sent_at >= self.seconds:
+                    await self.write(self.beat)
+
+    async def write(self, data: bytes) -> None:
+        await self.send({"type": "http.response.body", "body": data, "more_body": True})
+        self.sent_at = self.clock()

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from fastapi import Response
-from fastapi.responses import StreamingResponse
 
 from stint.domain.errors import StintError
 from stint.domain.schema import Schema
 from stint.http.errors import late_document_of
-from stint.http.heartbeats import with_heartbeats
+from stint.http.heartbeats import HeartbeatResponse
 from stint.http.sse import COMMENT, DONE, encode_frame
 
 T = TypeVar("T")
@@ -94,11 +93,8 @@ async def stream_events(
 
 def stream_frames(frames: AsyncGenerator[bytes, None], heartbeat_seconds: float, comment: bytes = COMMENT) -> Response:
     """Return a response of server-sent events at once, with a comment after every `heartbeat_seconds` of silence."""
-    return StreamingResponse(
-        with_heartbeats(frames, comment, heartbeat_seconds),
-        media_type="text/event-stream",
-        headers={"x-accel-buffering": "no"},
-    )
+    headers = {"x-accel-buffering": "no"}
+    return HeartbeatResponse(frames, comment, heartbeat_seconds, "text/event-stream", headers)
 
 
 async def chain(first: "asyncio.Task[T]", rest: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
@@ -143,7 +139,7 @@ async def buffer_document(
     done, _ = await asyncio.wait({document}, timeout=heartbeat_seconds)
     if not done:
         late = encode_late(document, encode_error, cancel_with_client=cancel_with_client)
-        return StreamingResponse(with_heartbeats(late, SPACE, heartbeat_seconds), media_type="application/json")
+        return HeartbeatResponse(late, SPACE, heartbeat_seconds, "application/json")
     schema = document.result()
     if run is not None and run.error is not None:
         raise run.error

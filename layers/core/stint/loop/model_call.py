@@ -1,8 +1,9 @@
 """A running model call."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
-from typing import TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
@@ -57,19 +58,17 @@ class Inference:
             DeadlineExceeded: the deadline passed first.
         Stopped: an admin stopped the run.
         """
-        clock = asyncio.get_running_loop().time
         chunk = await with_deadline(deadline, self.first)
         redactor = redactor_of_models_text()
         redacted = ChunkRedactor(redactor) if redactor else None
-        while chunk is not None:
-            for each in redacted.redact_chunk(chunk) if redacted else (chunk,):
-                yield each
-            if isinstance(chunk, Finished):
-                return
-            raise_if_stopped()
-            if clock() >= deadline:  # a timeout alone never occurs while chunks are already available
-                raise DeadlineExceeded(TIME_IS_OVER)
-            chunk = await with_deadline(deadline, self.read_one())
+        limit = ReadLimit(deadline)
+        with limit.timed():
+            while chunk is not None:
+                for each in redacted.redact_chunk(chunk) if redacted else (chunk,):
+                    yield each
+                if isinstance(chunk, Finished):
+                    return
+                chunk = await limit.read(self.chunks)
         raise ModelError("The model's answer is incomplete: its end is missing.")
 
     async def close(self) -> None:
@@ -77,6 +76,73 @@ class Inference:
         self.first.cancel()
         await asyncio.gather(self.first, return_exceptions=True)
         await close_chunks(self.chunks)
+
+
+class ReadLimit:
+    """The deadline of many reads, one after the other, which end early when the run is stopped.
+
+    All have one timer: a timeout for each would cost more than the read of a chunk.
+    """
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.loop = asyncio.get_running_loop()
+        self.timer = self.loop.call_at(deadline, self.expire)
+        self.reader: asyncio.Task[Any] | None = None
+        self.ends_read = False
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Limit the reads of the body."""
+        try:
+            with expiring_on_stop(self):
+                yield
+        finally:
+            self.timer.cancel()
+
+    async def read(self, chunks: AsyncIterator[T]) -> T | None:
+        """Return the next chunk; None at the end.
+
+        Raises:
+            DeadlineExceeded: the deadline passed first.
+            Stopped: an admin stopped the run.
+        """
+        raise_if_stopped()
+        if self.loop.time() >= self.deadline:  # the timer alone ends no read of a chunk that is already available
+            raise DeadlineExceeded(TIME_IS_OVER)
+        self.reader = reader = running_task()
+        others, overdue = reader.cancelling(), False
+        try:
+            try:
+                return await anext(chunks, None)
+            finally:
+                self.reader = None
+                overdue = self.ends_read and reader.uncancel() <= others
+        except (asyncio.CancelledError, TimeoutError):
+            if not overdue:
+                raise
+        raise_if_stopped()
+        raise DeadlineExceeded(TIME_IS_OVER)
+
+    def expire(self) -> None:
+        """End the read that waits, if there is one."""
+        if self.reader is not None and not self.ends_read:
+            self.ends_read = True
+            self.reader.cancel()
+
+    def expired(self) -> bool:
+        return self.ends_read
+
+    def reschedule(self, when: float) -> None:
+        self.timer.cancel()
+        self.timer = self.loop.call_at(when, self.expire)
+
+
+def running_task() -> "asyncio.Task[Any]":
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("A model's answer is read outside of a task.")
+    return task
 
 
 async def with_deadline(deadline: float, awaitable: Awaitable[T]) -> T:

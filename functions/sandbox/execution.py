@@ -87,7 +87,7 @@ def execute(code: str, files: Mapping[str, bytes], limits: Limits, *, isolated: 
         for name, content in files.items():
             (folder / name).write_bytes(content)
         (folder / CODE).write_bytes(code.encode("utf-8", "replace"))
-        give_away(folder)
+        change_owner_to_nobody(folder)
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             result = run_process(command_for(folder, limits, isolated=isolated), folder, limits)
@@ -103,17 +103,17 @@ def work_folder() -> Iterator[Path]:
 
     Lambda keeps what is in these places when the function dies, so they are emptied before a run, too.
     """
-    clear_machine()
+    remove_temporary_files()
     folder = Path(tempfile.mkdtemp(prefix="run-"))
     try:
         yield folder
     finally:
         for path in (folder, Path(f"{folder}.root")):
             remove(path)
-        clear_machine()
+        remove_temporary_files()
 
 
-def clear_machine() -> None:
+def remove_temporary_files() -> None:
     """Remove all temporary files, if they belong to runs."""
     if is_own_machine():
         for place in (tempfile.gettempdir(), "/dev/shm", "/var/tmp"):  # noqa: S108 - they are emptied
@@ -125,7 +125,7 @@ def is_own_machine() -> bool:
     return "AWS_EXECUTION_ENV" in os.environ and not os.environ.get("SANDBOX_NAMESPACES")
 
 
-def give_away(folder: Path) -> None:
+def change_owner_to_nobody(folder: Path) -> None:
     """Make nobody the owner of a folder, if this process is root, which the code must not be."""
     if os.getuid() == 0:
         for path in (folder, *folder.iterdir()):

@@ -94,7 +94,7 @@ def bind(path: str, root: str, *, read_only: bool = False) -> None:
         call("syscall", MOUNT_SETATTR, *arguments, ctypes.byref(attributes), ctypes.c_size_t(32))
 
 
-def become_nobody() -> None:
+def drop_privileges() -> None:
     """Leave the id of root, if this process has it. The capabilities end with the next program."""
     if os.getuid() == 0:
         os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -109,7 +109,7 @@ def start(folder: str, command: Sequence[str], mapped: int) -> int:
     if process == 0:
         call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         make_root(folder)
-        become_nobody()
+        drop_privileges()
         os.execv(command[0], list(command))  # noqa: S606 - the command of this file's caller
     return exit_code(process)
 

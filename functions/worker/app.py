@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.restore import forget_after_restore
 from stint.caller import acting_as, set_tenant
-from stint.domain.errors import NotFound, NotMarkedDeleted, StillWritten, StintError
+from stint.domain.errors import NotFound, NotMarkedDeleted, StintError, WriteInProgress
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
 from stint.domain.principals import Principal
@@ -34,7 +34,7 @@ RECEIVES = 3
 OBJECT_EVENTS = "Object "
 """The types of S3's events begin with this."""
 
-WRITTEN_SECONDS = 30
+WRITE_RETRY_SECONDS = 30
 """Delay until the retry of a deletion task whose object is still being written."""
 
 
@@ -49,10 +49,10 @@ def handler(event: Any, context: Any) -> Any:
     seconds = context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS
     if isinstance(event, dict) and "Records" in event:
         processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
-        take = partial(take_message, context=context, seconds=seconds)
+        take = partial(handle_message, context=context, seconds=seconds)
         return process_partial_response(event=event, record_handler=take, processor=processor, context=context)
     if isinstance(event, dict) and str(event.get("detail-type")).startswith(OBJECT_EVENTS):
-        return observed("object", context, partial(follow_object, event))
+        return run_observed("object", context, partial(follow_object, event))
     return answer_event(event, context, seconds)
 
 
@@ -81,7 +81,7 @@ def answer_event(event: Any, context: Any, seconds: float) -> Any:
             observation.count_finished(finished)
         return 200
 
-    observed("event", context, work)
+    run_observed("event", context, work)
     return answer[0].model_dump(mode="json") if answer and answer[0] is not None else None
 
 
@@ -98,7 +98,7 @@ def follow_object(event: Any, _: Observation) -> int:
     return 200
 
 
-def observed(what: str, context: Any, work: Callable[[Observation], int]) -> None:
+def run_observed(what: str, context: Any, work: Callable[[Observation], int]) -> None:
     """Do some work and log its result; `work` returns the status."""
     observation = Observation(context.aws_request_id, "worker")
     status = 500
@@ -108,25 +108,25 @@ def observed(what: str, context: Any, work: Callable[[Observation], int]) -> Non
         observation.finish_request("TASK", what, status)
 
 
-def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
+def handle_message(record: SQSRecord, context: Any, seconds: float) -> None:
     """Handle a message of the queue, or drop it if it cannot be read."""
     try:
         task = TASK.validate_json(record.body)
     except ValidationError as error:
-        observed("message", context, partial(drop, error))
+        run_observed("message", context, partial(drop, error))
         return
     set_tenant(task.tenant)
     try:
         if isinstance(task, ResponseTask):
-            observed("response", context, partial(run_response, record, task, seconds))
+            run_observed("response", context, partial(run_response, record, task, seconds))
         elif isinstance(task, IngestionTask):
-            observed("ingest", context, partial(ingest_documents, record, task, seconds))
+            run_observed("ingest", context, partial(ingest_documents, record, task, seconds))
         elif isinstance(task, WaitingTask):
-            observed("waiting", context, partial(run_waiting, record, task, seconds))
+            run_observed("waiting", context, partial(run_waiting, record, task, seconds))
         else:
-            observed("delete", context, partial(continue_deletion, task, seconds))
-    except StillWritten as error:
-        run_async(deliver_again(record, error))
+            run_observed("delete", context, partial(continue_deletion, task, seconds))
+    except WriteInProgress as error:
+        run_async(retry_deletion(record, error))
         raise
     except StintError as error:
         make_logger().error("The message failed", extra={"error_code": error.code, "error": error.message})
@@ -139,7 +139,7 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
 def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observation: Observation) -> int:
     """Run a stored response for at most `seconds`, and return the status of the outcome."""
     observation.name_response(task.response_id)
-    last, first = is_last(record), receives(record) == 1
+    last, first = is_last(record), receive_count(record) == 1
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
@@ -181,11 +181,11 @@ def run_waiting(record: SQSRecord, task: WaitingTask, seconds: float, _: Observa
 
 def is_last(record: SQSRecord) -> bool:
     """Return whether a message is not delivered again if this delivery fails."""
-    return receives(record) >= RECEIVES
+    return receive_count(record) >= RECEIVES
 
 
-def receives(record: SQSRecord) -> int:
-    """Return how often a message has been delivered, this time included."""
+def receive_count(record: SQSRecord) -> int:
+    """Return how often a message has been received, this time included."""
     return int(record.attributes.approximate_receive_count or 1)
 
 
@@ -206,12 +206,12 @@ def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int
     return 200
 
 
-async def deliver_again(record: SQSRecord, error: StillWritten) -> None:
+async def retry_deletion(record: SQSRecord, error: WriteInProgress) -> None:
     """Retry a deletion task soon, because a writer of its object has not stopped."""
     logger = make_logger()
     logger.warning("The deletion will be retried: its object cannot be deleted yet", extra={"error": error.message})
     try:
-        await composition.queue.deliver_again_in(record.receipt_handle, WRITTEN_SECONDS)
+        await composition.queue.change_visibility_timeout(record.receipt_handle, WRITE_RETRY_SECONDS)
     except StintError as unavailable:
         logger.warning(
             "The message will be retried after the queue's visibility timeout", extra={"error": unavailable.message}

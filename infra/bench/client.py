@@ -118,8 +118,8 @@ def measure(url: str, sessions: int, turns: int, message: str) -> Measure:
 
     def hold_session() -> list[Turn | None]:
         api = Api(url)
-        session = persist(lambda: api.create_session(agent))
-        persist(lambda: api.stream_turn(session, message))
+        session = retry_while_busy(lambda: api.create_session(agent))
+        retry_while_busy(lambda: api.stream_turn(session, message))
         api.close()
         starting.wait(SETUP_SECONDS)
         return [complete(api, session, message) for _ in range(turns)]
@@ -141,7 +141,7 @@ def measure(url: str, sessions: int, turns: int, message: str) -> Measure:
     )
 
 
-def persist(do: Callable[[], T]) -> T:
+def retry_while_busy(do: Callable[[], T]) -> T:
     """Repeat what a busy server refuses, until it succeeds: it is not measured."""
     deadline = time.monotonic() + SETUP_SECONDS
     while True:

@@ -27,7 +27,7 @@ Log = Callable[[str, str], None]
 REQUEST_LIMIT = 10 * 1024 * 1024
 
 
-class ClientGone(Exception):
+class ClientDisconnect(Exception):
     """The client disconnected before it had sent the whole request."""
 
 
@@ -54,7 +54,7 @@ class Front:
         try:
             self._refuse_web_pages(scope, request.path)
             await self._serve(request, receive, answer)
-        except ClientGone:
+        except ClientDisconnect:
             return
         except Refused as refused:
             if refused.reason:
@@ -222,7 +222,7 @@ async def read_body(receive: Receive) -> bytes:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ClientGone
+            raise ClientDisconnect
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > REQUEST_LIMIT:

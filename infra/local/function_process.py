@@ -107,7 +107,7 @@ class FunctionProcess:
         return not self._exited.done() and self._process.returncode is None
 
     @property
-    def winding_down(self) -> bool:
+    def is_finishing(self) -> bool:
         """Return whether the process has sent its response but has not yet requested the next event."""
         return self._invocation is not None and self._invocation.ended and self.alive
 

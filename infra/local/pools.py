@@ -91,7 +91,7 @@ class ProcessPool:
 
     async def _take(self) -> FunctionProcess:
         """Return an idle process, or start one. Waits briefly for one that has just responded."""
-        if not self._idle and any(process.winding_down for process in self._processes):
+        if not self._idle and any(process.is_finishing for process in self._processes):
             self._freed.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._freed.wait(), _WIND_DOWN)

@@ -62,11 +62,11 @@ def test_the_worker_reads_files_of_office_with_what_is_shipped(build: Path, make
 
 PACKED = """
 from stint.retrieval.packed.block import Block, encode_block, make_row
-from stint.retrieval.packed.scan import Scan, alive_rows
+from stint.retrieval.packed.scan import Scan, live_rows
 from stint.retrieval.port import Entry, IndexQuery
 block = Block(encode_block([make_row(Entry("k", (1.0, 2.0), "word", "d", "g"))], (), 2)[0])
 scan = Scan(IndexQuery(1, "hybrid", (1.0, 2.0), "word"))
-scan.add("block", block, alive_rows(block, set()))
+scan.add("block", block, live_rows(block, set()))
 print(scan.results()[0].key)
 """
 

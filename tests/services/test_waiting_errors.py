@@ -196,7 +196,7 @@ async def test_a_message_that_is_merged_while_the_worker_looks_at_it_is_found(
 
     async def merge_and_read(self: WaitingLine) -> list[WaitingPlace]:
         assert await line.claim_merge(message, run)
-        await line.leave(message)
+        await line.remove_place(message)
         return await read(self)
 
     with monkeypatch.context() as patched:

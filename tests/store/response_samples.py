@@ -16,7 +16,7 @@ from stint.domain.openai.stored_responses import (
 )
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep
-from stint.store.chains import place_behind
+from stint.store.chains import place_after_response
 from stint.store.store import Store
 
 
@@ -36,7 +36,7 @@ def response_header(
     background: bool = False,
 ) -> ResponseHeader:
     """Return the header of a new response, which may continue from another one."""
-    ancestors, depth = place_behind(behind) if behind else ([], 0)
+    ancestors, depth = place_after_response(behind) if behind else ([], 0)
     return ResponseHeader(
         response_id=new_name("resp"),
         created_at=int(time.time()),

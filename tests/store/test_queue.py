@@ -52,7 +52,7 @@ async def test_a_received_message_can_be_made_visible_before_its_timeout() -> No
     await queue.send(ResponseTask(tenant="acme", response_id="resp_1"))
     [message] = sqs.receive_message(QueueUrl=url)["Messages"]
 
-    await queue.deliver_again_in(message["ReceiptHandle"], 0)
+    await queue.change_visibility_timeout(message["ReceiptHandle"], 0)
 
     [again] = sqs.receive_message(QueueUrl=url)["Messages"]
     assert again["MessageId"] == message["MessageId"]

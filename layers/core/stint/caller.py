@@ -45,7 +45,7 @@ class RequestAttempt:
     sent: bool = False
 
 
-class NothingToFollow(Exception):
+class EarlierRunUnavailable(Exception):
     """The attempt that a request is to follow has stored nothing yet, or has failed."""
 
 
@@ -96,7 +96,7 @@ def end_users_of(*named: str | None) -> list[str]:
     return list(dict.fromkeys(filter(None, (*named, find_end_user()))))
 
 
-def note_owners(hashes: Iterable[str]) -> None:
+def record_owners(hashes: Iterable[str]) -> None:
     """Note to whom an object belongs that the current request uses, so that its stored answer belongs to them, too."""
     attempt = find_attempt()
     if attempt.object_id:

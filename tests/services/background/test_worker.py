@@ -38,7 +38,7 @@ class WorkQueue:
         self.again: list[tuple[str, int]] = []
         self.refuses = False
 
-    async def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
+    async def change_visibility_timeout(self, receipt_handle: str, seconds: int) -> None:
         if self.refuses:
             raise StoreUnavailable("The queue is closed: try again.")
         self.again.append((receipt_handle, seconds))

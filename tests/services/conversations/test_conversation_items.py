@@ -7,7 +7,7 @@ from tests.store.conftest import Cloud
 
 from stint.bootstrap.openai import delete_response_objects
 from stint.documents.document_reader import DocumentReader
-from stint.documents.served import Raw
+from stint.documents.served import InlineDocument
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.openai.conversations import Conversation, CreateConversation, CreateItems, UpdateConversation
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
@@ -32,18 +32,18 @@ class ConversationFixture:
         self.leases = cloud.store.conversation_leases
         opaque = OpaqueTexts(tenant, cloud.store.signing_keys)
         reader = DocumentReader(self.fetch, self.check_url)
-        self.deletions = Deletions(delete_response_objects(cloud.store), self.leave)
+        self.deletions = Deletions(delete_response_objects(cloud.store), self.remove_place)
         recovery = ConversationRecovery(tenant, cloud.store, opaque)
         self.service = Conversations(tenant, self.store, reader, self.deletions, opaque, recovery.reconcile)
 
-    async def leave(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
+    async def remove_place(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
         assert isinstance(task, DeletionTask)
         if not task.delay_seconds:
             self.left.append(task)
 
-    async def fetch(self, url: str) -> Raw:
+    async def fetch(self, url: str) -> InlineDocument:
         self.fetched.append(url)
-        return Raw("text/html", b"<p>Bees dance.</p>")
+        return InlineDocument("text/html", b"<p>Bees dance.</p>")
 
     async def check_url(self, url: str) -> None:
         if "forbidden" in url:

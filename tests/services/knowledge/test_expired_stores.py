@@ -8,7 +8,7 @@ from tests.clock import CLOCK
 from tests.services.knowledge.knowledge_fixture import LEASE_SECONDS, KnowledgeFixture
 from tests.store.conftest import Cloud
 
-from stint.domain.errors import InvalidRequest, NotFound, StillWritten, StoreUnavailable
+from stint.domain.errors import InvalidRequest, NotFound, StoreUnavailable, WriteInProgress
 from stint.domain.openai.files import FileExpiry
 from stint.domain.openai.vector_stores import UpdateVectorStore, UpdateVectorStoreFile
 from stint.domain.retrieval import SearchRequest
@@ -139,7 +139,7 @@ async def test_a_file_that_is_still_ingested_ends_with_its_store(cloud: Cloud, k
     await knowledge.stores.get(store_id)
     tasks = list(knowledge.queue.deletions)
 
-    with pytest.raises(StillWritten):
+    with pytest.raises(WriteInProgress):
         await knowledge.finish_deletions()
     CLOCK.move(LEASE_SECONDS + 1)
     knowledge.queue.deletions[:] = tasks

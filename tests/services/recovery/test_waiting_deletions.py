@@ -64,7 +64,7 @@ async def fail(line: WaitingLine, message: str) -> None:
 
 async def merge(line: WaitingLine, message: str) -> None:
     assert await line.claim_merge(message, "another")
-    await line.leave(message)
+    await line.remove_place(message)
 
 
 async def start(line: WaitingLine, message: str) -> None:

@@ -118,7 +118,7 @@ async def test_a_context_of_cached_links_is_the_requests_own(responder: Responde
         context = await read(contexts, first)
         before = state(context)[0]
         context.reader.read([*(await responder.stored(first)).header.input])
-        context.reader.transcript.blank_input()
+        context.reader.transcript.remove_input()
         context.known.clear()
         context.excused.add("c9")
 

@@ -87,7 +87,7 @@ async def test_a_turn_that_came_later_does_not_overtake_one_that_waits(make_turn
     assert await admitted.start_now(partial(fixture.start, "two"), "enqueue") is None
     assert await fixture.stored() == []
 
-    await line(fixture).leave(waiting)
+    await line(fixture).remove_place(waiting)
     assert await admitted.start_now(partial(fixture.turn, "two"), "enqueue") is not None
 
 

@@ -8,7 +8,7 @@ from tests.unit.documents.pdf_files import make_pdf
 
 from stint.documents.limits import Limits
 from stint.documents.reading import READ_AT_ONCE, read_documents
-from stint.documents.served import Raw
+from stint.documents.served import InlineDocument
 from stint.domain.content import URL, Content, Document, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.net.guard import Guard
@@ -38,7 +38,7 @@ def server() -> Iterator[ScriptedHTTPServer]:
         yield server
 
 
-async def refuse_fetch(url: str) -> Raw:
+async def refuse_fetch(url: str) -> InlineDocument:
     raise AssertionError(f"{url} was fetched")
 
 
@@ -172,9 +172,9 @@ async def test_loopback_is_refused_without_an_exception_for_it(server: ScriptedH
 async def test_documents_are_fetched_side_by_side_and_given_in_order() -> None:
     barrier = asyncio.Barrier(READ_AT_ONCE)
 
-    async def fetch(url: str) -> Raw:
+    async def fetch(url: str) -> InlineDocument:
         await barrier.wait()
-        return Raw("text/plain", url.encode())
+        return InlineDocument("text/plain", url.encode())
 
     urls = [f"https://example.com/{place}" for place in range(8)]
     documents = [Document(content=URL(uri=url), mime_type="") for url in urls]
@@ -186,10 +186,10 @@ async def test_documents_are_fetched_side_by_side_and_given_in_order() -> None:
 async def test_the_first_document_at_fault_is_named_and_none_is_left_running() -> None:
     finished: list[str] = []
 
-    async def fetch(url: str) -> Raw:
+    async def fetch(url: str) -> InlineDocument:
         await asyncio.sleep(0)
         finished.append(url)
-        return Raw("image/png", b"")
+        return InlineDocument("image/png", b"")
 
     documents = [
         Document(content=URL(uri=f"https://example.com/{place}"), mime_type="") for place in range(READ_AT_ONCE)
@@ -232,9 +232,9 @@ async def test_the_number_of_documents_is_limited() -> None:
 async def test_nothing_is_fetched_once_a_document_is_at_fault() -> None:
     fetched: list[str] = []
 
-    async def fetch(url: str) -> Raw:
+    async def fetch(url: str) -> InlineDocument:
         fetched.append(url)
-        return Raw("image/png", b"")
+        return InlineDocument("image/png", b"")
 
     documents = [Document(content=URL(uri=f"https://example.com/{place}"), mime_type="") for place in range(50)]
 

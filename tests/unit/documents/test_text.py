@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from stint.documents.data_urls import parse_data_url
 from stint.documents.marker import find_boundary, mark_document
-from stint.documents.served import Raw, Unreadable
+from stint.documents.served import InlineDocument, Unreadable
 from stint.documents.text import decode
 
 
@@ -68,7 +68,7 @@ def test_what_is_not_text_is_refused(data: bytes, charset: str | None, said: str
     ],
 )
 def test_data_urls_are_decoded(url: str, content_type: str, body: bytes) -> None:
-    assert parse_data_url(url, 100) == Raw(content_type, body)
+    assert parse_data_url(url, 100) == InlineDocument(content_type, body)
 
 
 @pytest.mark.parametrize(

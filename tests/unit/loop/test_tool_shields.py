@@ -23,7 +23,7 @@ from stint.loop.run import Run
 from stint.loop.screening import BoundShield, ToolShields
 from stint.loop.toolbox import ServerTool, Toolbox
 from stint.shields.port import Shield, Touchpoint
-from stint.shields.texts import spoken, strings
+from stint.shields.texts import last_messages, message_texts
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 SECRET = "the launch code is 0000"
@@ -41,7 +41,7 @@ class Words:
     async def check(
         self, shield: Shield, messages: Sequence[ModelMessage], touchpoint: Touchpoint
     ) -> SafetyViolation | None:
-        texts = [text for message in spoken(messages) for text in strings(message)]
+        texts = [text for message in last_messages(messages) for text in message_texts(message)]
         self.asked.append((texts, touchpoint))
         if any("broken" in text for text in texts):
             raise ShieldFailed("There is no verdict.")

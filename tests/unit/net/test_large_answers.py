@@ -1,13 +1,13 @@
 import asyncio
 
-from stint.net.large_answers import acquire_for_large_answer, large_answers_one_at_a_time
+from stint.net.large_answers import acquire_for_large_answer, serialize_large_answers
 
 
 async def test_one_piece_of_work_at_a_time_has_its_turn_until_it_is_over() -> None:
     lock, order = asyncio.Lock(), list[str]()
 
     async def work(name: str) -> None:
-        with large_answers_one_at_a_time(lock):
+        with serialize_large_answers(lock):
             await asyncio.gather(acquire_for_large_answer(), acquire_for_large_answer())
             order.append(f"{name} begins")
             await asyncio.sleep(0)
@@ -22,7 +22,7 @@ async def test_work_that_is_cancelled_passes_its_turn_on() -> None:
     lock = asyncio.Lock()
 
     async def work() -> None:
-        with large_answers_one_at_a_time(lock):
+        with serialize_large_answers(lock):
             await acquire_for_large_answer()
             await asyncio.Event().wait()
 

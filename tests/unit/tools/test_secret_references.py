@@ -15,10 +15,10 @@ from stint.bootstrap.registered_secrets import make_key, read_registered_secret
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
 from stint.domain.known_secrets import begin_request, redact
+from stint.tools.encrypted_credentials import EncryptedCredentials
 from stint.tools.masking import mask
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 from stint.tools.redaction import RedactedProviders
-from stint.tools.sealed_credentials import SealedCredentials
 from stint.tools.secret_references import ResolvedProviders, SecretReferences
 
 ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:stint/acme/crm"
@@ -76,7 +76,7 @@ def group(reference: str) -> Toolgroup:
 def provider(recorder: Recorder, tenant: str = "acme") -> Any:
     redacted = RedactedProviders({"p": recorder})
     references = SecretReferences(tenant, read_registered_secret)
-    return ResolvedProviders(redacted, references, SealedCredentials(tenant, None))["p"]
+    return ResolvedProviders(redacted, references, EncryptedCredentials(tenant, None))["p"]
 
 
 async def call(recorder: Recorder, toolgroup: Toolgroup, tenant: str = "acme") -> ToolOutcome:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from stint.bootstrap.restore import Parts
+from stint.bootstrap.restore import Composition
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.claims import ClaimNames
 from stint.services.access.credentials import Authentication, Tokens
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stint.oidc.tokens import OidcTokens
 
 
-class AccessComposition(Parts):
+class AccessComposition(Composition):
     """The parts of one process, each made when first used."""
 
     @cached_property

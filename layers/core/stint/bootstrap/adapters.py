@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stint.documents.limits import Limits, limits_for
-from stint.documents.served import Served
+from stint.documents.served import DocumentData
 from stint.models.routing import Router
 from stint.settings import Settings
 
@@ -110,7 +110,7 @@ class Adapters:
         """Return the limits of documents."""
         return limits_for(self.settings.max_fetched_bytes)
 
-    async def fetch(self, url: str) -> Served:
+    async def fetch(self, url: str) -> DocumentData:
         """Fetch a document through the guard."""
         return await self.guard.fetch(url)
 

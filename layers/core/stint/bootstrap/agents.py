@@ -9,7 +9,7 @@ from stint.apis.agents import AgentsServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.admission import make_turn_admission, make_turn_cancellation
 from stint.bootstrap.defaults import make_registry
-from stint.bootstrap.restore import Parts, per_tenant
+from stint.bootstrap.restore import Composition, per_tenant
 from stint.documents.document_reader import DocumentReader
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
@@ -33,9 +33,9 @@ from stint.spending.meters import Meters
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
 from stint.store.messaging import SqsQueue
 from stint.store.store import Store
+from stint.tools.encrypted_credentials import EncryptedCredentials
 from stint.tools.port import RAG_RUNTIME, ToolProvider
 from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_short_secrets
-from stint.tools.sealed_credentials import SealedCredentials
 from stint.tools.secret_references import ResolvedProviders, SecretReferences
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class AgentsComposition(Parts):
+class AgentsComposition(Composition):
     """The parts of one process, each made when first used."""
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
@@ -116,7 +116,7 @@ def compose(
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
     make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send, lambda: tools))
     redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
-    credentials = SealedCredentials(tenant, adapters.credential_cipher)
+    credentials = EncryptedCredentials(tenant, adapters.credential_cipher)
     references = SecretReferences(tenant, read_secret_of_toolgroup)
     providers_of_tenant = ResolvedProviders(redacted, references, credentials)
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)

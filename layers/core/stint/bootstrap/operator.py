@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from stint.apis.admin import AdminServices
 from stint.aws.dynamodb import DynamoDBClient
-from stint.bootstrap.restore import Parts
+from stint.bootstrap.restore import Composition
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loaded by the first request with a key
     from stint.store.all_api_keys import AllApiKeys
 
 
-class OperatorComposition(Parts):
+class OperatorComposition(Composition):
     """The parts of one process."""
 
     @cached_property

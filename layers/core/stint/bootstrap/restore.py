@@ -23,7 +23,7 @@ def per_tenant(make: Callable[[str], T]) -> Callable[[str], T]:
     return lru_cache(maxsize=MOST_TENANTS)(make)
 
 
-class Parts:
+class Composition:
     """A composition's parts, in cached properties and cached functions.
 
     `read_settings` is called when the first part is made.
@@ -49,7 +49,7 @@ class Parts:
                 value.cache_clear()
 
 
-def forget_after_restore(parts: Parts) -> None:
+def forget_after_restore(parts: Composition) -> None:
     """Drop the parts of a process after its restore. Only runtimes with SnapStart have the module with the hooks."""
     try:
         hooks = importlib.import_module("snapshot_restore_py")
@@ -59,6 +59,6 @@ def forget_after_restore(parts: Parts) -> None:
     register(restore, parts)
 
 
-def restore(parts: Parts) -> None:
+def restore(parts: Composition) -> None:
     random.seed()  # otherwise all processes of the snapshot wait equally long before they retry
     parts.forget()

@@ -4,13 +4,13 @@ import base64
 import binascii
 from urllib.parse import unquote_to_bytes
 
-from stint.documents.served import Raw, Unreadable
+from stint.documents.served import InlineDocument, Unreadable
 
 PIECE = 65_536
 STANDARD = bytes.maketrans(b"-_", b"+/")
 
 
-def parse_data_url(url: str, most_bytes: int) -> Raw:
+def parse_data_url(url: str, most_bytes: int) -> InlineDocument:
     """Decode a data URL, base64 or percent-encoded. Without a type it is US-ASCII text, as the RFC says.
 
     Raises:
@@ -31,7 +31,7 @@ def parse_data_url(url: str, most_bytes: int) -> Raw:
         raise too_large(most_bytes)
     if header.startswith(";"):
         header = f"text/plain{header}"
-    return Raw(header or "text/plain;charset=US-ASCII", body)
+    return InlineDocument(header or "text/plain;charset=US-ASCII", body)
 
 
 def unquote(data: bytes) -> bytes:

@@ -8,13 +8,13 @@ from stint.documents.converter import Converter
 from stint.documents.data_urls import parse_data_url
 from stint.documents.limits import Limits
 from stint.documents.mime_types import Kind, MimeType, choose, kind_of, parse_mime_type
-from stint.documents.served import Originals, Raw, Served, Unreadable
+from stint.documents.served import DocumentData, InlineDocument, Originals, Unreadable
 from stint.domain.content import URL, Document, TextContentItem, items_of, text_of
 from stint.domain.errors import InvalidRequest
 
-Source = Callable[[], Awaitable[Served]]
+Source = Callable[[], Awaitable[DocumentData]]
 """A function that reads a document from elsewhere, or raises InvalidRequest."""
-Fetch = Callable[[str], Awaitable[Served]]
+Fetch = Callable[[str], Awaitable[DocumentData]]
 """A function that fetches an http(s) URL within limits, or raises InvalidRequest: `stint.net.guard.Guard.fetch`."""
 
 READ_AT_ONCE = 2
@@ -41,7 +41,7 @@ async def read_documents(
         message = f"A request may have at most {limits.documents} documents, not {len(documents):,}."
         raise InvalidRequest(message, code="too_many_documents", param=places[limits.documents])
     async with Converter(limits) as converter:
-        reading = Reading(fetch, limits, converter, originals)
+        reading = ConcurrentReader(fetch, limits, converter, originals)
         placed = enumerate(zip(places, documents, strict=True))
         reads = (reading.read(index, place, document) for index, (place, document) in placed)
         results = await asyncio.gather(*reads, return_exceptions=True)
@@ -54,7 +54,7 @@ async def read_documents(
 
 
 @dataclass(slots=True)
-class Reading:
+class ConcurrentReader:
     """Reads the documents of one request. After an error no further one is started, because the request fails."""
 
     fetch: Fetch
@@ -95,7 +95,7 @@ class Reading:
             )
         self.characters = total
 
-    def keep(self, index: int, raw: Served) -> Served:
+    def keep(self, index: int, raw: DocumentData) -> DocumentData:
         if self.originals is not None:
             self.originals.keep(index, raw)
         return raw
@@ -113,11 +113,11 @@ class Reading:
                 raise Unreadable("its content is not text: send images in the messages", "unsupported_document")
             text = text_of(content)
             if self.originals is not None:
-                self.originals.keep(index, Raw(declared.essence, text.encode(errors="replace")))
+                self.originals.keep(index, InlineDocument(declared.essence, text.encode(errors="replace")))
             return await self.convert_text(text, declared)
         scheme = content.uri[:40].partition(":")[0].strip().lower()
         if scheme == "data":
-            raw: Served = await asyncio.to_thread(parse_data_url, content.uri, self.limits.data_url_bytes)
+            raw: DocumentData = await asyncio.to_thread(parse_data_url, content.uri, self.limits.data_url_bytes)
         elif scheme in ("http", "https"):
             raw = await self.fetch(content.uri)
         else:
@@ -133,7 +133,7 @@ class Reading:
             return await self.converter.convert(kind, text.encode(errors="replace"), declared.essence, "utf-8")
         return text
 
-    async def convert_bytes(self, raw: Served, declared: MimeType) -> str:
+    async def convert_bytes(self, raw: DocumentData, declared: MimeType) -> str:
         """Convert a document that was sent or fetched as bytes."""
         served = parse_mime_type(raw.content_type)
         chosen = choose(declared, served)

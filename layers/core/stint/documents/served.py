@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 
-class Served(Protocol):
-    """The bytes of a document. `content_type` is as it was served, or empty."""
+class DocumentData(Protocol):
+    """The bytes of a document. `content_type` is that of the server, or empty."""
 
     @property
     def content_type(self) -> str: ...
@@ -15,7 +15,7 @@ class Served(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class InlineDocument:
     """A document that was sent with the request."""
 
     content_type: str
@@ -39,7 +39,7 @@ class Originals:
 
     room: int
     count: int
-    bodies: dict[int, Served] = field(default_factory=dict)
+    bodies: dict[int, DocumentData] = field(default_factory=dict)
     errors: dict[int, Unreadable] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class Originals:
     def __post_init__(self) -> None:
         self.limits = f". A file for code can have any type: {self.count} of {self.room:,} bytes together are allowed"
 
-    def keep(self, index: int, raw: Served) -> None:
+    def keep(self, index: int, raw: DocumentData) -> None:
         """Keep a document if it fits."""
         if len(self.bodies) < self.count and len(raw.body) <= self.room:
             self.room -= len(raw.body)

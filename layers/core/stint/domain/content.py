@@ -79,7 +79,7 @@ class DocumentText(Schema):
     mime_type: str
 
 
-class KeptResult(Schema):
+class StoredResult(Schema):
     """A result that is not plain text, in the form in which the blob store has it."""
 
     content: Content

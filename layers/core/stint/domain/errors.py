@@ -123,10 +123,10 @@ class NotMarkedDeleted(Conflict):
         super().__init__(f"{kind} {identifier!r} is not marked as deleted, so it is not deleted.")
 
 
-class StillWritten(Conflict):
+class WriteInProgress(Conflict):
     """An object cannot be deleted yet, because a process may still write parts of it."""
 
-    code = "still_written"
+    code = "write_in_progress"
 
 
 class TooLarge(StintError):
@@ -273,15 +273,15 @@ class Unexpected(StintError):
 RETRYABLE_CODES = frozenset(error.code for error in (RateLimited, ModelOverloaded, StoreUnavailable, Interrupted))
 """Codes of failures of runs that another attempt may not meet."""
 
-FAULTS_OF_CALLERS = (InvalidRequest, NotFound, Conflict, ContextLengthExceeded, ToolUnavailable)
+CALLER_ERRORS = (InvalidRequest, NotFound, Conflict, ContextLengthExceeded, ToolUnavailable)
 
 
 @contextmanager
-def at_fault(param: str) -> Iterator[None]:
+def error_param(param: str) -> Iterator[None]:
     """Add the field to errors of the caller that name none."""
     try:
         yield
-    except FAULTS_OF_CALLERS as error:
+    except CALLER_ERRORS as error:
         error.param = error.param or param
         raise
 

@@ -180,7 +180,7 @@ async def answer_stint_error(_: Request, error: StintError) -> JSONResponse:
 async def answer_invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
     found = error.errors()
     problems = [
-        {"loc": short_location(problem["loc"]), "msg": words_of(problem), "type": problem["type"]}
+        {"loc": short_location(problem["loc"]), "msg": problem_message(problem), "type": problem["type"]}
         for problem in found[:MAX_PROBLEMS]
     ]
     fields = [shorten(field_of(problem, error.body), LONGEST_PARAM) for problem in found[:MAX_PROBLEMS]]
@@ -190,7 +190,7 @@ async def answer_invalid_request(_: Request, error: RequestValidationError) -> J
     return respond(InvalidRequest(message, param=fields[0]), detail={"errors": problems})
 
 
-def words_of(problem: dict[str, Any]) -> str:
+def problem_message(problem: dict[str, Any]) -> str:
     """Return the message of a problem, with our own text for a body that is not JSON."""
     if problem["type"] == "json_invalid":
         return f"The body cannot be read as JSON: {problem['ctx']['error']}"

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stint.caller import (
     NO_ATTEMPT,
-    NothingToFollow,
+    EarlierRunUnavailable,
     RequestAttempt,
     end_users_of,
     find_attempt,
@@ -89,7 +89,7 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
         raise
     finally:
         set_attempt(NO_ATTEMPT)
-        request.leave()
+        request.stop_renewal()
 
 
 def attempt_of(request: OpenRequest) -> RequestAttempt:
@@ -111,7 +111,7 @@ def make_follow(handle: ASGIApp, scope: Scope, body: bytes, receive: Receive, se
         set_attempt(RequestAttempt(object_id=object_id, repeated=True, follows=True))
         try:
             await handle(scope, receive_body(body, receive), mark_replayed(send))
-        except NothingToFollow:
+        except EarlierRunUnavailable:
             return False
         finally:
             set_attempt(NO_ATTEMPT)
@@ -212,7 +212,7 @@ class AnswerRecorder:
         """
         record = self._request.keeper.lease
         if record.taken_over or record.sent or (may_have_begun and self._path in KEYED_PATHS):
-            await self._request.give_up()
+            await self._request.release()
         else:
             await self._request.forget()
 

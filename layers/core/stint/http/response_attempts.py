@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stint.apis.openai import OpenAIServices
-from stint.caller import NothingToFollow, find_attempt, renew_object_id
+from stint.caller import EarlierRunUnavailable, find_attempt, renew_object_id
 from stint.domain.errors import Conflict, StintError
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
@@ -41,14 +41,14 @@ async def find_earlier_response(services: OpenAIServices, deadline: float, *, st
     step, or its process has renewed its lease.
 
     Raises:
-        NothingToFollow: the current attempt only follows the response, which is not stored or has failed.
+        EarlierRunUnavailable: the current attempt only follows the response, which is not stored or has failed.
         Conflict: an earlier attempt, whose response is not stored, has called a tool that is not repeatable.
     """
     attempt = find_attempt()
     if attempt.repeated:
         found = await services.make_response_retries().find_keyed(attempt, deadline) if stored else None
         if found is None and attempt.follows:
-            raise NothingToFollow
+            raise EarlierRunUnavailable
         if attempt.sent:
             raise Conflict(OUTCOME_UNKNOWN, code="outcome_unknown")
         if found is None and stored:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from stint.apis.agents import AgentsServices
-from stint.caller import NothingToFollow, find_attempt, renew_object_id, set_attempt
+from stint.caller import EarlierRunUnavailable, find_attempt, renew_object_id, set_attempt
 from stint.domain.errors import Conflict, DeadlineExceeded, NotFound, StintError, StoreUnavailable
 from stint.domain.llama_stack.events import NumberedEvent, TurnFailed
 from stint.domain.llama_stack.turns import TurnResumeRequest
@@ -44,7 +44,7 @@ async def find_earlier_turn(
     step, or its process has renewed its lease.
 
     Raises:
-        NothingToFollow: the current attempt only follows the turn, which has not begun or has failed.
+        EarlierRunUnavailable: the current attempt only follows the turn, which has not begun or has failed.
     """
     attempt = find_attempt()
     if not attempt.repeated and not (attempt.fingerprint and attempt.retry_count):
@@ -58,7 +58,7 @@ async def find_earlier_turn(
     except NotFound:  # starting a turn names the missing object
         found, attempt = None, replace(attempt, repeated=False)
     if attempt.follows:
-        raise NothingToFollow
+        raise EarlierRunUnavailable
     if attempt.repeated:
         await renew_object_id(attempt)
     if found is not None:
@@ -107,13 +107,13 @@ async def follow_resume(
     """Return the turn, from its resume on, if the current attempt only follows the first one; otherwise None.
 
     Raises:
-        NothingToFollow: the first attempt has stored nothing.
+        EarlierRunUnavailable: the first attempt has stored nothing.
     """
     if not find_attempt().follows:
         return None
     found = await find_earlier_resume(services, ids, body, deadline)
     if found is None:
-        raise NothingToFollow
+        raise EarlierRunUnavailable
     return found
 
 
@@ -131,7 +131,7 @@ async def find_earlier_resume(
     return FollowedTurn(events) if events is not None else None
 
 
-def end_tail(error: Exception) -> tuple[bytes, ...]:
+def encode_tail_error(error: Exception) -> tuple[bytes, ...]:
     """Write the error of a turn that no longer exists, and nothing otherwise, so that the client reconnects."""
     if isinstance(error, DeadlineExceeded | StoreUnavailable):
         logger.info("A stream was closed before its end", extra={"error_code": error.code})

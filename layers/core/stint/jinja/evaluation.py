@@ -25,7 +25,7 @@ Filter = Callable[..., Any]
 Cost = Callable[[Sequence[Any]], int]
 
 
-class TooMuchWork(Exception):
+class WorkLimitExceeded(Exception):
     """A template reads or makes too many characters."""
 
 
@@ -47,14 +47,14 @@ class TemplateBudget:
         self.left = MAX_WORK
 
     def charge(self, work: int) -> None:
-        """Take work from the budget before it is done. Raises TooMuchWork."""
+        """Take work from the budget before it is done. Raises WorkLimitExceeded."""
         self.left -= 1 + work
         if self.left < 0:
-            raise TooMuchWork
+            raise WorkLimitExceeded
 
 
 @dataclass(frozen=True, slots=True)
-class Iterated:
+class ChargedList:
     """A list whose iterations are charged."""
 
     items: Sequence[Any]
@@ -169,8 +169,8 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         self.budget.charge(len(value))
         return value
 
-    def iterate(self, value: Any, cost: int) -> Iterated:
-        return Iterated(self.listed(value), cost, self.budget)
+    def iterate(self, value: Any, cost: int) -> ChargedList:
+        return ChargedList(self.listed(value), cost, self.budget)
 
     def list(self, value: Any) -> Any:
         return [*self.listed(value)]

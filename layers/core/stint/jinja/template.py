@@ -13,7 +13,7 @@ from jinja2 import Template, nodes
 from jinja2.exceptions import TemplateError, TemplateSyntaxError
 
 from stint.domain.errors import InvalidRequest
-from stint.jinja.evaluation import MAX_WORK, BoundedEnvironment, TemplateMessage, TooMuchWork
+from stint.jinja.evaluation import MAX_WORK, BoundedEnvironment, TemplateMessage, WorkLimitExceeded
 from stint.jinja.syntax import TemplateChecker, Unsupported
 
 MAX_TEMPLATE_LENGTH = 10_000
@@ -46,7 +46,7 @@ def fill_template(template: str, messages: Sequence[str]) -> str:
             if size > MAX_PROMPT_LENGTH:
                 raise unusable(f"makes a prompt of more than {MAX_PROMPT_LENGTH:,} characters")
             texts.append(text)
-    except TooMuchWork:
+    except WorkLimitExceeded:
         raise unusable(f"reads more than {MAX_WORK:,} characters for these messages") from None
     except FAULTS as error:
         raise unusable(f"cannot be used with these messages: {str(error)[:200]}") from error
@@ -65,7 +65,7 @@ def compiled(template: str) -> CodeType:
         raise unusable(f"cannot be used: line {error.line}: {error.problem}") from None
     except TemplateSyntaxError as error:
         raise unusable(f"is not valid Jinja: line {error.lineno}: {str(error.message)[:200]}") from None
-    except TooMuchWork:
+    except WorkLimitExceeded:
         raise unusable(f"reads more than {MAX_WORK:,} characters") from None
     except RecursionError:
         raise unusable("is nested too deeply") from None

@@ -18,7 +18,7 @@ from stint.loop.next_step import RunTools, ending_of
 from stint.loop.run import Run
 from stint.loop.screening import BoundShield, shield_start
 from stint.metering import count_tool_calls
-from stint.net.large_answers import large_answers_one_at_a_time
+from stint.net.large_answers import serialize_large_answers
 from stint.run_stop import raise_if_stopped
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class ToolRound:
             check = checks.get(call.call_id)
             async with slots:
                 run.unsent.discard(call.call_id)
-                with large_answers_one_at_a_time(large):
+                with serialize_large_answers(large):
                     key, store_result = run.key_of(call), run.log.store_result
                     toolbox, budget = run.plan.toolbox, run.results
                     inspect = check.inspect if check else None

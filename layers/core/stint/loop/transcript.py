@@ -117,7 +117,7 @@ class Transcript:
                 self.append_message(UserInput(context))
             case ShieldCallStep(violation=violation, metadata=None) if violation is not None:
                 if not self.answered:
-                    self.blank_input()
+                    self.remove_input()
                 self.append_message(AssistantAnswer(violation.user_message or REFUSAL))
             case _:
                 pass
@@ -146,7 +146,7 @@ class Transcript:
         call_id = given if usable else item_name("call", step_id, place)
         return ToolCall(call_id=call_id, tool_name=response.tool_name, arguments={}, arguments_json="{}")
 
-    def leave_out_results(self) -> None:
+    def remove_results(self) -> None:
         """Remove what follows the last answer from the messages, but keep the fact that its tools ran."""
         for place in reversed(range(len(self.messages))):
             match self.messages[place]:
@@ -157,7 +157,7 @@ class Transcript:
                 case _:
                     return
 
-    def blank_input(self) -> None:
+    def remove_input(self) -> None:
         """Remove the messages after the last answer, because an input shield blocked them."""
         self.close()
         for place in reversed(range(len(self.messages))):

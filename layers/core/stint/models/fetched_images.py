@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Protocol
 
 from stint.domain.content import ContentItem, ImageContentItem, TextContentItem, items_of
-from stint.domain.errors import InvalidRequest, at_fault
+from stint.domain.errors import InvalidRequest, error_param
 from stint.domain.inference import InferenceRequest, ModelChunk, ModelMessage, ToolResult, UserInput
 from stint.domain.limits import MAX_IMAGE_URLS
 from stint.models.port import ChatModel, close_chunks
@@ -64,13 +64,13 @@ class FetchedImages:
         counts = Counter(filter(None, map(url_of, chain.from_iterable(map(items_in, mixed)))))
         if not counts:
             return request
-        with at_fault("messages"):
-            images = await Fetching(self._fetch, counts, self._most_bytes).fetch_all()
+        with error_param("messages"):
+            images = await ImageFetcher(self._fetch, counts, self._most_bytes).fetch_all()
         return replace(request, messages=tuple(fill(message, images) for message in request.messages))
 
 
 @dataclass(slots=True)
-class Fetching:
+class ImageFetcher:
     """Fetches the images of one request, each URL once. `counts` has the number of its uses."""
 
     fetch: Fetch

@@ -27,7 +27,7 @@ async def resolve_host(host: str, port: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedDocument:
     """A fetched document. `content_type` is as the server sent it, or empty."""
 
     content_type: str
@@ -100,7 +100,7 @@ class Guard:
         parsed = parse_url(url)
         await self._find(parsed.host, parsed.port or _default_port(parsed))
 
-    async def fetch(self, url: str, *, timeout: float = 20.0, max_bytes: int = MAX_BYTES) -> Fetched:
+    async def fetch(self, url: str, *, timeout: float = 20.0, max_bytes: int = MAX_BYTES) -> FetchedDocument:
         """GET a document, following at most 5 redirects. `timeout` is in seconds, for the whole fetch.
 
         Raises:
@@ -122,7 +122,7 @@ class Guard:
             raise _unavailable(parsed, f"the connection failed ({type(error).__name__})") from error
         if response.status_code != httpx.codes.OK:
             raise _unavailable(parsed, f"it answered {response.status_code}, not 200")
-        return Fetched(response.headers.get("content-type", ""), response.content)
+        return FetchedDocument(response.headers.get("content-type", ""), response.content)
 
     async def _find(self, host: str, port: int) -> list[Address]:
         """Resolve a host. Every address must be allowed, because the owner of the name chooses their order."""

@@ -41,7 +41,7 @@ _lock: ContextVar[LazyLock | None] = ContextVar("lock_for_large_answers", defaul
 
 
 @contextmanager
-def large_answers_one_at_a_time(lock: asyncio.Lock) -> Iterator[None]:
+def serialize_large_answers(lock: asyncio.Lock) -> Iterator[None]:
     """Make this context, including its tasks, hold a lock while it reads large responses."""
     lazy = LazyLock(lock)
     token = _lock.set(lazy)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from stint.domain.errors import InvalidRequest, at_fault
+from stint.domain.errors import InvalidRequest, error_param
 from stint.retrieval.port import Entry, IndexQuery, Vector
 
 QUERY_VECTOR = "The query's embedding"
@@ -44,7 +44,7 @@ def check_vectors(vectors: Sequence[Vector | None], dimension: int) -> None:
     """Refuse vectors of chunks that do not fit into a store. None is a chunk without one."""
     for index, vector in enumerate(vectors):
         if vector is not None:
-            with at_fault(f"chunks[{index}].embedding"):
+            with error_param(f"chunks[{index}].embedding"):
                 check_vector(vector, dimension, f"Embedding at index {index}")
 
 

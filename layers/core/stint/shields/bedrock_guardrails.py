@@ -16,7 +16,7 @@ from stint.domain.inference import ModelMessage
 from stint.domain.steps import SafetyViolation
 from stint.shields.guardrail_answers import explain, read_answer
 from stint.shields.port import Shield, Touchpoint
-from stint.shields.texts import read, spoken
+from stint.shields.texts import format_message, last_messages
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
@@ -58,7 +58,7 @@ class BedrockGuardrails:
             guardrail, version = guardrail_of(shield)
         except InvalidRequest as error:
             raise ShieldFailed(error.message) from error
-        text = "\n\n".join(read(message) for message in spoken(messages))
+        text = "\n\n".join(format_message(message) for message in last_messages(messages))
         for piece in pieces(text):
             answer = await asyncio.to_thread(self._apply, shield, guardrail, version, SOURCES[touchpoint], piece)
             if violation := read_answer(answer, shield.shield_id):

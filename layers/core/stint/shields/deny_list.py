@@ -20,7 +20,7 @@ from stint.regex.patterns import Patterns
 from stint.shields.folding import fold, fold_pieces
 from stint.shields.phrases import Phrases
 from stint.shields.port import REFUSAL, Shield, Touchpoint
-from stint.shields.texts import spoken, strings
+from stint.shields.texts import last_messages, message_texts
 
 LONGEST_PHRASE = 200
 MOST_CHARACTERS = 1_000_000
@@ -89,7 +89,7 @@ class DenyList:
             rules = rules_of(shield)
         except InvalidRequest as error:
             raise ShieldFailed(error.message) from error
-        texts = [text for message in spoken(messages) for text in strings(message)]
+        texts = [text for message in last_messages(messages) for text in message_texts(message)]
         refuse_long(shield, sum(map(len, texts)), touchpoint)
         try:
             entry = await asyncio.get_running_loop().run_in_executor(

@@ -24,7 +24,7 @@ from stint.domain.inference import (
 from stint.domain.steps import SafetyViolation
 from stint.models.port import ChatModel
 from stint.shields.port import REFUSAL, Shield, Touchpoint
-from stint.shields.texts import read
+from stint.shields.texts import format_message
 
 CATEGORIES = {
     "S1": "Violent Crimes",
@@ -161,7 +161,7 @@ def write_conversation(messages: Sequence[ModelMessage]) -> Iterator[str]:
     would otherwise not be checked. Text that looks like a marker of the prompt is broken up.
     """
     for role, group in groupby(messages, key=role_of):
-        yield f"{role}: " + MARKERS.sub("< ", "\n".join(read(message) for message in group))
+        yield f"{role}: " + MARKERS.sub("< ", "\n".join(format_message(message) for message in group))
 
 
 def role_of(message: ModelMessage) -> str:

@@ -45,7 +45,7 @@ class ShieldProvider(Protocol):
         """Check the last messages in the context of the conversation; return None if they are safe.
 
         The last messages are those after the last one of the other side: a user's message with its documents, or the
-        results of several calls. `stint.shields.texts.spoken` returns them.
+        results of several calls. `stint.shields.texts.last_messages` returns them.
 
         Raises:
             ShieldFailed: the shield returned no verdict; the messages count as not checked.

@@ -12,33 +12,33 @@ from stint.domain.tools import ToolCall
 IMAGE = "[image]"
 
 
-def spoken(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+def last_messages(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     """Return the last messages of one side: those after the last one of the other side."""
-    said: list[ModelMessage] = [message for message in messages if not isinstance(message, SystemText)]
-    last = len(said)
-    while last and isinstance(said[last - 1], AssistantAnswer) is isinstance(said[-1], AssistantAnswer):
+    dialogue: list[ModelMessage] = [message for message in messages if not isinstance(message, SystemText)]
+    last = len(dialogue)
+    while last and isinstance(dialogue[last - 1], AssistantAnswer) is isinstance(dialogue[-1], AssistantAnswer):
         last -= 1
-    return said[last:]
+    return dialogue[last:]
 
 
-def read(message: ModelMessage) -> str:
-    """Write a message as one text, with images as a note and tool calls with their arguments as JSON."""
+def format_message(message: ModelMessage) -> str:
+    """Return a message as one text, with images as a note and tool calls with their arguments as JSON."""
     match message:
         case SystemText(text=text):
             return text
         case AssistantAnswer(text=text, tool_calls=calls):
-            return "\n".join([*([text] if text else []), *(write_call(call) for call in calls)])
+            return "\n".join([*([text] if text else []), *(format_call(call) for call in calls)])
         case UserInput(content=content) | ToolResult(content=content):
             items = items_of(content)
             return "\n".join(item.text if isinstance(item, TextContentItem) else IMAGE for item in items)
 
 
-def write_call(call: ToolCall) -> str:
+def format_call(call: ToolCall) -> str:
     arguments = call.arguments
     return f"{call.tool_name}({arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)})"
 
 
-def strings(message: ModelMessage) -> Iterator[str]:
+def message_texts(message: ModelMessage) -> Iterator[str]:
     """Return every text of a message separately; those of tool calls without JSON escapes."""
     match message:
         case SystemText(text=text):
@@ -47,9 +47,9 @@ def strings(message: ModelMessage) -> Iterator[str]:
             yield text
             for call in calls:
                 yield call.tool_name
-                yield from leaves(call.arguments)
+                yield from json_texts(call.arguments)
         case UserInput() | ToolResult():
-            yield read(message)
+            yield format_message(message)
 
 
 def is_in_word(char: str) -> bool:
@@ -57,14 +57,14 @@ def is_in_word(char: str) -> bool:
     return char.isalnum() and unicodedata.east_asian_width(char) != "W"
 
 
-def leaves(value: Any) -> Iterator[str]:
+def json_texts(value: Any) -> Iterator[str]:
     """Return the keys and values in a JSON value as texts."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield key
-            yield from leaves(part)
+            yield from json_texts(part)
     elif isinstance(value, list):
         for part in value:
-            yield from leaves(part)
+            yield from json_texts(part)
     else:
         yield str(value)

@@ -24,7 +24,7 @@ Need = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class BudgetHolder:
     """A key or a tenant with limits. `key_of` returns the key of its counter of a month."""
 
     name: str
@@ -78,7 +78,7 @@ class ReservedBlocks:
         self._store = store
         self._blocks: dict[Key, ReservedBlock] = {}
 
-    def block_of(self, holder: Holder) -> ReservedBlock:
+    def block_of(self, holder: BudgetHolder) -> ReservedBlock:
         """Return the block of the current minute. That of an earlier minute has lapsed."""
         key, minute = holder.key_of(month_of(time.time())), int(time.time() // MINUTE)
         block = self._blocks.get(key)
@@ -88,7 +88,7 @@ class ReservedBlocks:
             block = self._blocks[key] = ReservedBlock(minute, seen=block.seen if block else set())
         return block
 
-    async def reserve(self, holder: Holder, need: Need) -> ReservedBlock:
+    async def reserve(self, holder: BudgetHolder, need: Need) -> ReservedBlock:
         """Reserve amounts, and return their block: one write, or none if the block has them.
 
         Amounts without a limit are ignored. What is not used is put back into the block, which may have lapsed.
@@ -109,7 +109,7 @@ class ReservedBlocks:
             raise
         return block
 
-    async def _fetch(self, holder: Holder, block: ReservedBlock, missing: dict[str, int]) -> None:
+    async def _fetch(self, holder: BudgetHolder, block: ReservedBlock, missing: dict[str, int]) -> None:
         limits = holder.limits
         parts = {name: limits[name] // PARTS if name != MICRODOLLARS else 0 for name in missing}
         wanted = {name: max(amount, parts[name]) for name, amount in missing.items()}
@@ -126,7 +126,7 @@ class ReservedBlocks:
         refuse_known(holder, block, missing)
         raise refusal(holder, REQUESTS)
 
-    async def _write(self, holder: Holder, block: ReservedBlock, amounts: dict[str, int]) -> Item:
+    async def _write(self, holder: BudgetHolder, block: ReservedBlock, amounts: dict[str, int]) -> Item:
         limits = {attribute_of(name, block.minute): limit for name, limit in holder.limits.items()}
         current = set(limits)
         forgotten = sorted(block.seen - current)
@@ -135,7 +135,7 @@ class ReservedBlocks:
         month = month_of(block.minute * MINUTE)
         return await self._store.reserve(holder.key_of(month), added, limits, end_of(month), forgotten)
 
-    async def spend(self, holder: Holder, name: str, amount: int) -> None:
+    async def spend(self, holder: BudgetHolder, name: str, amount: int) -> None:
         """Count what was spent without a reservation, whatever the limit is. A negative amount is returned."""
         block = self.block_of(holder)
         if name not in holder.limits or amount == 0:
@@ -145,21 +145,21 @@ class ReservedBlocks:
         note(holder, block, counted)
 
 
-def note(holder: Holder, block: ReservedBlock, counted: Item) -> None:
+def note(holder: BudgetHolder, block: ReservedBlock, counted: Item) -> None:
     """Record what is left of a counter."""
     for name, limit in holder.limits.items():
         block.left[name] = limit - int(counted.get(attribute_of(name, block.minute), 0))
     block.seen |= {name for name in counted if name.startswith((f"{REQUESTS}_", f"{TOKENS}_"))}
 
 
-def refuse_known(holder: Holder, block: ReservedBlock, missing: Need) -> None:
+def refuse_known(holder: BudgetHolder, block: ReservedBlock, missing: Need) -> None:
     """Refuse what the counter is known to lack."""
     for name, amount in missing.items():
         if block.left.get(name, amount) < amount:
             raise refusal(holder, name)
 
 
-def refusal(holder: Holder, name: str) -> StintError:
+def refusal(holder: BudgetHolder, name: str) -> StintError:
     """Return the error of a budget that is used up."""
     if name == MICRODOLLARS:
         return QuotaExceeded(

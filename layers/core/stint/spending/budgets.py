@@ -13,7 +13,7 @@ from stint.spending.blocks import (
     PARTS,
     REQUESTS,
     TOKENS,
-    Holder,
+    BudgetHolder,
     ReservedBlock,
     ReservedBlocks,
     seconds_left,
@@ -33,10 +33,10 @@ class RunBudgets:
     Money is reserved for the run, and settled when it ends. Tokens are settled with each model call.
     """
 
-    def __init__(self, blocks: ReservedBlocks, holders: list[Holder], call_dollars: float) -> None:
+    def __init__(self, blocks: ReservedBlocks, holders: list[BudgetHolder], call_dollars: float) -> None:
         self.blocks = blocks
         self.holders = holders
-        self.call_microdollars = max(to_micro(call_dollars), 1)
+        self.call_microdollars = max(to_microdollars(call_dollars), 1)
         self.reserved: Counter[str] = Counter()
         self.spent = 0.0
         self.open = 0
@@ -68,7 +68,7 @@ class RunBudgets:
                 raise outcome
         return blocks
 
-    async def reserve_under(self, holder: Holder, need: dict[str, int], microdollars: int) -> ReservedBlock:
+    async def reserve_under(self, holder: BudgetHolder, need: dict[str, int], microdollars: int) -> ReservedBlock:
         """Reserve amounts, and the money that the run lacks for `microdollars` more than it has spent."""
         lacking = max(ceil(self.spent) + microdollars - self.reserved[holder.name], 0)
         lacking = min(lacking, holder.limits.get(MICRODOLLARS, 0))
@@ -82,7 +82,7 @@ class RunBudgets:
     async def admit_call(self, tokens: int, dollars: float) -> "CallReservation":
         """Reserve what a model call may spend. Raises as `admit`."""
         capped = min([tokens, *(max(limit // CALLS_AT_ONCE, 1) for limit in self.limits_of(TOKENS))])
-        microdollars = to_micro(dollars)
+        microdollars = to_microdollars(dollars)
         self.open += microdollars
         try:
             blocks = await self.reserve({TOKENS: capped}, self.open)
@@ -114,7 +114,7 @@ class RunBudgets:
         settling = (self.spend(each, MICRODOLLARS, spent - self.reserved[each.name]) for each in self.holders)
         await asyncio.gather(*settling)
 
-    async def spend(self, holder: Holder, name: str, amount: int) -> None:
+    async def spend(self, holder: BudgetHolder, name: str, amount: int) -> None:
         """Count what was spent. A failure is only logged: the reservation then counts instead."""
         try:
             await self.blocks.spend(holder, name, amount)
@@ -152,5 +152,5 @@ class CallReservation:
         await self.budgets.settle_call(self, tokens, dollars)
 
 
-def to_micro(dollars: float) -> int:
+def to_microdollars(dollars: float) -> int:
     return ceil(dollars * MICRO)

@@ -68,7 +68,7 @@ class ChainReader:
         self._logs = logs
         self._tenant = tenant
         self._known = known
-        self._left, self._briefly = max_bytes, max_bytes is not None
+        self._left, self._brief = max_bytes, max_bytes is not None
         self._ids: list[str] = []
         self._found: dict[str, LogItems] = {}
 
@@ -81,7 +81,7 @@ class ChainReader:
             wanted = await self._ancestors() if complete else []
         ids = self._ids[::-1]
         found = [self._found[link] for link in ids if link in self._found]
-        read = await self._logs.read(found, briefly=self._briefly)
+        read = await self._logs.read(found, brief=self._brief)
         return Chain(ids, {stored.header.response_id: stored for stored in read}, complete)
 
     def _extend(self, wanted: list[str]) -> None:
@@ -126,7 +126,7 @@ class ChainReader:
         return [unpack_name("resp", link) for link in (await self._logs.read_header(log)).ancestors]
 
 
-def place_behind(header: ResponseHeader) -> tuple[list[str], int]:
+def place_after_response(header: ResponseHeader) -> tuple[list[str], int]:
     """Return the ancestors and the depth of a response that continues another one.
 
     The ancestors are the other one, its previous one, and so on, newest first, up to one whose depth is a multiple of
@@ -138,7 +138,7 @@ def place_behind(header: ResponseHeader) -> tuple[list[str], int]:
     return [packed, *header.ancestors], header.depth + 1
 
 
-def place_after(ids: Sequence[str]) -> tuple[list[str], int]:
-    """Return the same as `place_behind` for the last response of a whole chain."""
+def place_after_chain(ids: Sequence[str]) -> tuple[list[str], int]:
+    """Return the same as `place_after_response` for the last response of a whole chain."""
     count = (len(ids) - 1) % MAX_ANCESTORS + 1
     return [pack_name(link) for link in reversed(ids[-count:])], len(ids)

@@ -204,12 +204,12 @@ class ConversationStore:
         async for item in found:
             total += context_size(item)
             if chosen and max_bytes is not None and total > max_bytes:
-                return ItemHistory(await self._read(chosen[::-1], briefly=True), False, has_lapsed(own))
+                return ItemHistory(await self._read(chosen[::-1], brief=True), False, has_lapsed(own))
             chosen.append(item)
-        return ItemHistory(await self._read(chosen[::-1], briefly=max_bytes is not None), True, has_lapsed(own))
+        return ItemHistory(await self._read(chosen[::-1], brief=max_bytes is not None), True, has_lapsed(own))
 
-    async def _read(self, found: Sequence[items.Item], *, briefly: bool = False) -> Items:
-        return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found, briefly=briefly)]
+    async def _read(self, found: Sequence[items.Item], *, brief: bool = False) -> Items:
+        return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found, brief=brief)]
 
     async def mark_deleted(self, tenant: str, conversation_id: str) -> None:
         """Hide a conversation from all reads at once. A holder of its lease loses it.

@@ -113,12 +113,12 @@ class Documents:
         key = await self._blobs.put(prefix, body)
         return item | {"blob": key, "length": len(body), "sha256": sha256(body).digest(), "size": len(raw)}
 
-    async def read(self, items: Sequence[Item], *, briefly: bool = False) -> list[bytes]:
-        """Return the JSON of each item's document; with `briefly`, without large generated images.
+    async def read(self, items: Sequence[Item], *, brief: bool = False) -> list[bytes]:
+        """Return the JSON of each item's document; with `brief`, without large generated images.
 
         Those in S3 are fetched concurrently. Raises NotFound for a blob that was deleted in the meantime.
         """
-        inline = [item.get("brief") if briefly and "brief" in item else item.get("doc") for item in items]
+        inline = [item.get("brief") if brief and "brief" in item else item.get("doc") for item in items]
         large = [item for item, doc in zip(items, inline, strict=True) if doc is None]
         fetched = iter(await map_concurrently(self._fetch, large))
         return [next(fetched) if doc is None else _inline(doc) for doc in inline]

@@ -39,7 +39,7 @@ class SqsQueue:
             delay = task.delay_seconds if isinstance(task, DeletionTask | ResponseTask | WaitingTask) else 0
             self._client.send_message(QueueUrl=self._url, MessageBody=task.model_dump_json(), DelaySeconds=delay)
 
-    async def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
+    async def change_visibility_timeout(self, receipt_handle: str, seconds: int) -> None:
         """Make a received message visible again after some seconds, unless it is deleted before.
 
         Raises StoreUnavailable if SQS does not answer. The message then returns after the queue's own timeout.

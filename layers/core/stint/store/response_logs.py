@@ -67,9 +67,9 @@ class ResponseLogs:
         found = await self._table.get_many(list(wanted.values()), attributes=LIVE)
         return {response_id for response_id, key in wanted.items() if is_live(found.get(key))}
 
-    async def read(self, found: Sequence[LogItems], *, briefly: bool = False) -> list[StoredResponse]:
-        """Read the documents of logs, with those in S3 concurrently; `briefly`: without large generated images."""
-        documents = iter(await self._documents.read([item for log in found for item in log.items], briefly=briefly))
+    async def read(self, found: Sequence[LogItems], *, brief: bool = False) -> list[StoredResponse]:
+        """Read the documents of logs, with those in S3 concurrently; `brief`: without large generated images."""
+        documents = iter(await self._documents.read([item for log in found for item in log.items], brief=brief))
         return [
             StoredResponse(
                 header=ResponseHeader.model_validate_json(next(documents)),

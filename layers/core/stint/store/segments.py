@@ -154,7 +154,7 @@ class SegmentStore:
             page = PAGE if transcribed else None
             others = self._table.query(pk, before=keys.AFTER_TURNS, newest_first=True, page=page)
             return NewestTurns(transcribed, complete, unexpired(others, session_id))
-        return NewestTurns(transcribed, complete, preceded(turn, items))
+        return NewestTurns(transcribed, complete, prepend_item(turn, items))
 
     async def _newest_items(self, pk: str) -> AsyncGenerator[Item, None]:
         """Read segments and then turns, newest first. Without segments, only the first call is limited."""
@@ -229,7 +229,7 @@ async def unexpired(items: AsyncIterable[Item], session_id: str) -> AsyncGenerat
         yield item
 
 
-async def preceded(first: Item | None, others: AsyncIterable[Item]) -> AsyncGenerator[Item, None]:
+async def prepend_item(first: Item | None, others: AsyncIterable[Item]) -> AsyncGenerator[Item, None]:
     """Yield the first item, unless there is none, and then the others."""
     if first is not None:
         yield first

@@ -66,10 +66,10 @@ class TurnDocuments:
             return await self._documents.pack(item, document, prefix)
         return await self._documents.pack_json(item, whole, prefix, short=short)
 
-    async def read(self, found: Sequence[LogItems], *, briefly: bool = False) -> list[StoredTurn]:
-        """Read whole turns; with `briefly`, without large generated images."""
+    async def read(self, found: Sequence[LogItems], *, brief: bool = False) -> list[StoredTurn]:
+        """Read whole turns; with `brief`, without large generated images."""
         items = [item for log in found for item in log.items]
-        documents = iter(zip(items, await self._documents.read(items, briefly=briefly), strict=True))
+        documents = iter(zip(items, await self._documents.read(items, brief=brief), strict=True))
         return [
             StoredTurn(
                 header=TurnHeader.model_validate(restored(*next(documents))),

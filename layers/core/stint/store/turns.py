@@ -140,7 +140,7 @@ class TurnStore:
         if newest.transcribed and not chosen:  # a segment ends before the last turn, unless that was removed
             return await self.history(tenant, agent_id, session_id, max_bytes, segments=False)
         older, all_fit = newest.fitting(total, max_bytes) if complete else ([], False)
-        turns = await self._documents.read(chosen[:0:-1], briefly=True) + await self._documents.read(chosen[:1])
+        turns = await self._documents.read(chosen[:0:-1], brief=True) + await self._documents.read(chosen[:1])
         last = LastTurn(turns[-1].header.turn_id, len(turns[-1].records)) if turns else None
         return History(turns, all_fit, last, older)
 

@@ -88,7 +88,7 @@ class WaitingLine:
             return False
         return True
 
-    async def leave(self, message_id: str) -> None:
+    async def remove_place(self, message_id: str) -> None:
         """Remove a message from the line. Its record stays, and is deleted with the session or conversation."""
         if self.keys.left is not None:
             end = {"expires_at": int(time.time() + RECORD_SECONDS)}
@@ -149,20 +149,20 @@ class WaitingLine:
             message_id, {"cancelled_at": int(time.time())}, condition, values
         )
         if cancelled:
-            await self.leave(message_id)
+            await self.remove_place(message_id)
         return cancelled
 
     async def fail(self, message_id: str, error: ErrorInfo) -> None:
         """Record that a message cannot be started, and remove it from the line."""
         await self._change(message_id, {"failure": error.model_dump_json()}, OPEN)
-        await self.leave(message_id)
+        await self.remove_place(message_id)
 
     async def finish(self, message_id: str, run_id: str) -> None:
         """Remove a message that its run has stored. Its record stays if the run has another id."""
         if message_id == run_id:
             await self.delete(message_id)
         else:
-            await self.leave(message_id)
+            await self.remove_place(message_id)
 
     async def delete(self, message_id: str) -> None:
         """Delete a message, and then its place, by which a deletion of the conversation finds it."""
@@ -214,7 +214,7 @@ def end_of_life(seconds: float) -> int:
 async def delete_messages(table: Table, blobs: Blobs, tenant: str, conversation_id: str) -> AsyncGenerator[None, None]:
     """Delete the messages that wait for a conversation, or have left its line, one batch per step."""
     line = conversation_line(tenant, conversation_id)
-    for pk in filter(None, (line.places, line.left)):  # in the order of `leave`
+    for pk in filter(None, (line.places, line.left)):  # in the order of `remove_place`
         places = table.query(pk, attributes="sk")
         while batch := await take(places, WRITE_BATCH):
             await table.delete_many([Key(line.messages, place["sk"]) for place in batch])

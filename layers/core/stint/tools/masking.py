@@ -63,10 +63,10 @@ def secrets_in_headers(headers: Mapping[str, str]) -> set[str]:
     return literal_parts({value for name, value in headers.items() if name.lower() not in PUBLIC_HEADERS})
 
 
-def doubtful_in_headers(headers: Mapping[str, str]) -> set[str]:
+def possible_secrets_in_headers(headers: Mapping[str, str]) -> set[str]:
     """Return the values of headers that may be credentials but do not have the name or form of one (`X-Tenant`)."""
-    doubtful = {value for name, value in headers.items() if not (is_secret(name) or is_key(value))}
-    return literal_parts(doubtful)
+    found = {value for name, value in headers.items() if not (is_secret(name) or is_key(value))}
+    return literal_parts(found)
 
 
 def headers_in(value: Any) -> Iterator[dict[str, str]]:

@@ -19,9 +19,9 @@ from stint.tools.credential_parts import parts_of
 from stint.tools.headers import read_headers
 from stint.tools.masker import literal_parts
 from stint.tools.masking import (
-    doubtful_in_headers,
     has_short_secrets,
     headers_in,
+    possible_secrets_in_headers,
     secrets_in,
     secrets_in_headers,
     secrets_in_url,
@@ -154,7 +154,7 @@ def doubtful_of(toolgroup: Toolgroup, provider_data: Mapping[str, Any]) -> set[s
         for headers in places.values() if isinstance(places, dict) else ():
             with suppress(InvalidRequest):
                 given.append(read_headers(headers, name))
-    return {part for headers in given for part in doubtful_in_headers(headers)}
+    return {part for headers in given for part in possible_secrets_in_headers(headers)}
 
 
 def warn_of_short_secrets(toolgroup_id: str, config: Mapping[str, Any] | None) -> None:

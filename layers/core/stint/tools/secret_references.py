@@ -9,9 +9,9 @@ from urllib.parse import quote
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.known_secrets import remember
+from stint.tools.encrypted_credentials import EncryptedCredentials
 from stint.tools.outcomes import failure
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome, ToolProvider
-from stint.tools.sealed_credentials import SealedCredentials
 
 REFERENCE = re.compile(
     r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:(?P<name>[A-Za-z0-9/_+=.@-]+)(?:#(?P<key>[A-Za-z0-9_.-]+))?"
@@ -75,7 +75,7 @@ class ResolvedProviders(Mapping[str, ToolProvider]):
 
     providers: Mapping[str, ToolProvider]
     references: SecretReferences
-    credentials: SealedCredentials
+    credentials: EncryptedCredentials
 
     def __getitem__(self, name: str) -> ToolProvider:
         return ResolvedProvider(self.providers[name], self.references, self.credentials)
@@ -96,7 +96,7 @@ class ResolvedProvider:
 
     provider: ToolProvider
     references: SecretReferences
-    credentials: SealedCredentials
+    credentials: EncryptedCredentials
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
         """Check a registration before it is stored; see the port."""
@@ -113,7 +113,7 @@ class ResolvedProvider:
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         """List a toolgroup's tools; see the port."""
-        resolved = await (self.resolve if toolgroup.mcp_endpoint else self.open)(toolgroup)
+        resolved = await (self.resolve if toolgroup.mcp_endpoint else self.decrypt)(toolgroup)
         return await self.provider.list_tools(resolved, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
@@ -131,16 +131,16 @@ class ResolvedProvider:
             ToolUnavailable: they cannot be read.
             InvalidRequest: a secret is not one of the tenant.
         """
-        opened = await self.open(toolgroup)
-        if not self.references.are_in(opened):
-            return opened
-        config = await self.references.resolve(opened.config)
-        return replace(opened, config=config, mcp_endpoint=await self.references.resolve_url(opened.mcp_endpoint))
+        decrypted = await self.decrypt(toolgroup)
+        if not self.references.are_in(decrypted):
+            return decrypted
+        config = await self.references.resolve(decrypted.config)
+        return replace(decrypted, config=config, mcp_endpoint=await self.references.resolve_url(decrypted.mcp_endpoint))
 
-    async def open(self, toolgroup: Toolgroup) -> Toolgroup:
+    async def decrypt(self, toolgroup: Toolgroup) -> Toolgroup:
         """Return a toolgroup with its encrypted credentials. Raises ToolUnavailable."""
         try:
-            return await self.credentials.open(toolgroup)
+            return await self.credentials.decrypt(toolgroup)
         except StoreUnavailable as error:
             raise ToolUnavailable(error.message) from error
 

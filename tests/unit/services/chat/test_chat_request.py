@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from stint.documents.document_reader import DocumentReader
-from stint.documents.served import Raw
+from stint.documents.served import InlineDocument
 from stint.domain.content import DetailedImage, ImageContentItem, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
@@ -30,7 +30,7 @@ CALL: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name":
 CALLED = ToolCall(call_id="call_1", tool_name="f", arguments={"a": 1}, arguments_json='{"a": 1}')
 
 
-async def fetch(url: str) -> Raw:
+async def fetch(url: str) -> InlineDocument:
     raise AssertionError(url)
 
 

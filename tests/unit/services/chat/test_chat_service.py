@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stint.documents.document_reader import DocumentReader
-from stint.documents.served import Raw
+from stint.documents.served import InlineDocument
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.inference import InferenceRequest, ModelChunk, TextChunk
 from stint.domain.llama_stack.registry import ProviderList
@@ -54,7 +54,7 @@ class NoRegistrations:
         return self
 
 
-async def fetch(url: str) -> Raw:
+async def fetch(url: str) -> InlineDocument:
     raise AssertionError(url)
 
 

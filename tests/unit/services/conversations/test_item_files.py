@@ -5,7 +5,7 @@ import pytest
 
 from stint.documents.document_reader import DocumentReader
 from stint.documents.limits import Limits
-from stint.documents.served import Raw
+from stint.documents.served import InlineDocument
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.services.conversations.item_files import check_images, read_files
@@ -18,11 +18,11 @@ PNG = "data:image/png;base64,iVBORw0KGgo="
 class Web:
     """Documents by URL, with a record of the URLs that were fetched."""
 
-    def __init__(self, **served: Raw) -> None:
+    def __init__(self, **served: InlineDocument) -> None:
         self.served = served
         self.fetched: list[str] = []
 
-    async def fetch(self, url: str) -> Raw:
+    async def fetch(self, url: str) -> InlineDocument:
         self.fetched.append(url)
         if "forbidden" in url:
             raise InvalidRequest("The URL may not be called.", code="url_not_allowed")
@@ -59,7 +59,7 @@ async def refused(item: Item, limits: Limits | None = None) -> InvalidRequest:
 
 
 async def test_texts_are_given_by_item_in_the_order_of_its_files() -> None:
-    web = Web(**{"far.txt": Raw("text/plain", b"far")})
+    web = Web(**{"far.txt": InlineDocument("text/plain", b"far")})
     output = FunctionCallOutput.model_validate(
         {"call_id": "c", "output": [file(filename="out.csv", file_data=base64.b64encode(b"1,2").decode())]}
     )
@@ -99,7 +99,7 @@ async def test_a_file_is_what_its_data_url_says_or_its_name(fields: dict[str, st
 
 
 async def test_a_files_name_wins_over_a_server_that_does_not_know_it() -> None:
-    web = Web(page=Raw("application/octet-stream", b"<p>Bees</p>"))
+    web = Web(page=InlineDocument("application/octet-stream", b"<p>Bees</p>"))
     item = said(file(file_url="https://example.com/page", filename="page.html"))
 
     assert await read_files(web.reader(), [item]) == [["Bees"]]

@@ -1,7 +1,7 @@
 import pytest
 
 from stint.domain.errors import InvalidRequest
-from stint.tools.mcp.answers import AnswerCheck, Received
+from stint.tools.mcp.answers import AnswerCheck, ReceiveBudget
 
 VALUES = b"[" + b"{}," * 37_500 + b"{}]"
 
@@ -14,7 +14,7 @@ def feed(check: AnswerCheck, body: bytes, size: int = 65_536) -> None:
 
 def refused(content_type: str, body: bytes, size: int = 65_536) -> str:
     with pytest.raises(InvalidRequest) as caught:
-        feed(AnswerCheck(Received("x.org", 5_000_000), content_type), body, size)
+        feed(AnswerCheck(ReceiveBudget("x.org", 5_000_000), content_type), body, size)
     assert caught.value.code == "url_too_large"
     return caught.value.message
 
@@ -24,7 +24,7 @@ def refused(content_type: str, body: bytes, size: int = 65_536) -> str:
 def test_the_values_of_each_event_are_counted(end: bytes, size: int) -> None:
     event = b"event: message" + end[: len(end) // 2] + b"data: " + VALUES + end
 
-    feed(AnswerCheck(Received("x.org", 5_000_000), "text/event-stream"), event * 5, size)
+    feed(AnswerCheck(ReceiveBudget("x.org", 5_000_000), "text/event-stream"), event * 5, size)
 
     two = event.replace(VALUES, VALUES + end[: len(end) // 2] + b"data:" + VALUES)
     assert "50,000 values in a message" in refused("text/event-stream; charset=utf-8", event + two, size)
@@ -37,13 +37,13 @@ def test_a_quote_beside_the_data_hides_no_values() -> None:
 
 
 def test_the_values_of_a_document_are_counted_at_its_end() -> None:
-    feed(AnswerCheck(Received("x.org", 5_000_000), "application/json"), VALUES)
+    feed(AnswerCheck(ReceiveBudget("x.org", 5_000_000), "application/json"), VALUES)
 
     assert "values" in refused("application/json", VALUES[:-1] + b"," + VALUES[1:])
 
 
 def test_bytes_and_lines_are_counted_over_all_answers() -> None:
-    received = Received("x.org", 1_000)
+    received = ReceiveBudget("x.org", 1_000)
     feed(AnswerCheck(received, "application/json"), b"1" * 600)
     with pytest.raises(InvalidRequest, match=r"x\.org sent more than 1,000 bytes"):
         feed(AnswerCheck(received, "application/json"), b"1" * 600)

@@ -250,12 +250,12 @@ def check_choice(choice: ResponseToolChoice, tools: Sequence[ResponseTool]) -> N
         raise invalid("A tool is required by tool_choice, but tools has none. Add the tool.")
     named = choice.tools if isinstance(choice, AllowedToolsChoice) else [] if isinstance(choice, str) else [choice]
     for each in named:
-        if not any(stands_for(each, tool) for tool in tools):
+        if not any(names_tool(each, tool) for tool in tools):
             what = each.name if isinstance(each, FunctionChoice) else getattr(each, "server_label", each.type)
             raise invalid(f"The {each.type} tool {what!r} is not among the tools of the request.")
 
 
-def stands_for(choice: NamedChoice, tool: ResponseTool) -> bool:
+def names_tool(choice: NamedChoice, tool: ResponseTool) -> bool:
     """Return whether a choice names a declared tool. The tools of an MCP server are not checked."""
     if isinstance(choice, FunctionChoice):
         return isinstance(tool, FunctionTool) and tool.name == choice.name

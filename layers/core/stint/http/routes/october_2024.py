@@ -157,11 +157,11 @@ async def answer_with_earlier(
     services: OctoberServices, turn: "FollowedTurn", body: OctoberTurnCreateRequest
 ) -> Response:
     """Return the response of a turn that an earlier attempt created."""
-    from stint.http.turn_attempts import end_tail  # noqa: PLC0415 - not at the start of a function
+    from stint.http.turn_attempts import encode_tail_error  # noqa: PLC0415 - not at the start of a function
 
     events = (numbered.event async for numbered in turn.read_events())
     if body.stream:
-        form = StreamFormat(encode_chunk, encode_error=end_tail)
+        form = StreamFormat(encode_chunk, encode_error=encode_tail_error)
         return stream_frames(encode_events(convert_events(events, body.session_id), form), services.heartbeat_seconds)
     return await buffer_document(last_chunk(events), services.heartbeat_seconds, turn)
 

@@ -232,7 +232,7 @@ def encode_stored_event(text: str) -> bytes:
     return encode_frame(text.encode(), json.loads(text)["type"])
 
 
-def leave_unfinished(error: Exception) -> tuple[()]:
+def omit_end_marker(error: Exception) -> tuple[()]:
     """Write nothing after an error. A client without the end marker reconnects after its last event."""
     if not isinstance(error, StintError):
         raise error
@@ -248,7 +248,7 @@ def encode_error(error: Exception) -> bytes:
 
 NEW_EVENTS = StreamFormat(encode_event, end=(DONE,))
 WAITING_EVENTS = StreamFormat(encode_event, end=(DONE,), encode_error=encode_last_frames)
-STORED_EVENTS = StreamFormat(encode_stored_event, end=(DONE,), encode_error=leave_unfinished)
+STORED_EVENTS = StreamFormat(encode_stored_event, end=(DONE,), encode_error=omit_end_marker)
 
 
 async def last_response(events: AsyncIterator[ResponseEvent]) -> ResponseObject:

@@ -34,7 +34,7 @@ from stint.http.turn_admission import NewTurn, WaitingTurn, number_events
 from stint.http.turn_attempts import (
     FollowedTurn,
     TurnIds,
-    end_tail,
+    encode_tail_error,
     find_earlier_resume,
     find_earlier_turn,
     find_waiting,
@@ -135,7 +135,7 @@ def encode_numbered_event(numbered: NumberedEvent) -> bytes:
 
 
 TURN_EVENTS = StreamFormat(encode_numbered_event, comment=COMMENT_LINE)
-FOLLOWED_EVENTS = StreamFormat(encode_numbered_event, encode_error=end_tail, comment=COMMENT_LINE)
+FOLLOWED_EVENTS = StreamFormat(encode_numbered_event, encode_error=encode_tail_error, comment=COMMENT_LINE)
 
 
 async def last_turn(events: AsyncIterator[Event]) -> Turn:

@@ -54,7 +54,7 @@ PageLimit = Annotated[int, Depends(limit_of)]
 StatusFilter = Annotated[DocumentStatus | None, Query(alias="filter")]
 
 
-def followed(schema: Schema, status: str) -> Response:
+def respond_with_progress(schema: Schema, status: str) -> Response:
     """Return a response with an object that clients read again while it is in progress."""
     response = document(schema)
     if status == "in_progress":
@@ -67,7 +67,7 @@ async def create_vector_store(services: KnowledgeServicesDep, body: CreateVector
     """Create a vector store, with its first files."""
     async with services.meters.request():
         created = await services.vector_stores.create(body or CreateVectorStore())
-    return followed(created, created.status)
+    return respond_with_progress(created, created.status)
 
 
 @router.get(STORES, response_model=VectorStoreList)
@@ -87,7 +87,7 @@ async def list_vector_stores(
 async def get_vector_store(vector_store_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a vector store, and count its files."""
     found = await services.vector_stores.get(vector_store_id)
-    return followed(found, found.status)
+    return respond_with_progress(found, found.status)
 
 
 @router.post(STORE, response_model=VectorStore)
@@ -120,7 +120,7 @@ async def create_vector_store_file(
     """Add a file to a vector store. The worker ingests it."""
     async with services.meters.request(acts=True):
         created = await services.store_documents.create(vector_store_id, body)
-    return followed(created, created.status)
+    return respond_with_progress(created, created.status)
 
 
 @router.get(FILES, response_model=VectorStoreFileList)
@@ -143,7 +143,7 @@ async def list_vector_store_files(
 async def get_vector_store_file(vector_store_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a file of a vector store."""
     found = await services.store_documents.get(vector_store_id, file_id)
-    return followed(found, found.status)
+    return respond_with_progress(found, found.status)
 
 
 @router.post(FILE, response_model=VectorStoreFile)
@@ -152,7 +152,7 @@ async def update_vector_store_file(
 ) -> Response:
     """Replace the attributes of a file in a vector store."""
     updated = await services.store_documents.update(vector_store_id, file_id, body)
-    return followed(updated, updated.status)
+    return respond_with_progress(updated, updated.status)
 
 
 @router.delete(FILE, response_model=DeletedVectorStoreFile)
@@ -172,14 +172,14 @@ async def create_file_batch(vector_store_id: str, body: CreateFileBatch, service
     """Add up to 2,000 files to a vector store."""
     async with services.meters.request(acts=True):
         created = await services.file_batches.create(vector_store_id, body)
-    return followed(created, created.status)
+    return respond_with_progress(created, created.status)
 
 
 @router.get(BATCH, response_model=FileBatch)
 async def get_file_batch(vector_store_id: str, batch_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a file batch, and count its files."""
     found = await services.file_batches.get(vector_store_id, batch_id)
-    return followed(found, found.status)
+    return respond_with_progress(found, found.status)
 
 
 @router.post(BATCH + "/cancel", response_model=FileBatch)

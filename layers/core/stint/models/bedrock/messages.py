@@ -59,7 +59,7 @@ def write_conversation(
                 said = [*_text_blocks(text), *(write_call(call) for call in calls)]
                 conversation.append_blocks("assistant", [*thoughts, *said] if said else [])
             case ToolResult():
-                conversation.append_blocks("user", [_tool_result(message) if with_tools else _told_result(message)])
+                conversation.append_blocks("user", [_tool_result(message) if with_tools else _result_as_text(message)])
     return conversation
 
 
@@ -98,7 +98,7 @@ def _call_as_text(call: ToolCall) -> Block:
     return {"text": f"(called {call.tool_name} with {read_call_arguments(call)})"}
 
 
-def _told_result(result: ToolResult) -> Block:
+def _result_as_text(result: ToolResult) -> Block:
     return {"text": f"({result.tool_name} answered: {text_of(result.content)})"}
 
 

@@ -25,7 +25,7 @@ UNASKED = re.compile(r"claude-(?:opus|sonnet|haiku)-4-[678](?!\d)")
 ALWAYS = re.compile(r"claude-(?:fable|mythos)")
 
 
-def thinks(request: InferenceRequest) -> bool:
+def will_reason(request: InferenceRequest) -> bool:
     """Return whether a Claude or Nova model will reason, so that the request may contain its earlier reasoning."""
     effort = effort_of(request)
     if "anthropic." in request.model and effort is None:

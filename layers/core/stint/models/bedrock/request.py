@@ -7,7 +7,7 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Decoding, InferenceRequest, ToolSignature
 from stint.domain.tools import ToolChoice
 from stint.models.bedrock.messages import write_conversation
-from stint.models.bedrock.reasoning import thinks, write_effort
+from stint.models.bedrock.reasoning import will_reason, write_effort
 from stint.models.json_schemas import close_objects, read_schema
 
 Parameters = dict[str, Any]
@@ -52,7 +52,7 @@ def write_converse(request: InferenceRequest) -> Parameters:
     """
     check_converse(request)
     tools = _tools(request.tools, request.tool_choice)
-    conversation = write_conversation(request.messages, with_tools=bool(tools), with_reasoning=thinks(request))
+    conversation = write_conversation(request.messages, with_tools=bool(tools), with_reasoning=will_reason(request))
     reasoning, effort = write_effort(request)
     parameters: Parameters = {
         "modelId": request.model,

@@ -10,7 +10,7 @@ from stint.retrieval.packed.manifest import BlockInfo, Manifest
 from stint.retrieval.packed.manifests import PREFIX, Manifests, block_key
 from stint.retrieval.packed.merging import FULL, merged_rows, replaced, small_run, too_many_deleted
 from stint.retrieval.packed.reading import Blocks
-from stint.retrieval.packed.scan import alive_rows, rows_of
+from stint.retrieval.packed.scan import live_rows, rows_of
 from stint.retrieval.packed.unused import block_name, refuse_late, unused_names
 
 Content = tuple[Sequence[Row], Sequence[str]]
@@ -74,7 +74,7 @@ class BlockWriter:
         hidden: set[bytes] = set()
         alive: dict[str, Mask] = {}
         async for info, block in self._blocks.each(index, manifest.blocks[::-1]):
-            alive[info.name] = await asyncio.to_thread(alive_rows, block, hidden)
+            alive[info.name] = await asyncio.to_thread(live_rows, block, hidden)
         written: list[BlockInfo] = []
         for run in runs(manifest.blocks, alive):
             written += run if kept(run[0], alive) else await self._rewrite(index, run, alive, manifest.dimension)

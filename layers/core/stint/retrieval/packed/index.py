@@ -14,7 +14,7 @@ from stint.retrieval.packed.block_writer import BlockWriter, Content
 from stint.retrieval.packed.manifest import BlockInfo, Manifest
 from stint.retrieval.packed.manifests import PREFIX, Manifests, Snapshot
 from stint.retrieval.packed.reading import Blocks
-from stint.retrieval.packed.scan import FoundRow, Scan, alive_rows, rows_of
+from stint.retrieval.packed.scan import FoundRow, Scan, live_rows, rows_of
 from stint.retrieval.packed.unused import refuse_late
 from stint.retrieval.port import Entry, Hit, IndexQuery
 
@@ -68,7 +68,7 @@ class PackedIndex:
         """Return the rows with these keys. Raises NotFound if a block was merged into another."""
         wanted, hidden, rows = {key.encode() for key in keys}, set[bytes](), list[Row]()
         async for info, block in self._blocks.each(index, manifest.blocks[::-1] if wanted else ()):
-            alive = alive_rows(block, hidden) & rows_of(block, wanted)
+            alive = live_rows(block, hidden) & rows_of(block, wanted)
             if alive.any():
                 rows += (await self._blocks.whole(index, info)).rows(alive)
         return rows
@@ -146,7 +146,7 @@ class PackedIndex:
 
         def look(info: BlockInfo, block: Block) -> None:
             if known is None:
-                alive[info.name] = alive_rows(block, hidden)
+                alive[info.name] = live_rows(block, hidden)
             scan.add(info.name, block, alive[info.name])
 
         async for info, block in self._blocks.each(index, newest_first):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from stint.retrieval.packed.block import Block, Row, split
 from stint.retrieval.packed.manifest import BlockInfo, Manifest
-from stint.retrieval.packed.scan import alive_rows
+from stint.retrieval.packed.scan import live_rows
 
 RUN, FULL, SMALLEST = 8, 1_000_000, 64_000
 """Blocks that are merged at once, the size from which a block is not merged, and the limit of the smallest ones."""
@@ -44,7 +44,7 @@ def merged_rows(blocks: Sequence[Block], *, oldest: bool, dimension: int) -> Ite
     If the run contains the oldest block, there is nothing left that its deleted keys would hide.
     """
     hidden: set[bytes] = set()
-    masks = [alive_rows(block, hidden) for block in reversed(blocks)][::-1]
+    masks = [live_rows(block, hidden) for block in reversed(blocks)][::-1]
     rows = [row for block, alive in zip(blocks, masks, strict=True) for row in block.rows(alive)]
     deleted = [] if oldest else sorted({key.decode() for block in blocks for key in block.deleted.tolist()})
     parts = list(split(rows, dimension)) or [[]]

@@ -132,7 +132,7 @@ def rescored(each: FoundRow, score: float) -> FoundRow:
     return FoundRow(each.key, score, each.block, each.place, each.attributes, each.record)
 
 
-def alive_rows(block: Block, hidden: set[bytes]) -> Mask:
+def live_rows(block: Block, hidden: set[bytes]) -> Mask:
     """Return the rows that no newer block hides, and add to `hidden` what this one hides."""
     keys: list[bytes] = block.keys.tolist()
     alive = np.fromiter((key not in hidden for key in keys), dtype=np.bool_, count=len(keys))

@@ -15,7 +15,15 @@ from stint.retrieval.port import Entry, Hit, IndexQuery, Vector
 from stint.retrieval.rankers import fuse
 from stint.retrieval.s3_vectors.client import VectorBucket
 from stint.retrieval.s3_vectors.filters import ZERO, UnsatisfiableFilter, index_filter
-from stint.retrieval.s3_vectors.records import RECORD, TEXT, Stored, overflow_key, overflow_prefix, size, store_entry
+from stint.retrieval.s3_vectors.records import (
+    RECORD,
+    TEXT,
+    StoredChunk,
+    overflow_key,
+    overflow_prefix,
+    size,
+    store_entry,
+)
 from stint.retrieval.s3_vectors.search import IndexSearch
 from stint.retrieval.words import query_text
 
@@ -25,7 +33,7 @@ DIGITS, NUMBER_BYTES = 9, 13
 """Decimal places of a component, as many as 32 bits have, and its bytes in a request."""
 TINY = 1.1754943508222875e-38
 """The smallest normal number of 32 bits."""
-StoredVector = tuple[dict[str, Any], Stored]
+StoredVector = tuple[dict[str, Any], StoredChunk]
 """The key and numbers of a vector, and how the rest of its chunk is stored."""
 
 
@@ -92,12 +100,14 @@ class S3VectorsIndex:
         check_needs(query)
         try:
             if query.mode == "hybrid":
-                return await self._both(index, query)
-            return await (self._near(index, query) if query.mode == "vector" else self._about(index, query))
+                return await self._query_both(index, query)
+            return await (
+                self._query_vectors(index, query) if query.mode == "vector" else self._query_text(index, query)
+            )
         except UnsatisfiableFilter:
             return []
 
-    async def _near(self, index: str, query: IndexQuery) -> list[Hit]:
+    async def _query_vectors(self, index: str, query: IndexQuery) -> list[Hit]:
         vector = unit(query.vector or ())
         if vector is None:
             return []
@@ -107,7 +117,7 @@ class S3VectorsIndex:
         except InvalidRequest as error:  # a search may not read the index's dimension
             raise InvalidRequest(f"{QUERY_VECTOR} has dimension {len(vector)}. {error.message}") from error
 
-    async def _about(self, index: str, query: IndexQuery) -> list[Hit]:
+    async def _query_text(self, index: str, query: IndexQuery) -> list[Hit]:
         text = query_text(query.text or "")
         if not text:
             return []
@@ -120,9 +130,9 @@ class S3VectorsIndex:
             search["filter"] = condition
         return await IndexSearch(self._bucket, self._objects, index).best(search, query.k, query.filter)
 
-    async def _both(self, index: str, query: IndexQuery) -> list[Hit]:
+    async def _query_both(self, index: str, query: IndexQuery) -> list[Hit]:
         """Return the ranked results of both searches. S3 Vectors' own hybrid search has one ranker, without weights."""
-        near, about = await asyncio.gather(self._near(index, query), self._about(index, query))
+        near, about = await asyncio.gather(self._query_vectors(index, query), self._query_text(index, query))
         hits = {hit.key: hit for hit in (*near, *about)}
         lists = [[(hit.key, hit.score) for hit in found] for found in (near, about)]
         return [replace(hits[key], score=score) for key, score in fuse(lists[0], lists[1], query.ranker)[: query.k]]

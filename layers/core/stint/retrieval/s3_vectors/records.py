@@ -19,7 +19,7 @@ Metadata = dict[str, str | bool | int | float]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredChunk:
     """The metadata of a chunk, and the object for what exceeds them."""
 
     metadata: Metadata
@@ -32,19 +32,19 @@ def overflow_prefix(index: str, key: str = "") -> str:
     return f"{PREFIX}{index}/{quote(key, safe='')}/" if key else f"{PREFIX}{index}/"
 
 
-def store_entry(index: str, entry: Entry, *, zero: bool) -> Stored:
+def store_entry(index: str, entry: Entry, *, zero: bool) -> StoredChunk:
     """Return how a chunk is stored."""
     filterable = filterable_metadata(entry.attributes) | ({ZERO: True} if zero else {})
     record = [entry.text, entry.document, entry.generation, entry.attributes, entry.metadata]
     searchable = entry.text.encode("utf-8", "replace").decode().replace("\0", " ")
     inline: Metadata = filterable | {TEXT: searchable, RECORD: json.dumps(record[1:], separators=(",", ":"))}
     if searchable == entry.text and size(inline) <= METADATA_BYTES:
-        return Stored(inline if searchable else {name: inline[name] for name in inline if name != TEXT})
+        return StoredChunk(inline if searchable else {name: inline[name] for name in inline if name != TEXT})
     key = f"{overflow_prefix(index, entry.key)}{secrets.token_hex(8)}"
     cut: Metadata = filterable | {RECORD: json.dumps({"key": key})}
     if searchable:
         cut[TEXT] = beginning(searchable)
-    return Stored(cut, key, json.dumps(record, separators=(",", ":")).encode())
+    return StoredChunk(cut, key, json.dumps(record, separators=(",", ":")).encode())
 
 
 def beginning(text: str) -> str:

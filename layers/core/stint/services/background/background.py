@@ -80,9 +80,11 @@ class Background:
             StintError: as `Responses.start`.
         """
         with self.responses.meters.stops.watched():
-            return await self.put_watched(request, deadline, response_id)
+            return await self.check_and_store(request, deadline, response_id)
 
-    async def put_watched(self, request: CreateResponse, deadline: float, response_id: str | None) -> StoredResponse:
+    async def check_and_store(
+        self, request: CreateResponse, deadline: float, response_id: str | None
+    ) -> StoredResponse:
         prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
         principal = find_principal()
         prepared.header.creator = principal.to_context() if principal is not None else None
@@ -95,7 +97,7 @@ class Background:
             await self.queue.send(self.delayed_task(prepared.header.response_id))
             for outcome in await asyncio.gather(
                 self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header), find_attempt()),
-                self.put_beginning(prepared.header),
+                self.store_first_events(prepared.header),
                 return_exceptions=True,
             ):
                 value_of(outcome)
@@ -112,7 +114,7 @@ class Background:
             tenant=self.tenant, response_id=response_id, unstarted_only=True, delay_seconds=MESSAGE_SECONDS
         )
 
-    async def put_beginning(self, header: ResponseHeader) -> None:
+    async def store_first_events(self, header: ResponseHeader) -> None:
         if header.streamed:
             events = [event.model_dump_json() for event in replay(StoredResponse(header), self.recovery.opaque.encode)]
             await self.store.background.put_events(

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cached_property
 
-from stint.caller import end_users_of, find_attempt, find_end_user, find_principal, note_owners, set_attempt
+from stint.caller import end_users_of, find_attempt, find_end_user, find_principal, record_owners, set_attempt
 from stint.domain.end_users import OwnedObject
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of
@@ -73,7 +73,7 @@ class ResponseAdmission:
         await self.responses.planner.registry.route(request.model or self.responses.default_model)
         async with self.responses.meters.watch():
             await refuse_stopped(stop_name("conversation", self.conversation_id))
-        note_owners(await self.store.conversation_leases.find_owners(self.tenant, self.conversation_id))
+        record_owners(await self.store.conversation_leases.find_owners(self.tenant, self.conversation_id))
         for user in end_users_of(request.safety_identifier, request.user):
             own = OwnedObject(kind="conversation", id=self.conversation_id)
             await self.store.end_users.add(self.tenant, user, own)

@@ -21,7 +21,7 @@ from stint.services.background.waiting import retry_while_locked
 from stint.services.responses.links import Context
 from stint.services.responses.recovery import failed
 from stint.services.responses.replay import ReplayPosition, emit_missing
-from stint.services.responses.response_run import Prepared, ResponseRun, response_events
+from stint.services.responses.response_run import PreparedResponse, ResponseRun, response_events
 from stint.services.responses.responses import Responses
 from stint.spending.waiting import retry_next_minute
 from stint.tools.port import NO_PROVIDER_DATA
@@ -52,7 +52,7 @@ class Resumer:
                 header.model, settings, settings.tools, NO_PROVIDER_DATA, header.response_id
             )
             context.reader.read(header.input, header.texts)
-            prepared = Prepared(header, context, plan)
+            prepared = PreparedResponse(header, context, plan)
             response = self.responses.make_run(prepared, deadline, stored=True, records=stored.records)
             response.log.lease = keeper
             restore_counts(response, stored)

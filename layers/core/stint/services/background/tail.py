@@ -56,7 +56,7 @@ class StreamTail:
         if stored.header.streamed:
             count = await self.store.background.count_events(self.tenant, response_id)
         else:
-            count = len(await self.events_of(await self.as_taken_up(await self.recovery.reconcile(stored))))
+            count = len(await self.events_of(await self.mark_taken_up(await self.recovery.reconcile(stored))))
         if after >= count:
             raise InvalidRequest(
                 f"The stream of response {response_id} has {count} events so far, numbered from 0. Event {after} does "
@@ -100,7 +100,7 @@ class StreamTail:
         """Yield the events of a log that is read repeatedly."""
         response_id = stored.header.response_id
         while True:
-            stored = await self.as_taken_up(await self.recovery.reconcile(stored))
+            stored = await self.mark_taken_up(await self.recovery.reconcile(stored))
             texts = (await self.events_of(stored))[after + 1 :]
             for text in texts:
                 yield text
@@ -115,8 +115,8 @@ class StreamTail:
         await self.recovery.opaque.warm_for(stored.records)
         return [event.model_dump_json() for event in replay(stored, self.recovery.opaque.encode)]
 
-    async def as_taken_up(self, stored: StoredResponse) -> StoredResponse:
-        """Return a response that ended without a step, marked whether it ever ran."""
+    async def mark_taken_up(self, stored: StoredResponse) -> StoredResponse:
+        """Set `taken_up` of a response that ended without a step: whether a worker ever ran it."""
         if stored.steps or stored.taken_up:
             return stored
         state = await self.store.response_leases.get_state(self.tenant, stored.header.response_id)

@@ -84,7 +84,7 @@ class WaitingRuns:
                     await self.run_turn(admission, message_id, state.message, deadline)
                 else:
                     await self.run_response(admission, message_id, state.message, deadline)
-                await admission.line.leave(message_id)  # its removal after the start may have failed
+                await admission.line.remove_place(message_id)  # its removal after the start may have failed
             except TEMPORARY as error:
                 still = isinstance(error, DeadlineExceeded)
                 logger.log(logging.INFO if still else logging.WARNING, "A message still waits", extra=of(error))

@@ -11,7 +11,7 @@ from typing import TypeGuard
 from stint.documents.document_reader import DocumentReader
 from stint.documents.mime_types import GENERIC, type_of_name
 from stint.documents.reading import read_documents
-from stint.documents.served import Originals, Raw, Served
+from stint.documents.served import DocumentData, InlineDocument, Originals
 from stint.domain.content import URL, Document, ImageSource, image_at
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.conversations import StoredItem
@@ -92,14 +92,14 @@ class FileDocument:
     name: str = ""
     any_type: bool = False
 
-    async def __call__(self) -> Served:
+    async def __call__(self) -> DocumentData:
         stored = await self.reader.read_file(self.part.file_id or "", self.reader.limits.data_url_bytes)
         filename = self.part.filename or stored.filename
         kind = type_of_name(filename)
         if not kind and not self.any_type:
             raise unknown_type(self.place, filename)
         self.name = "" if self.part.filename else stored.filename
-        return Raw(kind or ANY_TYPE, stored.body)
+        return InlineDocument(kind or ANY_TYPE, stored.body)
 
 
 def source_of(

@@ -50,11 +50,11 @@ class OpenRequest:
         except StintError as error:
             logger.warning("The record of an idempotency key was not removed", extra={"error": error.message})
 
-    async def give_up(self) -> None:
+    async def release(self) -> None:
         """Release the record of a request that failed, and may have created its object. A repetition looks for it."""
         await self.keeper.release()
 
-    def leave(self) -> None:
+    def stop_renewal(self) -> None:
         """Stop the renewal, so that the lease lapses: what the request did is not known."""
         self.keeper.stop()
 

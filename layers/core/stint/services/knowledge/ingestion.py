@@ -101,7 +101,7 @@ class Ingestion:
         except NotFound:
             return
         try:
-            await self.bring_up_to_date(store, found, deadline)
+            await self.process_document(store, found, deadline)
         except UnreadableDocument as unreadable:
             await self.fail(store_id, found, unreadable.error)
         except (InvalidRequest, TooLarge) as error:
@@ -114,7 +114,7 @@ class Ingestion:
             await self.fail(store_id, found, LastError(code="server_error", message=error.message))
             raise
 
-    async def bring_up_to_date(self, store: StoredVectorStore, found: StoredDocument, deadline: float) -> None:
+    async def process_document(self, store: StoredVectorStore, found: StoredDocument, deadline: float) -> None:
         """Ingest a document, or write its attributes to the index, or delete what killed attempts left behind."""
         if store.expired and found.status != "in_progress":
             return

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from stint.domain.errors import NotFound, NotMarkedDeleted, StillWritten
+from stint.domain.errors import NotFound, NotMarkedDeleted, WriteInProgress
 from stint.domain.tasks import DeletionTask
 from stint.domain.vector_stores import LastError
 from stint.retrieval.port import VectorIndex
@@ -43,7 +43,7 @@ class Removal:
         """Delete the chunks, the texts and the record of a marked document.
 
         Raises:
-            StillWritten: a process may still write its chunks.
+            WriteInProgress: a process may still write its chunks.
             NotMarkedDeleted: the document has no mark.
         """
         tenant, (store_id, document) = task.tenant, task.ids
@@ -60,7 +60,7 @@ class Removal:
         if keys:
             with suppress(NotFound):
                 await self.make_index().delete(vector_index(tenant, store_id), keys)
-        refuse_written(found)
+        refuse_held(found)
         if found.settings.entities:
             await self.store.entity_links.remove(tenant, store_id, found.key, found.settings.entities)
         await self.store.vector_store_contents.delete_document(tenant, store_id, found.key)
@@ -72,7 +72,7 @@ class Removal:
         """Delete a marked store: stop the writers of its documents, and delete its index, texts and records.
 
         Raises:
-            StillWritten: a process may still write chunks.
+            WriteInProgress: a process may still write chunks.
             NotMarkedDeleted: the store has no mark.
         """
         tenant, (store_id,) = task.tenant, task.ids
@@ -101,7 +101,7 @@ class Removal:
     async def delete_contents(self, task: DeletionTask, deadline: float) -> bool:
         """Delete the chunks and texts of a store that has expired. Its record and those of its documents stay.
 
-        Raises StillWritten if a process may still write chunks.
+        Raises WriteInProgress if a process may still write chunks.
         """
         tenant, (store_id,) = task.tenant, task.ids
         try:
@@ -122,7 +122,7 @@ class Removal:
     async def stop_writers(self, tenant: str, store_id: str, stop: StopWriter, deadline: float) -> bool:
         """Call `stop` for the documents of a store that have a writer, may get one, or belong to end users.
 
-        Returns whether there was time for all. Raises StillWritten if one has a lease.
+        Returns whether there was time for all. Raises WriteInProgress if one has a lease.
         """
         reading, held = self.store.vector_store_documents.read(tenant, store_id), False
         while some := await take(reading, DELETED_AT_ONCE):
@@ -132,7 +132,7 @@ class Removal:
             if time.monotonic() >= deadline:
                 return False
         if held:
-            raise StillWritten(f"Files of vector store {store_id} are still being written. {LATER}")
+            raise WriteInProgress(f"Files of vector store {store_id} are still being written. {LATER}")
         return True
 
     async def detach_file(self, tenant: str, file_id: str, deadline: float) -> bool:
@@ -149,7 +149,7 @@ class Removal:
         return True
 
 
-def refuse_written(found: StoredDocument) -> None:
-    """Raise StillWritten for a document whose lease is held."""
+def refuse_held(found: StoredDocument) -> None:
+    """Raise WriteInProgress for a document whose lease is held."""
     if found.held:
-        raise StillWritten(f"File {found.key} is still being written. {LATER}")
+        raise WriteInProgress(f"File {found.key} is still being written. {LATER}")

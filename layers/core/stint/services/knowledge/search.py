@@ -41,7 +41,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class QueryHits:
     """The hits of a query. `more`: the index may have others."""
 
     query: Query
@@ -124,7 +124,7 @@ class Search:
                 return chunks
             k = min(MAX_HITS, 4 * k)
 
-    async def query_index(self, request: SearchRequest, k: int, query: Query) -> Found:
+    async def query_index(self, request: SearchRequest, k: int, query: Query) -> QueryHits:
         """Query one index. A store without documents has none."""
         asked = IndexQuery(
             k=k,
@@ -138,9 +138,9 @@ class Search:
             hits = await self.index.query(index_of(self.tenant, query.store), asked)
         except NotFound:
             hits = []
-        return Found(query, hits, len(hits) >= k)
+        return QueryHits(query, hits, len(hits) >= k)
 
-    async def read_documents(self, found: Sequence[Found], checked: Sequence[str]) -> Documents:
+    async def read_documents(self, found: Sequence[QueryHits], checked: Sequence[str]) -> Documents:
         """Read the records of all documents that were hit in one call.
 
         Raises NotFound if one of the stores `checked` was deleted or emptied since it was read.
@@ -168,13 +168,13 @@ class OpenStores:
         return await self.knowledge.search_in(self.stores, replace(self.request, queries=queries), again=True)
 
 
-def merge(found: Sequence[Found], documents: Documents, request: SearchRequest) -> list[FoundChunk]:
+def merge(found: Sequence[QueryHits], documents: Documents, request: SearchRequest) -> list[FoundChunk]:
     """Return the live chunks of all hits, each once with the best of its scores, the best first."""
     best: dict[tuple[str, str, str], tuple[str, FoundChunk]] = {}
     for one in found:
         for hit in one.hits:
             document = documents.get((one.query.store.id, hit.document))
-            if document is None or not is_found(hit, document, request):
+            if document is None or not is_current_match(hit, document, request):
                 continue
             chunk = to_chunk(one.query.store.id, hit, document, to_score(hit.score, request))
             place = (chunk.store_id, chunk.document_id, chunk.text)
@@ -188,7 +188,7 @@ def order(found: tuple[str, FoundChunk]) -> tuple[float, str, str, str]:
     return -chunk.score, chunk.store_id, chunk.document_id, key
 
 
-def is_found(hit: Hit, document: StoredDocument, request: SearchRequest) -> bool:
+def is_current_match(hit: Hit, document: StoredDocument, request: SearchRequest) -> bool:
     """Return whether a hit is a chunk of a live document's active generation that matches the filter as it now is."""
     if document.deleted or document.generation != hit.generation:
         return False

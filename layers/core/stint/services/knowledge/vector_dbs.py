@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from stint.caller import end_users_of
-from stint.domain.errors import Conflict, InvalidRequest, NotFound, at_fault
+from stint.domain.errors import Conflict, InvalidRequest, NotFound, error_param
 from stint.domain.ids import is_name, new_name
 from stint.domain.llama_stack.registrations import Owner
 from stint.domain.llama_stack.vector_dbs import VectorDB, VectorDBRegisterRequest
@@ -38,7 +38,7 @@ class VectorDBs:
             Conflict: the name is that of a vector db with another embedding model, or in another index.
         """
         index = self.check_names(request)
-        with at_fault("embedding_model"):
+        with error_param("embedding_model"):
             choice = await self.models.choose_for_store(request.embedding_model)
         resource = VectorDB(
             identifier=request.vector_db_id,

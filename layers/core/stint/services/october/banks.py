@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from stint.caller import next_object_id
-from stint.domain.errors import Conflict, NotFound, at_fault
+from stint.domain.errors import Conflict, NotFound, error_param
 from stint.domain.llama_stack.october_2024_memory import (
     BankCreateRequest,
     BankDefinition,
@@ -67,7 +67,7 @@ class MemoryBanks:
 
     async def create_stored(self, identifier: str, bank: StoredBank) -> None:
         if bank.model is not None:
-            with at_fault("model"):
+            with error_param("model"):
                 await self.extraction.models.check(bank.model)
         model = bank.embedding_model or self.embedding_model
         provider = bank.provider_id if bank.provider_id in self.vector_dbs.indexes else None

@@ -13,17 +13,17 @@ from stint.domain.inference import ToolSignature
 from stint.domain.limits import too_long
 from stint.domain.llama_stack.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
 from stint.services.registry.catalogue import toolgroup_of
+from stint.services.registry.encrypted_toolgroups import store_toolgroup
 from stint.services.registry.masking import masked_endpoint, masked_toolgroup
-from stint.services.registry.sealing import store_toolgroup
 from stint.services.registry.tool_schemas import parameters_of
-from stint.services.registry.tools import Tools, as_port, naming, shown_name
+from stint.services.registry.tools import Tools, as_port, name_for_model, name_toolgroup
 from stint.services.registry.unsupported_tools import refuse_not_offered
+from stint.tools.encrypted_credentials import EncryptedCredentials
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.masking import mask_url, refuse_masked
 from stint.tools.outcomes import head_of
 from stint.tools.port import Invocation
 from stint.tools.redaction import warn_of_short_secrets
-from stint.tools.sealed_credentials import SealedCredentials
 from stint.tools.secret_references import refuse_references
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Toolgroups:
 
     tools: Tools
     check_url: Callable[[str], Awaitable[None]]
-    credentials: SealedCredentials
+    credentials: EncryptedCredentials
 
     async def register(self, request: ToolGroupRegisterRequest) -> ToolGroup:
         """Register a toolgroup.
@@ -100,7 +100,7 @@ class Toolgroups:
         if endpoint is not None:
             return await self.tools_at(endpoint, name, provider_data)
         if name is None:
-            listed = await self.look_at(await self.all(), provider_data)
+            listed = await self.list_each(await self.all(), provider_data)
             return [tool for tools in listed if not isinstance(tools, StintError) for tool in tools]
         await self.tools.registry.renew()
         found = await self.tools.registry.find_toolgroup(name)
@@ -124,7 +124,7 @@ class Toolgroups:
         group = toolgroup_of(request, None)
         return describe(group, await self.tools.signatures(group, provider_data, "mcp_endpoint"))
 
-    async def look_at(
+    async def list_each(
         self, groups: Sequence[ToolGroup], provider_data: Mapping[str, Any]
     ) -> Sequence[Sequence[Tool] | StintError]:
         """List the tools of several toolgroups concurrently, within one budget."""
@@ -137,7 +137,9 @@ class Toolgroups:
             async with asyncio.timeout(LIST_SECONDS):
                 return describe(group, await self.tools.signatures(group, provider_data))
         except TimeoutError:
-            failure: StintError = naming(group, ToolUnavailable(f"It did not respond within {LIST_SECONDS:g} s"))
+            failure: StintError = name_toolgroup(
+                group, ToolUnavailable(f"It did not respond within {LIST_SECONDS:g} s")
+            )
         except StintError as error:
             failure = error
         extra = {"toolgroup_id": group.identifier, "error": failure.message}
@@ -162,11 +164,11 @@ class Toolgroups:
         if tools:
             return only_tool(name, tools)
         asked = [group for group in groups if known[group.identifier] is None]
-        looks = await self.look_at(asked, provider_data)
+        looks = await self.list_each(asked, provider_data)
         tools = matching(name, [tool for look in looks if not isinstance(look, StintError) for tool in look])
         failures = [look for look in looks if isinstance(look, StintError)]
         if not tools and failures:
-            raise unfindable(name, failures)
+            raise tool_not_found(name, failures)
         return only_tool(name, tools)
 
     def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | None:
@@ -201,7 +203,7 @@ class Toolgroups:
         try:
             outcome = await self.tools.provider_of(group).invoke(as_port(group), invocation)
         except (ToolUnavailable, InvalidRequest) as error:
-            raise naming(group, error) from error
+            raise name_toolgroup(group, error) from error
         return ToolInvocationResult(
             content=head_of(outcome.content, self.tools.result_bytes),
             error_message=text_of(outcome.content) if outcome.error else None,
@@ -212,7 +214,7 @@ class Toolgroups:
 
 def matching(name: str, tools: Sequence[Tool]) -> Sequence[Tool]:
     """Return the tools with a name, either the registry's or the models'."""
-    return [tool for tool in tools if name in (tool.identifier, shown_name(tool.provider_id, tool.identifier))]
+    return [tool for tool in tools if name in (tool.identifier, name_for_model(tool.provider_id, tool.identifier))]
 
 
 def only_tool(name: str, found: Sequence[Tool]) -> Tool:
@@ -229,7 +231,7 @@ def only_tool(name: str, found: Sequence[Tool]) -> Tool:
     return found[0]
 
 
-def unfindable(name: str, failures: Sequence[StintError]) -> StintError:
+def tool_not_found(name: str, failures: Sequence[StintError]) -> StintError:
     """Make the error for a tool that may be in a toolgroup that does not answer."""
     kinds: tuple[type[StintError], ...] = (ToolUnauthorized, UnresolvableURL)
     kind = next((kind for kind in kinds if all(isinstance(each, kind) for each in failures)), ToolUnavailable)

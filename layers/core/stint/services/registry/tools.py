@@ -94,7 +94,7 @@ class Tools:
         except (ToolUnavailable, InvalidRequest) as error:
             if isinstance(error, InvalidRequest) and error.param is None:
                 error.param = param
-            raise naming(group, error) from error
+            raise name_toolgroup(group, error) from error
 
     def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> list[ToolSignature] | None:
         """Return a toolgroup's tools without a request; None if a server would have to be contacted."""
@@ -114,7 +114,7 @@ class Tools:
         """Select the tools of a toolgroup. Raises InvalidRequest if it has no tool with the name."""
         group, provider = as_port(selection.toolgroup), self.provider_of(selection.toolgroup)
         names = [signature.name for signature in signatures]
-        named = [(signature, shown_name(group.provider_id, signature.name)) for signature in signatures]
+        named = [(signature, name_for_model(group.provider_id, signature.name)) for signature in signatures]
         wanted = [
             replace(signature, name=shown)
             for signature, shown in named
@@ -144,12 +144,12 @@ def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[st
     server[name] = tool if other is None else replace(tool, args={**other.args, **tool.args})
 
 
-def naming(group: ToolGroup, error: StintError) -> StintError:
+def name_toolgroup(group: ToolGroup, error: StintError) -> StintError:
     """Return a provider's error with the toolgroup's name."""
     return type(error)(f"Toolgroup {group.identifier!r}: {error.message}", code=error.code, param=error.param)
 
 
-def shown_name(provider_id: str, name: str) -> str:
+def name_for_model(provider_id: str, name: str) -> str:
     """Return the models' name of a tool."""
     return MODEL_NAMES.get(name, name) if provider_id in SEARCH_PROVIDERS else name
 

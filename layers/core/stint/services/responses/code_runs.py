@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stint.caller import end_users_of
 from stint.documents.served import Originals
 from stint.domain.content import TextContentItem, items_of
-from stint.domain.errors import at_fault
+from stint.domain.errors import error_param
 from stint.domain.limits import MAX_CODE_BYTES, MAX_CODE_FILES
 from stint.domain.openai.code_interpreter import (
     AutoContainer,
@@ -57,7 +57,7 @@ async def code_interpreter(
     is_new = isinstance(tool.container, AutoContainer) and settings.container_id is None
     file_ids = (tool.container.file_ids or []) if isinstance(tool.container, AutoContainer) and is_new else None
     users = end_users_of(settings.safety_identifier, settings.user) if response_id else []
-    with at_fault(f"tools[{place}].container{'.file_ids' if is_own else ''}"):
+    with error_param(f"tools[{place}].container{'.file_ids' if is_own else ''}"):
         await code.containers.check(container_id, file_ids, users)
     has_images = CODE_OUTPUTS in settings.include
     provider = ContainerInterpreter(code.runner, code.containers, container_id, file_ids, has_images, users)

@@ -23,7 +23,7 @@ from stint.services.responses.links import Context, add_cached_link, add_link
 from stint.services.responses.output_items import output_of, whole
 from stint.services.responses.recovery import Recovery, mark_interrupted
 from stint.services.responses.search_items import files_in
-from stint.store.chains import Chain, place_after, place_behind
+from stint.store.chains import Chain, place_after_chain, place_after_response
 from stint.store.lease import Lease
 from stint.store.store import Store
 
@@ -76,7 +76,7 @@ class Contexts:
             final = final and link in ended
             if final:
                 self.links.put(self.tenant, link, added)
-        place = place_after(chain.ids) if chain.complete else place_behind(chain.read[last].header)
+        place = place_after_chain(chain.ids) if chain.complete else place_after_response(chain.read[last].header)
         context.previous_id, (context.ancestors, context.depth) = last, place
         context.reader.lenient = False
         return context

@@ -31,7 +31,7 @@ from stint.domain.run_events import (
 )
 from stint.services.responses.item_events import ItemStream
 from stint.services.responses.masking import masked
-from stint.services.responses.output_items import OutputItems, output_of, shows_raw
+from stint.services.responses.output_items import OutputItems, is_reasoning_raw, output_of
 from stint.services.responses.streamed_items import StreamedItems
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ResponseStream:
         self.header = masked(header)
         self.output = output
         self.sequence = sequence
-        self.items = ItemStream(raw=shows_raw(header.settings), streamed=streamed)
+        self.items = ItemStream(raw=is_reasoning_raw(header.settings), streamed=streamed)
         self.ahead = 0
         self.citations: CitationParser | None = None
 
@@ -156,7 +156,7 @@ class ResponseStream:
                 yield from self.items.emit_text(item_id, TextDelta(text=piece))
             else:
                 yield from self.items.emit_annotation(item_id, piece)
-        yield from self.items.keep_waiting(item_id, self.citations.rest)
+        yield from self.items.buffer_rest(item_id, self.citations.rest)
 
     def missing_items(self) -> Iterator[ResponseEvent]:
         """Yield the items that the stream lacks. An open item that is not in the output was interrupted."""

@@ -33,7 +33,7 @@ from stint.domain.openai.response_events import ResponseEvent
 from stint.services.responses.streamed_items import OpenItem, Place
 
 
-def as_begun(item: HostedCall) -> HostedCall:
+def started_call(item: HostedCall) -> HostedCall:
     """Return a call as it was when the server started to run it."""
     match item:
         case McpCall():
@@ -50,7 +50,7 @@ def as_begun(item: HostedCall) -> HostedCall:
             return item.model_copy(update={"status": "in_progress", "outputs": None})
 
 
-def as_added(item: HostedCall) -> HostedCall:
+def added_call(item: HostedCall) -> HostedCall:
     """Return a call that begins without what its events will add."""
     match item:
         case McpCall():

@@ -68,6 +68,6 @@ def finish_image(item: ImageGenerationCall, call: ToolCall, response: ToolRespon
     return item.model_copy(update=changes)
 
 
-def note_on(item: ImageGenerationCall) -> str:
+def image_note(item: ImageGenerationCall) -> str:
     """Return the result of a call for the model."""
     return NOT_DRAWN if item.status == "failed" else DRAWN

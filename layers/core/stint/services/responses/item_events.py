@@ -30,7 +30,7 @@ from stint.domain.openai.mcp_items import McpListTools
 from stint.domain.openai.parts import Annotation, OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.openai.response_events import OutputItemAdded, OutputItemDone, ResponseEvent
 from stint.domain.run_events import RefusalDelta, TextDelta
-from stint.services.responses.hosted_events import as_added, as_begun, begin_events, result_events
+from stint.services.responses.hosted_events import added_call, begin_events, result_events, started_call
 from stint.services.responses.streamed_items import OpenItem, StreamedItems
 
 IN_PROGRESS: Literal["in_progress"] = "in_progress"
@@ -104,7 +104,7 @@ class ItemStream:
         opened.annotations.append(annotation)
         yield AnnotationAdded(**opened.place, content_index=0, annotation_index=index, annotation=annotation)
 
-    def keep_waiting(self, item_id: str, rest: str) -> Iterator[ResponseEvent]:
+    def buffer_rest(self, item_id: str, rest: str) -> Iterator[ResponseEvent]:
         """Keep the end of a text, which is emitted later, for the case that the answer breaks off."""
         if self.open is None and rest:
             yield from self.emit_message(empty_message(item_id), OutputText(text=""))
@@ -155,7 +155,7 @@ class ItemStream:
 
     def emit_call(self, item: HostedCall) -> Iterator[ResponseEvent]:
         """Yield the start of a call that the server runs."""
-        opened = yield from self.emit_added(as_added(item))
+        opened = yield from self.emit_added(added_call(item))
         yield from begin_events(item, opened)
 
     def emit_rest(self, item: OutputItem) -> Iterator[ResponseEvent]:
@@ -169,10 +169,10 @@ class ItemStream:
                 yield from self.emit_text(item.id, TextDelta(text=text[len(streamed) :]))
             case Message(content=[RefusalPart(refusal=text)]) if text != streamed:
                 yield from self.emit_text(item.id, RefusalDelta(text=text[len(streamed) :]))
-            case ReasoningItem() if (text := thoughts_of(item)) != streamed:
+            case ReasoningItem() if (text := reasoning_text_of(item)) != streamed:
                 yield from self.emit_reasoning(item.id, text[len(streamed) :])
             case _ if isinstance(item, HostedCall) and self.open is None:
-                yield from self.emit_call(as_begun(item))
+                yield from self.emit_call(started_call(item))
             case _:
                 pass
         yield from self.emit_done(item)
@@ -204,7 +204,7 @@ def part_of(text: str, *, refusal: bool) -> OutputText | RefusalPart:
     return RefusalPart(refusal=text) if refusal else OutputText(text=text)
 
 
-def thoughts_of(item: ReasoningItem) -> str:
+def reasoning_text_of(item: ReasoningItem) -> str:
     return "".join([part.text for part in item.summary] + [part.text for part in item.content or []])
 
 

@@ -65,17 +65,17 @@ class Draft:
         said = isinstance(item, Message | ReasoningItem)
         return said and bool(self.calls) and len(self.results) == len(self.calls)
 
-    def add_ran(self, call: ToolCall, result: str) -> None:
+    def add_hosted(self, call: ToolCall, result: str) -> None:
         """Add a call that an MCP server ran."""
         self.calls.append(call)
         self.results.append(ToolResult(call.call_id, call.tool_name, result))
 
     def add_image(self, item: ImageGenerationCall) -> None:
         """Add a call that generated an image, without the image."""
-        from stint.services.responses.image_items import note_on  # noqa: PLC0415 - few responses have images
+        from stint.services.responses.image_items import image_note  # noqa: PLC0415 - few responses have images
 
         prompt = json.dumps({"prompt": item.revised_prompt or ""}, ensure_ascii=False)
-        self.add_ran(call_of(item.id, IMAGE_GENERATION, prompt), note_on(item))
+        self.add_hosted(call_of(item.id, IMAGE_GENERATION, prompt), image_note(item))
 
 
 class MessageBuilder:
@@ -124,7 +124,7 @@ class MessageBuilder:
             draft.close(self.transcript)
         match item:
             case Message(role="assistant"):
-                draft.text.append("\n".join(words_of(part) for part in item.content))
+                draft.text.append("\n".join(text_of_part(part) for part in item.content))
             case ReasoningItem():
                 text = item.encrypted_content
                 draft.reasoning = self.opaque.read(text, Reasoning) if text is not None else draft.reasoning
@@ -140,18 +140,18 @@ class MessageBuilder:
                 if next(iter(self.consented), None) not in self.transcript.open:
                     self.keep_approved()
             case McpCall():
-                draft.add_ran(call_of(item.id, item.name, item.arguments), result_or_sent(item, result_of(item)))
+                draft.add_hosted(call_of(item.id, item.name, item.arguments), result_or_sent(item, result_of(item)))
             case WebSearchCall():
                 query = json.dumps({"query": item.action.query}, ensure_ascii=False)
-                draft.add_ran(call_of(item.id, WEB_SEARCH, query), urls_of(item))
+                draft.add_hosted(call_of(item.id, WEB_SEARCH, query), urls_of(item))
             case FileSearchCall():
                 query = json.dumps({"query": " ".join(item.queries)}, ensure_ascii=False)
-                draft.add_ran(call_of(item.id, FILE_SEARCH, query), chunks_of(item))
+                draft.add_hosted(call_of(item.id, FILE_SEARCH, query), chunks_of(item))
             case ImageGenerationCall():
                 draft.add_image(item)
             case CodeInterpreterCall():
                 code = json.dumps({"code": item.code or ""}, ensure_ascii=False)
-                draft.add_ran(call_of(item.id, CODE_INTERPRETER, code), result_or_sent(item, logs_in(item)))
+                draft.add_hosted(call_of(item.id, CODE_INTERPRETER, code), result_or_sent(item, logs_in(item)))
             case _:
                 draft.close(self.transcript)
                 self.add_other(item, texts)
@@ -162,7 +162,7 @@ class MessageBuilder:
             case Message(role="user"):
                 self.append_message(UserInput(content_of(item.content, texts)))
             case Message():
-                self.append_message(SystemText("\n".join(words_of(part) for part in item.content)))
+                self.append_message(SystemText("\n".join(text_of_part(part) for part in item.content)))
             case FunctionCallOutput(call_id=call_id) | McpApprovalResponse(approval_request_id=call_id) if (
                 self.lenient and call_id not in self.transcript.open
             ):
@@ -247,10 +247,10 @@ def content_item_of(part: MessagePart, texts: Iterator[str]) -> ContentItem:
             name = f"File {part.filename}:\n" if part.filename else ""
             return TextContentItem(text=name + mark_document(next(texts), ""))
         case _:
-            return TextContentItem(text=words_of(part))
+            return TextContentItem(text=text_of_part(part))
 
 
-def words_of(part: MessagePart) -> str:
+def text_of_part(part: MessagePart) -> str:
     match part:
         case InputText() | OutputText():
             return part.text

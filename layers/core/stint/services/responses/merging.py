@@ -72,7 +72,7 @@ async def take_requests(
     yield taken
     with suppress(StoreUnavailable):  # the requests themselves, or the worker, remove their places
         for each in taken:
-            await line.leave(each.message_id)
+            await line.remove_place(each.message_id)
 
 
 async def add_claimed(taken: list[MergedInput], line: WaitingLine, running: StoredResponse, skipped: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stint.documents.document_reader import DocumentReader
-from stint.domain.errors import at_fault
+from stint.domain.errors import error_param
 from stint.domain.ids import new_name
 from stint.domain.openai.items import Item, ItemReference
 from stint.loop.transcript import Transcript
@@ -55,9 +55,9 @@ class InputReader:
         self, previous_response_id: str | None, conversation_id: str | None, *, shortens: bool
     ) -> Context:
         if previous_response_id is not None:
-            with at_fault("previous_response_id"):
+            with error_param("previous_response_id"):
                 return await self.contexts.from_response(previous_response_id, shortens=shortens)
         if conversation_id is not None:
-            with at_fault("conversation"):
+            with error_param("conversation"):
                 return await self.contexts.peek(conversation_id, shortens=shortens)
         return self.contexts.new()

@@ -224,16 +224,16 @@ class OutputItems:
     def reasoning(self, reasoning: Reasoning) -> ReasoningItem:
         """Return reasoning as a summary, or raw if the request asked for reasoning without a summary."""
         encrypted = ENCRYPTED_REASONING in self.settings.include
-        raw = shows_raw(self.settings)
+        is_raw = is_reasoning_raw(self.settings)
         return ReasoningItem(
             id=self.next_id("rs"),
-            summary=[SummaryText(text=reasoning.text)] if reasoning.text and not raw else [],
-            content=[ReasoningText(text=reasoning.text)] if reasoning.text and raw else None,
+            summary=[SummaryText(text=reasoning.text)] if reasoning.text and not is_raw else [],
+            content=[ReasoningText(text=reasoning.text)] if reasoning.text and is_raw else None,
             encrypted_content=self.encode(reasoning) if encrypted else None,
         )
 
 
-def shows_raw(settings: ResponseSettings) -> bool:
+def is_reasoning_raw(settings: ResponseSettings) -> bool:
     """Return whether reasoning is raw instead of a summary. Not every client supports raw reasoning."""
     return settings.reasoning is not None and settings.reasoning.summary is None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stint.domain.errors import InvalidRequest, at_fault, rename_param
+from stint.domain.errors import InvalidRequest, error_param, rename_param
 from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
 from stint.domain.openai.code_interpreter import CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchTool
@@ -130,7 +130,7 @@ class ResponsePlanner:
             if isinstance(tool, FileSearchTool):
                 from stint.services.responses.file_searches import file_search  # noqa: PLC0415 - few responses have one
 
-                with at_fault(f"tools[{place}].vector_store_ids"):
+                with error_param(f"tools[{place}].vector_store_ids"):
                     hosted.append(await file_search(tool, self.make_knowledge(), self.tools.result_bytes, settings))
             if isinstance(tool, ImageGenerationTool):
                 from stint.services.responses.image_items import image_generation  # noqa: PLC0415 - as few have one
@@ -154,7 +154,7 @@ class ResponsePlanner:
         """
         group = Toolgroup(server.server_label, MCP, server.server_url)
         provider = self.tools.providers[MCP]
-        with at_fault(f"tools[{place}].server_url"):
+        with error_param(f"tools[{place}].server_url"):
             signatures = await provider.list_tools(group, dict(provider_data))
         return [ServerTool(each, group, provider) for each in signatures if server.allows(each.name)]
 

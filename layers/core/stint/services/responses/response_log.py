@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stint.caller import end_users_of, find_attempt
-from stint.domain.content import Content, KeptResult, text_of
+from stint.domain.content import Content, StoredResult, text_of
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.stored_responses import (
@@ -199,7 +199,7 @@ class ResponseLog:
         """Store a result that is too long for a record. With `store: false`, nothing is stored."""
         if self.store is None:
             return ""
-        body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
+        body = content.encode() if isinstance(content, str) else StoredResult(content=content).to_json()
         expires = self.response.header.expires_at is not None
         return await self.store.put_body(self.tenant, self.response_id, body, expires=expires)
 

@@ -50,7 +50,7 @@ class ResponseRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedResponse:
     """A checked response that can start, with the lease on its conversation."""
 
     header: ResponseHeader

@@ -13,7 +13,7 @@ from functools import partial
 
 from stint.caller import find_attempt
 from stint.documents.document_reader import DocumentReader
-from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault
+from stint.domain.errors import InvalidRequest, StintError, Unexpected, error_param
 from stint.domain.expiry import find_end
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CreateResponse
@@ -35,7 +35,7 @@ from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.response_endings import end_early
 from stint.services.responses.response_log import ResponseLog
-from stint.services.responses.response_run import Prepared, ResponseRun, make_partial_storage, response_events
+from stint.services.responses.response_run import PreparedResponse, ResponseRun, make_partial_storage, response_events
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
 from stint.spending.meters import Meters, metered
@@ -114,7 +114,7 @@ class Responses:
 
     async def prepare(
         self, request: CreateResponse, deadline: float, provider_data: ProviderData, response_id: str | None = None
-    ) -> Prepared:
+    ) -> PreparedResponse:
         """Check a request, and read its context, concurrently where possible. Raises as `start` does."""
         self.refuse_unstored(request)
         require_input(request)
@@ -142,7 +142,7 @@ class Responses:
             opened_plan = await open_container(plan.plan, header, context.containers, resolver.originals)
         context.place(header)
         header.listed = plan.listed
-        return Prepared(header, context, replace(plan, plan=opened_plan))
+        return PreparedResponse(header, context, replace(plan, plan=opened_plan))
 
     def new_header(self, request: CreateResponse, response_id: str) -> ResponseHeader:
         """Return the header of a request. Only the worker needs the servers' full URLs again."""
@@ -171,17 +171,17 @@ class Responses:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""
         shortens = header.settings.truncation == "auto"
         if header.previous_response_id is not None:
-            with at_fault("previous_response_id"):
+            with error_param("previous_response_id"):
                 return await self.contexts.from_response(header.previous_response_id, shortens=shortens)
         if header.conversation_id is not None:
-            with at_fault("conversation"):
+            with error_param("conversation"):
                 return await self.contexts.from_conversation(
                     header.conversation_id, header.response_id, deadline, shortens=shortens, again=again
                 )
         return self.contexts.new()
 
     def make_run(
-        self, prepared: Prepared, deadline: float, *, stored: bool, records: Sequence[ResponseRecord] = ()
+        self, prepared: PreparedResponse, deadline: float, *, stored: bool, records: Sequence[ResponseRecord] = ()
     ) -> ResponseRun:
         """Make a run, which the caller opens.
 

@@ -158,7 +158,7 @@ class Admission:
             if error.code in LOCKED:
                 return None
             if error.code == TAKEN:
-                await self.line.leave(message_id)
+                await self.line.remove_place(message_id)
                 return await self.find_started(message_id)
             await self.line.fail(message_id, ErrorInfo.of(error))
             raise
@@ -168,7 +168,7 @@ class Admission:
 
     async def remove(self, message_id: str, state: MessageState | None) -> None:
         """Remove a message that is over, or has no record, from the line."""
-        await (self.line.delete(message_id) if state is None else self.line.leave(message_id))
+        await (self.line.delete(message_id) if state is None else self.line.remove_place(message_id))
 
     async def claim(self, message_id: str, run_id: str) -> None:
         """Claim a message for a new run, which has the session or conversation. Raises Conflict."""

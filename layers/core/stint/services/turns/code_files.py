@@ -6,7 +6,7 @@ from hashlib import sha256
 from urllib.parse import unquote, urlsplit
 
 from stint.documents.mime_types import choose, parse_mime_type
-from stint.documents.served import Originals, Served
+from stint.documents.served import DocumentData, Originals
 from stint.domain.content import URL, Document, DocumentText
 from stint.domain.limits import MAX_CODE_BYTES, MAX_CODE_FILES
 from stint.services.turns.session_opener import OpenSession
@@ -104,7 +104,7 @@ def make_room(
     return [file for file in earlier if file.name in kept], [file for file in earlier if file.name not in kept]
 
 
-def name_document(document: Document, raw: Served, number: int, taken: Sequence[str]) -> str:
+def name_document(document: Document, raw: DocumentData, number: int, taken: Sequence[str]) -> str:
     """Return a name for the file of a document: that in its URL, or its number in the turn."""
     uri = document.content.uri if isinstance(document.content, URL) else ""
     wanted = unquote(urlsplit(uri).path) if uri[:4].lower() == "http" else ""

@@ -41,7 +41,7 @@ def add_turn(transcript: Transcript, turn: StoredTurn) -> None:
     if turn.status in CLOSING:
         transcript.close_sent(sent_calls(turn))
     if was_refused(turn):
-        transcript.leave_out_results()
+        transcript.remove_results()
 
 
 def add_input(transcript: Transcript, header: TurnHeader) -> None:

@@ -34,7 +34,7 @@ async def take_messages(line: WaitingLine, turn_id: str) -> AsyncGenerator[list[
     yield merged
     with suppress(StoreUnavailable):  # the requests themselves, or the worker, remove their places
         for message in merged:
-            await line.leave(message.message_id)
+            await line.remove_place(message.message_id)
 
 
 async def add_claimed(merged: list[MergedMessage], line: WaitingLine, turn_id: str) -> None:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from stint.caller import find_attempt, find_end_user, note_owners
+from stint.caller import find_attempt, find_end_user, record_owners
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
@@ -142,18 +142,18 @@ class SessionOpener:
             await self.seal(lease, over)
         past = known
         if over is not None or known.end != lease.last:
-            past = await self.catch_up(lease, known)
+            past = await self.refresh_transcript(lease, known)
         again = past.last is not None and stored_answer(past.last, responses or ()) is not None
         if not again and (resumed or past.is_running):
             await self.seal(lease, lease.turn_id if resumed else past.turn_id)
-            past = await self.catch_up(lease, known)
+            past = await self.refresh_transcript(lease, known)
         lease.last = past.end
         fitted = past.fitted(self.history_bytes)
         if fitted.starts_with_result:
             return SessionTranscript.of(await self.read(lease.agent_id, lease.session_id, segments=False))
         return fitted
 
-    async def catch_up(self, lease: SessionLease, known: SessionTranscript) -> SessionTranscript:
+    async def refresh_transcript(self, lease: SessionLease, known: SessionTranscript) -> SessionTranscript:
         """Return the transcript with the turns since its last one, or of all turns if it does not have that one."""
         since = known.turn_id or None
         history = await self.read(lease.agent_id, lease.session_id, since)
@@ -204,7 +204,7 @@ class SessionOpener:
             seconds=seconds,
             owner=hash_user(user) if user else "",
         )
-        note_owners(lease.owner.split())
+        record_owners(lease.owner.split())
         return lease
 
     async def read_unless_known(self, known: SessionTranscript | None, agent_id: str, session_id: str) -> History:

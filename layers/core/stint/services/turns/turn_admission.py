@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cached_property
 
-from stint.caller import find_attempt, find_end_user, find_principal, note_owners, set_attempt
+from stint.caller import find_attempt, find_end_user, find_principal, record_owners, set_attempt
 from stint.documents.document_reader import images_of
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import TurnCreateRequest
@@ -82,7 +82,7 @@ class TurnAdmission:
         """Make the session the end user's, and note to whom it belongs, before a message is stored."""
         user, leases = find_end_user(), self.turns.store.session_leases
         owner = hash_user(user) if user else ""
-        note_owners((await leases.claim(self.turns.tenant, self.agent_id, self.session_id, owner)).split())
+        record_owners((await leases.claim(self.turns.tenant, self.agent_id, self.session_id, owner)).split())
 
     async def start(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stint.domain.content import Content, KeptResult
+from stint.domain.content import Content, StoredResult
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
@@ -156,7 +156,7 @@ class TurnLog:
 
     async def store_result(self, content: Content) -> str:
         """Store a result that is too long for a record among the turn's blobs."""
-        body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
+        body = content.encode() if isinstance(content, str) else StoredResult(content=content).to_json()
         return await self.store.put_body(self.keeper.lease, body)
 
     async def put_pending(self, step: Step | None, pause: RunOutcome) -> None:

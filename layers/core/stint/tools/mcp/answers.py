@@ -16,7 +16,7 @@ EVENT_ENDS = (b"\r\n\r\n", b"\n\n", b"\r\r")
 DATA = re.compile(rb"^data:(.*)", re.MULTILINE)
 
 
-class Received:
+class ReceiveBudget:
     """Counts the bytes and lines of all messages of a session, and the values in each message.
 
     Raises InvalidRequest (`url_too_large`) from any method.
@@ -51,7 +51,7 @@ class Received:
 class AnswerCheck:
     """Checks one response chunk by chunk: a JSON document at its end, an event stream at the end of each event."""
 
-    def __init__(self, received: Received, content_type: str) -> None:
+    def __init__(self, received: ReceiveBudget, content_type: str) -> None:
         self._received = received
         self._streams = content_type.lstrip().lower().startswith("text/event-stream")
         self._pending = bytearray()

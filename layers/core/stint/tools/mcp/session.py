@@ -12,7 +12,7 @@ from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, To
 from stint.net.guard import Guard
 from stint.net.urls import parse_url
 from stint.tools.list_budget import MAX_LIST_BYTES, ListBudget
-from stint.tools.mcp.answers import Received
+from stint.tools.mcp.answers import ReceiveBudget
 from stint.tools.mcp.package import prepare_mcp
 from stint.tools.mcp.watch import McpRequestRefused, Watch
 
@@ -97,7 +97,7 @@ class McpSessions:
         from mcp.types import Implementation  # noqa: PLC0415
 
         max_bytes = self._max_bytes if budget is None else min(self._max_bytes, MAX_LIST_BYTES)
-        received = Received(host_of(url), max_bytes, budget)
+        received = ReceiveBudget(host_of(url), max_bytes, budget)
         watch = Watch(self._guard.transport(max_bytes), ("GET", "POST") if sse else ("POST",), received)
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
         client = httpx.AsyncClient(  # httpx's timeout is later than the deadline, whose error says what took too long

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 import httpx
 
 from stint.domain.errors import StintError
-from stint.tools.mcp.answers import AnswerCheck, Received
+from stint.tools.mcp.answers import AnswerCheck, ReceiveBudget
 
 
 class McpRequestRefused(Exception):
@@ -24,7 +24,7 @@ class Watch(httpx.AsyncBaseTransport):
     Responses that are too large, alone or together, are failures for any method.
     """
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, methods: Collection[str], received: Received) -> None:
+    def __init__(self, transport: httpx.AsyncBaseTransport, methods: Collection[str], received: ReceiveBudget) -> None:
         self._transport = transport
         self._received = received
         self._methods = methods

@@ -70,7 +70,7 @@ class Chat:
         await admit_run()
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         asked = await read_request(request, model_id, self.reader)
-        with words_of_chat():
+        with rename_chat_fields():
             model.check(asked)
         completion = Completion(request, name_of("chatcmpl", next_object_id()))
         stored = await self.find_answer(completion.completion_id) if request.store else None
@@ -89,7 +89,7 @@ class Chat:
         """
         begun = False
         try:
-            with words_of_chat():
+            with rename_chat_fields():
                 async with aclosing(run.inference.read(run.deadline)) as chunks:
                     async for chunk in chunks:
                         if not begun:
@@ -114,7 +114,7 @@ class Chat:
 
 
 @contextmanager
-def words_of_chat() -> Iterator[None]:
+def rename_chat_fields() -> Iterator[None]:
     """Rename the fields in a model call's errors to those of chat completions."""
     try:
         yield

@@ -105,7 +105,7 @@ def read_messages(messages: Sequence[ChatMessage], texts: Iterator[str]) -> tupl
     for index, message in enumerate(messages):
         match message:
             case ChatSystemMessage():
-                transcript.append_message(SystemText(words_of(message.content), message.name or ""))
+                transcript.append_message(SystemText(join_texts(message.content), message.name or ""))
             case ChatUserMessage():
                 transcript.append_message(UserInput(content_of(message.content, texts), message.name or ""))
             case ChatAssistantMessage():
@@ -117,7 +117,7 @@ def read_messages(messages: Sequence[ChatMessage], texts: Iterator[str]) -> tupl
 
 
 def answer_of(message: ChatAssistantMessage) -> AssistantAnswer:
-    text = "\n".join(filter(None, [words_of(message.content), message.refusal or ""]))
+    text = "\n".join(filter(None, [join_texts(message.content), message.refusal or ""]))
     calls = tuple(call_of(call.id, call.function.name, call.function.arguments) for call in message.tool_calls)
     thought = message.reasoning_content
     return AssistantAnswer(text, calls, Reasoning(text=thought) if thought else None, message.name or "")
@@ -131,10 +131,10 @@ def result_of(message: ChatToolMessage, transcript: Transcript, where: str) -> T
             "assistant message that has its call in tool_calls.",
             param=where,
         )
-    return ToolResult(call.call_id, call.tool_name, words_of(message.content))
+    return ToolResult(call.call_id, call.tool_name, join_texts(message.content))
 
 
-def words_of(parts: Sequence[ChatText | ChatRefusal]) -> str:
+def join_texts(parts: Sequence[ChatText | ChatRefusal]) -> str:
     return "\n".join(part.refusal if isinstance(part, ChatRefusal) else part.text for part in parts)
 
 

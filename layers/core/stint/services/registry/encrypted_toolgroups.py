@@ -1,4 +1,4 @@
-"""Storing of toolgroups whose credentials are encrypted."""
+"""Storage of toolgroups whose credentials are encrypted."""
 
 from stint.domain.content import URL
 from stint.domain.errors import Conflict
@@ -6,11 +6,11 @@ from stint.domain.llama_stack.registrations import Owner, ToolGroup, ToolGroupRe
 from stint.services.registry.catalogue import toolgroup_of
 from stint.services.registry.registry import Registry
 from stint.services.registry.tools import as_port
-from stint.tools.sealed_credentials import SealedCredentials
+from stint.tools.encrypted_credentials import EncryptedCredentials
 
 
 async def store_toolgroup(
-    registry: Registry, credentials: SealedCredentials, request: ToolGroupRegisterRequest
+    registry: Registry, credentials: EncryptedCredentials, request: ToolGroupRegisterRequest
 ) -> ToolGroup:
     """Register a toolgroup, and return it as it was sent; see `Registry.register`.
 
@@ -22,27 +22,27 @@ async def store_toolgroup(
     """
     toolgroup = toolgroup_of(request, Owner())
     try:
-        await registry.register("tool_group", await seal(toolgroup, credentials))
+        await registry.register("tool_group", await encrypt_toolgroup(toolgroup, credentials))
     except Conflict:
         stored = (await registry.catalogue(fresh=True)).toolgroups.get(toolgroup.identifier)
-        if stored is None or not stored.sealed or await unseal(stored, credentials) != toolgroup:
+        if stored is None or not stored.sealed or await decrypt_toolgroup(stored, credentials) != toolgroup:
             raise
     return toolgroup
 
 
-async def seal(toolgroup: ToolGroup, credentials: SealedCredentials) -> ToolGroup:
+async def encrypt_toolgroup(toolgroup: ToolGroup, credentials: EncryptedCredentials) -> ToolGroup:
     """Return a toolgroup with encrypted credentials. Without a key, or without credentials, it is unchanged."""
-    sealed = await credentials.seal(as_port(toolgroup))
-    if not sealed.sealed:
+    encrypted = await credentials.encrypt(as_port(toolgroup))
+    if not encrypted.sealed:
         return toolgroup
-    endpoint = sealed.mcp_endpoint and URL(uri=sealed.mcp_endpoint)
-    update = {"args": sealed.config or toolgroup.args, "mcp_endpoint": endpoint, "sealed": sealed.sealed}
+    endpoint = encrypted.mcp_endpoint and URL(uri=encrypted.mcp_endpoint)
+    update = {"args": encrypted.config or toolgroup.args, "mcp_endpoint": endpoint, "sealed": encrypted.sealed}
     return toolgroup.model_copy(update=update)
 
 
-async def unseal(toolgroup: ToolGroup, credentials: SealedCredentials) -> ToolGroup:
+async def decrypt_toolgroup(toolgroup: ToolGroup, credentials: EncryptedCredentials) -> ToolGroup:
     """Return a toolgroup with its credentials. Raises StoreUnavailable."""
-    opened = await credentials.open(as_port(toolgroup))
-    endpoint = opened.mcp_endpoint and URL(uri=opened.mcp_endpoint)
-    update = {"args": opened.config or toolgroup.args, "mcp_endpoint": endpoint, "sealed": None}
+    decrypted = await credentials.decrypt(as_port(toolgroup))
+    endpoint = decrypted.mcp_endpoint and URL(uri=decrypted.mcp_endpoint)
+    update = {"args": decrypted.config or toolgroup.args, "mcp_endpoint": endpoint, "sealed": None}
     return toolgroup.model_copy(update=update)

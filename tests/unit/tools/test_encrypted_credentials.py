@@ -11,9 +11,9 @@ from tests.clock import CLOCK
 
 from stint.domain.errors import InvalidRequest, StoreUnavailable
 from stint.providers.kms import KmsCipher
+from stint.tools.encrypted_credentials import CACHE_SECONDS, EncryptedCredentials
 from stint.tools.masking import mask
 from stint.tools.port import Toolgroup
-from stint.tools.sealed_credentials import CACHE_SECONDS, SealedCredentials
 
 TOKEN = "tok-1234567890"
 CONFIG = {"timeout": 3, "headers": {"Authorization": f"Bearer {TOKEN}", "Accept": "*/*"}, "tools": [{"api_key": 12345}]}
@@ -40,7 +40,7 @@ class CountedCipher(KmsCipher):
 
 
 async def test_a_stored_toolgroup_has_none_of_its_credentials(key: str) -> None:
-    sealed = await SealedCredentials("acme", KmsCipher(key)).seal(GROUP)
+    sealed = await EncryptedCredentials("acme", KmsCipher(key)).encrypt(GROUP)
 
     assert TOKEN not in str(sealed)
     assert "12345" not in json.dumps(sealed.config)
@@ -49,58 +49,58 @@ async def test_a_stored_toolgroup_has_none_of_its_credentials(key: str) -> None:
 
 
 async def test_it_is_opened_as_it_was(key: str) -> None:
-    sealed = await SealedCredentials("acme", KmsCipher(key)).seal(GROUP)
+    sealed = await EncryptedCredentials("acme", KmsCipher(key)).encrypt(GROUP)
 
-    assert await SealedCredentials("acme", KmsCipher(key)).open(sealed) == GROUP
+    assert await EncryptedCredentials("acme", KmsCipher(key)).decrypt(sealed) == GROUP
 
 
 async def test_a_process_decrypts_it_once_in_five_minutes(key: str) -> None:
     cipher = CountedCipher(key)
-    credentials = SealedCredentials("acme", cipher)
-    sealed = await credentials.seal(GROUP)
+    credentials = EncryptedCredentials("acme", cipher)
+    sealed = await credentials.encrypt(GROUP)
 
     assert credentials.find(sealed) is None
     for _ in range(3):
-        assert await credentials.open(sealed) == GROUP
+        assert await credentials.decrypt(sealed) == GROUP
     assert (cipher.decrypted, credentials.find(sealed)) == (1, GROUP)
     CLOCK.move(CACHE_SECONDS + 1)
-    await credentials.open(sealed)
+    await credentials.decrypt(sealed)
 
     assert cipher.decrypted == 2
 
 
 @pytest.mark.parametrize(("tenant", "identifier"), [("evil", "crm"), ("acme", "other")])
 async def test_a_copy_in_another_tenant_or_registration_cannot_be_read(key: str, tenant: str, identifier: str) -> None:
-    sealed = await SealedCredentials("acme", KmsCipher(key)).seal(GROUP)
+    sealed = await EncryptedCredentials("acme", KmsCipher(key)).encrypt(GROUP)
     copied = Toolgroup(identifier, "p", sealed.mcp_endpoint, sealed.config, sealed.sealed)
 
     with pytest.raises(StoreUnavailable, match="CredentialsKeyArn"):
-        await SealedCredentials(tenant, KmsCipher(key)).open(copied)
+        await EncryptedCredentials(tenant, KmsCipher(key)).decrypt(copied)
 
 
 async def test_a_toolgroup_without_credentials_is_not_encrypted(key: str) -> None:
     plain = Toolgroup("crm", "p", "https://crm.example/mcp", {"timeout": 3})
 
-    assert await SealedCredentials("acme", KmsCipher(key)).seal(plain) == plain
+    assert await EncryptedCredentials("acme", KmsCipher(key)).encrypt(plain) == plain
 
 
 async def test_credentials_over_the_limit_of_kms_are_refused_by_name(key: str) -> None:
     long = Toolgroup("crm", "p", None, {"api_key": "k" * 5_000})
 
     with pytest.raises(InvalidRequest, match=r"'crm' have 50.. bytes"):
-        await SealedCredentials("acme", KmsCipher(key)).seal(long)
+        await EncryptedCredentials("acme", KmsCipher(key)).encrypt(long)
 
 
 async def test_without_a_key_nothing_is_encrypted_and_what_is_cannot_be_read() -> None:
-    credentials = SealedCredentials("acme", None)
+    credentials = EncryptedCredentials("acme", None)
 
-    assert await credentials.seal(GROUP) == GROUP
+    assert await credentials.encrypt(GROUP) == GROUP
     with pytest.raises(InvalidRequest, match="no key is configured"):
-        await credentials.open(Toolgroup("crm", "p", None, {}, "AQ=="))
+        await credentials.decrypt(Toolgroup("crm", "p", None, {}, "AQ=="))
 
 
 async def test_a_key_that_does_not_exist_is_named(key: str) -> None:
     missing: Any = key.rpartition("/")[0] + "/00000000-0000-0000-0000-000000000000"
 
     with pytest.raises(StoreUnavailable, match="00000000-0000-0000-0000-000000000000"):
-        await SealedCredentials("acme", KmsCipher(missing)).seal(GROUP)
+        await EncryptedCredentials("acme", KmsCipher(missing)).encrypt(GROUP)

@@ -11,7 +11,7 @@ from stint.domain.errors import InvalidRequest
 from stint.tools.masking import mask, mask_url
 from stint.tools.port import Toolgroup
 
-MAX_SEALED_BYTES = 4_096
+MAX_ENCRYPTED_BYTES = 4_096
 """Maximum of the credentials of a toolgroup, as JSON."""
 CACHE_SECONDS = 300
 MOST_CACHED = 256
@@ -36,17 +36,17 @@ class CredentialCipher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SealedCredentials:
+class EncryptedCredentials:
     """The encrypted credentials of a tenant's registrations. Without a `cipher`, they are stored as they are.
 
-    Opened ones are cached for five minutes.
+    Decrypted ones are cached for five minutes.
     """
 
     tenant: str
     cipher: CredentialCipher | None
-    opened: dict[str, tuple[float, list[Credential]]] = field(default_factory=dict)
+    decrypted: dict[str, tuple[float, list[Credential]]] = field(default_factory=dict)
 
-    async def seal(self, toolgroup: Toolgroup) -> Toolgroup:
+    async def encrypt(self, toolgroup: Toolgroup) -> Toolgroup:
         """Return a toolgroup with masks in the place of its credentials, and these encrypted in `sealed`.
 
         Raises:
@@ -61,16 +61,16 @@ class SealedCredentials:
         if not found:
             return toolgroup
         text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-        if (size := len(text.encode())) > MAX_SEALED_BYTES:
+        if (size := len(text.encode())) > MAX_ENCRYPTED_BYTES:
             raise InvalidRequest(
                 f"The credentials of the toolgroup {toolgroup.toolgroup_id!r} have {size} bytes with the names "
-                f"of their fields; at most {MAX_SEALED_BYTES} are encrypted. Name secrets of AWS instead.",
+                f"of their fields; at most {MAX_ENCRYPTED_BYTES} are encrypted. Name secrets of AWS instead.",
                 param=ARGS,
             )
         sealed = await self.cipher.encrypt(text, self.context_of(toolgroup))
         return replace(toolgroup, mcp_endpoint=shown, config=config, sealed=sealed)
 
-    async def open(self, toolgroup: Toolgroup) -> Toolgroup:
+    async def decrypt(self, toolgroup: Toolgroup) -> Toolgroup:
         """Return a toolgroup with its credentials. Raises StoreUnavailable."""
         if not toolgroup.sealed:
             return toolgroup
@@ -82,17 +82,17 @@ class SealedCredentials:
                 "Set the parameter CredentialsKeyArn, or register the toolgroup again."
             )
         text = await self.cipher.decrypt(toolgroup.sealed, self.context_of(toolgroup))
-        if len(self.opened) >= MOST_CACHED:
-            self.opened.clear()
+        if len(self.decrypted) >= MOST_CACHED:
+            self.decrypted.clear()
         found = [(place, value) for place, value in json.loads(text)]
-        self.opened[toolgroup.sealed] = time.monotonic() + CACHE_SECONDS, found
+        self.decrypted[toolgroup.sealed] = time.monotonic() + CACHE_SECONDS, found
         return with_credentials(toolgroup, found)
 
     def find(self, toolgroup: Toolgroup) -> Toolgroup | None:
         """Return a toolgroup with its credentials, unless they would have to be decrypted."""
         if not toolgroup.sealed:
             return toolgroup
-        expires, found = self.opened.get(toolgroup.sealed, (0.0, []))
+        expires, found = self.decrypted.get(toolgroup.sealed, (0.0, []))
         return with_credentials(toolgroup, found) if time.monotonic() < expires else None
 
     def context_of(self, toolgroup: Toolgroup) -> dict[str, str]:

@@ -29,7 +29,7 @@ async def measure_history(sides: Sequence[Side], turns: int, model: ModelServer)
 def measure(sides: Sequence[Side], turns: int, model: ModelServer) -> dict[str, Results]:
     results: dict[str, Results] = {side.name: defaultdict(list) for side in sides}
     apis = {side.name: Api(side.url) for side in sides}
-    agents = {name: api.create_agent(MODEL) for name, api in apis.items()}
+    agents = {name: create_agent(api) for name, api in apis.items()}
     long = {name: session_after(api, agents[name], turns) for name, api in apis.items()}
     for _ in range(ROUNDS):
         for name, api in apis.items():
@@ -43,10 +43,17 @@ def measure(sides: Sequence[Side], turns: int, model: ModelServer) -> dict[str, 
     return results
 
 
+def create_agent(api: Api) -> str:
+    agent = api.create_agent(MODEL)
+    api.close()  # it is idle while the session of the other side is made
+    return agent
+
+
 def session_after(api: Api, agent: str, turns: int) -> str:
     session = api.create_session(agent)
     for _ in range(turns):
         api.stream_turn(session, SHORT)
+    api.close()
     return session
 
 

@@ -69,8 +69,11 @@ async def running_side(tree: Tree, model_url: str = "") -> AsyncIterator[Side]:
         )
         try:
             url, reading = await serving_url(process, tree)
-            yield Side(tree.name, url, process.pid)
-            reading.cancel()
+            try:
+                yield Side(tree.name, url, process.pid)
+            finally:
+                reading.cancel()
+                await asyncio.wait({reading})
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGINT)

@@ -100,7 +100,6 @@ def many_calls_with_many_credentials() -> Case:
 
 @case
 def many_calls_with_unusual_results() -> Case:
-    said((yield respond(input="call: t {}", tools=servers("short-result"))), 200)  # loads the client's package
     for name in ("wide", "names", "texts", "image"):
         tool = {"type": "mcp", "server_label": "l", "server_url": f"{URL}/json", "require_approval": "never"}
         said((yield respond(input=f"call: {name} {{}}\n" * 8, tools=[tool])), 200)

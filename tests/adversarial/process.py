@@ -5,6 +5,7 @@ process ends when its standard input ends.
 """
 
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -15,6 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
+from importlib import import_module
 from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +35,7 @@ from stint.domain.ids import new_id
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
 from stint.models.openai.model import OpenAICompatible
+from stint.tools.mcp.package import prepare_mcp
 
 MOST_CPU_SECONDS = 25
 """A case that exceeds this limit is killed; its actual costs are then unknown."""
@@ -52,6 +55,7 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
         "all", *list_parts(), make_services=world.make_services, read_settings=lambda: world.settings, buffered=False
     )
     warm_up(app)
+    gc.freeze()  # like the runtime after its start
     for thread in threading.enumerate():
         if thread is not threading.current_thread():
             thread.join(10)
@@ -63,6 +67,9 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
 
 def warm_up(app: FastAPI) -> None:
     """Trigger the imports of a first request, with requests that are refused before anything is stored."""
+    prepare_mcp()
+    for module in ("mcp.client.session", "mcp.client.sse", "mcp.client.streamable_http"):
+        import_module(module)
     requests = [get("/v1/openapi.json")]
     posts = ("/v1/agents", "/v1/toolgroups", "/v1/responses", "/v1/chat/completions", "/v1/nothing")
     requests += [post(path, {"input": 1}) for path in posts]

@@ -1,4 +1,7 @@
-"""Dependencies of routes: the services of the caller's tenant."""
+"""Dependencies of routes: the services of the caller's tenant.
+
+All dependencies are coroutines, because FastAPI runs ordinary functions in a thread.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -22,13 +25,13 @@ PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 MakeServices = Callable[[str], "AgentsServices | OpenAIServices | KnowledgeServices | AdminServices"]
 
 
-def agents_services_of(request: Request) -> AgentsServices:
+async def agents_services_of(request: Request) -> AgentsServices:
     """Return the services of the caller's tenant. The first request of a process makes them."""
     services: AgentsServices = request.app.state.make_services(require_principal().tenant)
     return services
 
 
-def provider_data_of(request: Request) -> ProviderData:
+async def provider_data_of(request: Request) -> ProviderData:
     """Read the caller's keys for tools.
 
     Raises:
@@ -56,7 +59,8 @@ class AgentRoute(StrictRoute):
 
     def name_lines(self, request: Request) -> None:
         super().name_lines(request)
-        agents_services_of(request).agents.name_lines(request.path_params.get("agent_id", ""))
+        services: AgentsServices = request.app.state.make_services(require_principal().tenant)
+        services.agents.name_lines(request.path_params.get("agent_id", ""))
 
 
 AgentsServicesDep = Annotated[AgentsServices, Depends(agents_services_of)]

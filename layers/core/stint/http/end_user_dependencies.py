@@ -8,7 +8,7 @@ from stint.apis.end_users import EndUserServices
 from stint.caller import require_principal
 
 
-def end_user_services_of(request: Request) -> EndUserServices:
+async def end_user_services_of(request: Request) -> EndUserServices:
     """Return the services of the caller's tenant. The first request of a process makes them."""
     services: EndUserServices = request.app.state.make_services(require_principal().tenant).make_end_users()
     return services

@@ -8,7 +8,7 @@ from stint.apis.inference import InferenceServices
 from stint.caller import require_principal
 
 
-def inference_services_of(request: Request) -> InferenceServices:
+async def inference_services_of(request: Request) -> InferenceServices:
     """Return the services of the caller's tenant. The first request of a process makes them."""
     services: InferenceServices = request.app.state.make_services(require_principal().tenant).make_inference()
     return services

@@ -8,7 +8,7 @@ from stint.apis.knowledge import KnowledgeServices
 from stint.caller import require_principal
 
 
-def knowledge_services_of(request: Request) -> KnowledgeServices:
+async def knowledge_services_of(request: Request) -> KnowledgeServices:
     """Return the services of the caller's tenant."""
     services: KnowledgeServices = request.app.state.make_services(require_principal().tenant)
     return services

@@ -16,7 +16,7 @@ from stint.http.json_responses import document
 Order = Annotated[Literal["asc", "desc"], Query()]
 
 
-def limit_of(
+async def limit_of(
     limit: Annotated[int | None, Query(ge=-1, description="-1, or none: as many as fit into one response")] = None,
 ) -> int:
     """Return the maximum number of entries."""
@@ -28,7 +28,7 @@ Limit = Annotated[int, Depends(limit_of)]
 INCLUDES: TypeAdapter[list[Include]] = TypeAdapter(list[Include], config=ConfigDict(defer_build=True))
 
 
-def included_of(
+async def included_of(
     include: Annotated[list[str] | None, Query()] = None,
     bracketed: Annotated[list[str] | None, Query(alias="include[]", include_in_schema=False)] = None,
 ) -> list[Include]:

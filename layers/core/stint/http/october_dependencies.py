@@ -38,13 +38,13 @@ class OctoberRoute(StrictRoute):
 Endpoint = Callable[..., Any]
 
 
-def october_services_of(request: Request) -> OctoberServices:
+async def october_services_of(request: Request) -> OctoberServices:
     """Return the services of the caller's tenant. The first request of a process makes them."""
     services: OctoberServices = request.app.state.make_services(require_principal().tenant)
     return services
 
 
-def october_provider_data_of(request: Request) -> ProviderData:
+async def october_provider_data_of(request: Request) -> ProviderData:
     """Read the caller's keys for tools, in the header of October 2024 or that of 0.2.12.
 
     Anything but a JSON object in the header of October 2024 is ignored, as in the original. Raises InvalidRequest for
@@ -52,7 +52,7 @@ def october_provider_data_of(request: Request) -> ProviderData:
     """
     header = request.headers.get(PROVIDER_DATA_HEADER)
     if header is None:
-        return provider_data_of(request) if LATER_HEADER in request.headers else NO_PROVIDER_DATA
+        return await provider_data_of(request) if LATER_HEADER in request.headers else NO_PROVIDER_DATA
     try:
         data = parse_json(header.encode("latin-1"))
     except ValueError:

@@ -8,7 +8,7 @@ from stint.apis.openai import OpenAIServices
 from stint.caller import require_principal
 
 
-def openai_services_of(request: Request) -> OpenAIServices:
+async def openai_services_of(request: Request) -> OpenAIServices:
     """Return the services of the caller's tenant."""
     services: OpenAIServices = request.app.state.make_services(require_principal().tenant)
     return services

@@ -12,7 +12,7 @@ NUMBER = re.compile("[0-9]{1,9}")
 HEADER = "Last-Event-ID"
 
 
-def last_event_of(
+async def last_event_of(
     starting_after: Annotated[int | None, Query(ge=0, le=HIGHEST_EVENT)] = None,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> int | None:

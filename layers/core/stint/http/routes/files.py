@@ -45,7 +45,7 @@ def describe_form(schema: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {FORM: {"schema": schema}}}}
 
 
-def limit_of(
+async def limit_of(
     limit: Annotated[int | None, Query(ge=-1, description="-1, or none: up to 10,000")] = None,
 ) -> int:
     """Return the maximum number of files."""

@@ -43,7 +43,7 @@ DEFAULT_PAGE, MAX_PAGE = 20, 100
 router = APIRouter(tags=["Vector stores"], route_class=StrictRoute)
 
 
-def limit_of(
+async def limit_of(
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum entries of the page")] = DEFAULT_PAGE,
 ) -> int:
     """Return the maximum number of entries."""

@@ -1,0 +1,28 @@
+"""The functions that FastAPI calls for a request."""
+
+from collections.abc import Callable, Iterator
+from inspect import iscoroutinefunction
+from typing import Any
+
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from stint.http.routes.inspection import list_parts
+from stint.http.routes.october_2024_parts import list_october_parts
+
+
+def calls_of(dependant: Dependant) -> Iterator[Callable[..., Any] | None]:
+    yield dependant.call
+    for each in dependant.dependencies:
+        yield from calls_of(each)
+
+
+def test_no_request_needs_a_thread() -> None:
+    """FastAPI runs ordinary functions in a thread, which takes longer than what these functions do."""
+    parts = (*list_parts(), *list_october_parts())
+    routes = [route for part in parts for route in part.routes if isinstance(route, APIRoute)]
+
+    calls = {call for route in routes for call in calls_of(route.dependant)}
+
+    assert len(calls) > 100
+    assert [call for call in calls if not iscoroutinefunction(call)] == []

@@ -67,6 +67,7 @@ def test_steps_are_bounded(monkeypatch: pytest.MonkeyPatch, template: str, messa
         "{{ [" + "messages[0], " * 200 + "] | join }}",
         "{{ [" + "messages[0], " * 200 + "] }}",
         "{{ messages | join(messages[0]) | replace('a', messages[0]) | length }}",
+        "{{ messages[0] | join(messages[0][:1_000]) | length }}",
         "{{ messages[0] | replace('', messages[0]) | length }}",
         "{{ messages" + " | tojson" * 10 + " | length }}",
         "{{ messages" + " | string | list" * 5 + " }}",
@@ -84,6 +85,11 @@ def test_memory_is_bounded(template: str, text: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_characters_to_trim_are_charged_for_each_character_of_the_text() -> None:
+    with pytest.raises(InvalidRequest, match="reads more than"):
+        fill_template("{{ messages[0] | trim(messages[1]) | length }}", ["\u0161" * 3_000, "\u0261" * 3_000 + "\u0161"])
 
 
 @pytest.mark.parametrize(

@@ -95,10 +95,16 @@ def cost_of_encoding(values: Sequence[Any]) -> int:
 
 
 def cost_of_joining(values: Sequence[Any]) -> int:
-    """Return the cost of a joined list, whose texts are not shown as those of a list."""
+    """Return the cost of a joined list, whose texts are not shown as those of a list. A text is one of characters."""
     listed, *separators = values
-    items = listed if isinstance(listed, list | tuple) else [listed]
+    items = listed if isinstance(listed, list | tuple | str) else [listed]
     return sum(map(shown_size, items)) + len(items) * sum(map(shown_size, separators))
+
+
+def cost_of_trimming(values: Sequence[Any]) -> int:
+    """Return the cost of a text of which each character is looked for among those to be removed."""
+    text, *removed = values
+    return CASE * shown_size(text) * (1 + sum(map(shown_size, removed)))
 
 
 def cost_of_replacing(values: Sequence[Any]) -> int:
@@ -109,11 +115,12 @@ def cost_of_replacing(values: Sequence[Any]) -> int:
 
 
 COSTS: Mapping[str, Cost] = {
-    **dict.fromkeys(("capitalize", "lower", "string", "title", "trim", "truncate", "upper"), cost_of_copying),
+    **dict.fromkeys(("capitalize", "lower", "string", "title", "truncate", "upper"), cost_of_copying),
     **dict.fromkeys(("count", "d", "default", "first", "last", "length"), cost_of_reading),
     "join": cost_of_joining,
     "replace": cost_of_replacing,
     "tojson": cost_of_encoding,
+    "trim": cost_of_trimming,
 }
 """The costs of Jinja's own filters by their arguments."""
 

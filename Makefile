@@ -85,7 +85,7 @@ DURABILITY := tests/faults tests/services/recovery
 WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
 test: setup ## run the tests of modules and use cases (two minutes)
-	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients --ignore tests/october $(ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist each --max-worker-restart 0 $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients --ignore tests/october $(ARGS)
 
 test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (four minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(INTERFACES) $(ARGS)

@@ -10,10 +10,17 @@ from typing import Any, cast
 import botocore.session
 import hypothesis
 import pytest
+from botocore.hooks import EventAliaser
 from infra.local.engine import Engine
 from tests.adversarial.summary import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.clock import CLOCK
 from tests.openresponses.watch import take_complaints
+from tests.shares import (  # noqa: F401 - hooks
+    pytest_collection_modifyitems,
+    pytest_configure_node,
+    pytest_ignore_collect,
+    pytest_xdist_make_scheduler,
+)
 
 from stint.domain.known_secrets import begin_request
 from stint.observability import make_logger
@@ -22,8 +29,11 @@ CLOCK.install()
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=SLOW)
 hypothesis.settings.load_profile("untimed")
-# The tests create thousands of clients. Without the caches, each would read megabytes of JSON and the certificates.
+# The tests create thousands of clients. Without the caches, each would read megabytes of JSON and the certificates, and
+# derive the names of hundreds of events.
 botocore.session.create_loader = cache(botocore.session.create_loader)
+aliaser = cast("Any", EventAliaser)
+aliaser._alias_event_name = staticmethod(cache(aliaser(None)._alias_event_name))
 ssl.create_default_context = cast("Any", cache(ssl.create_default_context))
 
 
@@ -34,7 +44,7 @@ def pytest_collection() -> Generator[None, object, object]:
     collected = yield
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5_000, 20, 20)
+    gc.set_threshold(50_000, 20, 20)
     gc.enable()
     return collected
 

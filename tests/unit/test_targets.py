@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from tests.shares import FileShares
+
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text().replace("\\\n", " ")
 OWN_TARGETS = ("tests/clients", "tests/october")
@@ -47,3 +49,13 @@ def test_the_tests_of_processes_do_not_move_the_clock() -> None:
 
     assert len(files) > 50
     assert [file.name for file in files if "tests.clock" in file.read_text()] == []
+
+
+def test_the_shares_of_workers_are_about_equal() -> None:
+    files = sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
+    first, second = FileShares(3), FileShares(3)
+
+    numbers = [first.number(file) for file in files]
+
+    assert [second.number(file) for file in files for _ in range(2)] == [number for number in numbers for _ in range(2)]
+    assert max(first.sizes) < 1.2 * min(first.sizes)

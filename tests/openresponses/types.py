@@ -57,6 +57,7 @@ def event_types() -> dict[str, type[BaseModel]]:
 
 @cache
 def _adapter(kind: object) -> TypeAdapter[Any]:
+    Response.model_rebuild()  # once: the package defers it, so each type that contains a response would do it again
     return TypeAdapter(kind)
 
 

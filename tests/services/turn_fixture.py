@@ -39,7 +39,7 @@ class IdleQueue:
         self.waiting: list[WaitingTask] = []
         self.on_ingestion: Callable[[], None] | None = None
 
-    async def remove_place(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
+    async def send(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
         if isinstance(task, WaitingTask):
             self.waiting.append(task)
         elif isinstance(task, IngestionTask):
@@ -70,7 +70,7 @@ class TurnFixture:
     ) -> None:
         self.store, self.tenant, self.model = store, tenant, model
         self.inbox = IdleQueue()
-        self.deletions = Deletions(delete_agent_objects(store, self.inbox.remove_place), self.inbox.remove_place)
+        self.deletions = Deletions(delete_agent_objects(store, self.inbox.send), self.inbox.send)
         settings = {"default_model": "scripted/demo", "scripted_models": True} | settings
         chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")

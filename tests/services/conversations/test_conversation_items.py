@@ -32,11 +32,11 @@ class ConversationFixture:
         self.leases = cloud.store.conversation_leases
         opaque = OpaqueTexts(tenant, cloud.store.signing_keys)
         reader = DocumentReader(self.fetch, self.check_url)
-        self.deletions = Deletions(delete_response_objects(cloud.store), self.remove_place)
+        self.deletions = Deletions(delete_response_objects(cloud.store), self.send)
         recovery = ConversationRecovery(tenant, cloud.store, opaque)
         self.service = Conversations(tenant, self.store, reader, self.deletions, opaque, recovery.reconcile)
 
-    async def remove_place(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
+    async def send(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
         assert isinstance(task, DeletionTask)
         if not task.delay_seconds:
             self.left.append(task)

@@ -39,11 +39,11 @@ class RAGFixture:
             self.any_index = RoutedIndex({"packed": self.index, "s3-vectors": second}, "packed")
         adapters, self.inbox = self.fixture.adapters, self.fixture.inbox
         vars(adapters)["vector_index"] = self.any_index
-        self.services = compose_rag(tenant, adapters, cloud.store, self.inbox.remove_place)
+        self.services = compose_rag(tenant, adapters, cloud.store, self.inbox.send)
         self.dbs = self.services.vector_dbs
         contents = ContentReader(tenant, cloud.store, nothing)
         writer = ChunkWriter(tenant, self.any_index, EmbeddingModels(adapters.embedders))
-        tasks = IngestionTasks(tenant, self.inbox.remove_place)
+        tasks = IngestionTasks(tenant, self.inbox.send)
         self.ingestion = Ingestion(
             tenant, cloud.store, writer, contents, tasks, self.fixture.services.meters, lease_seconds=30
         )

@@ -49,7 +49,7 @@ def say(http: httpx.Client, session: str, content: Any, **body: Any) -> httpx.Re
     return http.post(f"{session}/turn", json={"messages": [user(content)]} | body)
 
 
-def hear(
+def post_silent(
     http: httpx.Client, app_fixture: AppFixture, path: str, body: dict[str, Any], headers: dict[str, str] | None = None
 ) -> httpx.Response:
     """Send a request to a `faulty/slow` model, which is silent until the client has received two heartbeats."""

@@ -105,7 +105,7 @@ class AppFixture:
         self.knowledge = FakeKnowledge()
         self.runner: CodeRunner = NoRunner()
         self.made: dict[str, Any] = {}
-        self.desk = FakeQueue()
+        self.queue = FakeQueue()
 
     def read_settings(self, environment: Mapping[str, str]) -> Settings:
         """Return the settings of an environment, with this engine's table and bucket."""
@@ -137,31 +137,31 @@ class AppFixture:
             short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False, timeout=120)
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
-        kinds = delete_agent_objects(store, self.desk.send) | delete_knowledge_objects(store, self.get_index)
-        deletions = Deletions(kinds, self.desk.send)
-        all_deletions = Deletions(kinds | delete_response_objects(store), self.desk.send)
+        kinds = delete_agent_objects(store, self.queue.send) | delete_knowledge_objects(store, self.get_index)
+        deletions = Deletions(kinds, self.queue.send)
+        all_deletions = Deletions(kinds | delete_response_objects(store), self.queue.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers, make_index=self.get_index)
         services = compose(tenant, adapters, store, deletions)
-        containers = ContainerFiles(tenant, store.containers, store.files, self.desk.send)
+        containers = ContainerFiles(tenant, store.containers, store.files, self.queue.send)
         responses = compose_responses(
             tenant,
             adapters,
             self.store,
             services,
-            self.desk,
+            self.queue,
             LinkCache(),
             lambda: self.knowledge,
             all_deletions,
             lambda: CodeAccess(self.runner, containers),
         )
-        worker = compose_worker(tenant, settings, self.store, responses, self.desk)
+        worker = compose_worker(tenant, settings, self.store, responses, self.queue)
         registry = services.registry
         parts = KnowledgeParts(
             adapters,
             store,
             self.get_index,
             deletions,
-            self.desk.send,
+            self.queue.send,
             lambda _: services.meters,
             lambda _: registry.find_models,
         )
@@ -183,8 +183,8 @@ class AppFixture:
         async def run(task: IngestionTask) -> None:
             await self.ingestion.handle_task(task, asyncio.get_running_loop().time() + 900, last=True)
 
-        while self.desk.ingestions:
-            asyncio.run(run(self.desk.ingestions.pop(0)))
+        while self.queue.ingestions:
+            asyncio.run(run(self.queue.ingestions.pop(0)))
 
     def work_off(self) -> None:
         """Wait for tasks in the queue, and process all of them like the worker."""
@@ -193,9 +193,9 @@ class AppFixture:
             deadline = asyncio.get_running_loop().time() + 900
             await self.make_services("").worker.handle(task.response_id, deadline)
 
-        wait_until(lambda: bool(self.desk.tasks))
-        while self.desk.tasks:
-            asyncio.run(run(self.desk.tasks.pop(0)))
+        wait_until(lambda: bool(self.queue.tasks))
+        while self.queue.tasks:
+            asyncio.run(run(self.queue.tasks.pop(0)))
 
     def run_waiting(self) -> None:
         """Handle the tasks of waiting messages once, like the worker after their delay."""
@@ -206,7 +206,7 @@ class AppFixture:
         async def run(task: WaitingTask) -> None:
             await runs.handle(task, asyncio.get_running_loop().time() + 900)
 
-        tasks, self.desk.waiting = self.desk.waiting, []
+        tasks, self.queue.waiting = self.queue.waiting, []
         for task in tasks:
             asyncio.run(run(task))
 

@@ -56,7 +56,7 @@ def app_fixture(shared_app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(tasks, "find_principal", find_creator)
     shared_app_fixture.recorder.requests.clear()
     shared_app_fixture.faulty.silence.clear()
-    shared_app_fixture.desk.clear()
+    shared_app_fixture.queue.clear()
     return shared_app_fixture
 
 

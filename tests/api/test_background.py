@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from tests.api.api_client import hear
+from tests.api.api_client import post_silent
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import (
     RESPONSES,
@@ -51,7 +51,7 @@ def test_keys_of_tools_are_refused_by_the_name_of_their_header(http: httpx.Clien
 
     error = assert_refused(answer, 400, "invalid_request")
     assert error["param"] == "X-LlamaStack-Provider-Data"
-    assert app_fixture.desk.tasks == []
+    assert app_fixture.queue.tasks == []
 
 
 def test_a_number_of_an_event_needs_a_stream(http: httpx.Client) -> None:
@@ -98,7 +98,7 @@ def test_a_stream_follows_the_worker_and_can_be_taken_up_anywhere(http: httpx.Cl
 def test_a_silent_stream_gets_signs_of_life(http: httpx.Client, app_fixture: AppFixture) -> None:
     body = {"model": "faulty/slow", "input": "Hello", "background": True, "stream": True}
     with app_fixture.working():
-        answer = hear(http, app_fixture, RESPONSES, body)
+        answer = post_silent(http, app_fixture, RESPONSES, body)
 
     assert ":" in [block[:1] for block in answer.text.split("\n\n")]
 

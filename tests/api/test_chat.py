@@ -11,7 +11,7 @@ import pytest
 from openai import APIError, BadRequestError, InternalServerError, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from pydantic import BaseModel
-from tests.api.api_client import assert_error, hear
+from tests.api.api_client import assert_error, post_silent
 from tests.api.app_fixture import AppFixture, Served
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.store.tenant_records import read_records
@@ -257,9 +257,9 @@ def test_a_model_that_fails_behind_its_first_word_ends_the_stream_with_an_error(
 def test_a_silent_model_is_waited_for_with_signs_of_life(http: httpx.Client, app_fixture: AppFixture) -> None:
     body = {"model": "faulty/slow", "messages": says("Hello")}
 
-    streamed = hear(http, app_fixture, CHAT, body | {"stream": True})
+    streamed = post_silent(http, app_fixture, CHAT, body | {"stream": True})
     app_fixture.faulty.silence.clear()
-    buffered = hear(http, app_fixture, CHAT, body)
+    buffered = post_silent(http, app_fixture, CHAT, body)
 
     assert streamed.text.startswith(": keep-alive\n\n")
     assert data_of(streamed)[-1] == "[DONE]"
@@ -272,9 +272,9 @@ def test_a_silent_model_that_fails_says_so_although_the_status_has_left(
 ) -> None:
     body = {"model": "faulty/slow-failure", "messages": says("Hello")}
 
-    streamed = hear(http, app_fixture, CHAT, body | {"stream": True})
+    streamed = post_silent(http, app_fixture, CHAT, body | {"stream": True})
     app_fixture.faulty.silence.clear()
-    buffered = hear(http, app_fixture, CHAT, body)
+    buffered = post_silent(http, app_fixture, CHAT, body)
 
     [error, done] = data_of(streamed)
     assert json.loads(error)["error"]["message"] == "the model gave up"

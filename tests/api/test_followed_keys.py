@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.api_client import answers_to, create_agent, create_session, hear, open_session, turns_of, user
+from tests.api.api_client import answers_to, create_agent, create_session, open_session, post_silent, turns_of, user
 from tests.api.app_fixture import LEASE, AppFixture, wait_until
 from tests.api.responses_client import RESPONSES
 from tests.api.test_when_busy import running, waiting
@@ -164,7 +164,7 @@ def test_a_run_that_failed_after_the_first_heartbeat_is_run_again(
     failed = []
     for _ in range(2):
         app_fixture.faulty.silence.clear()
-        failed.append(hear(http, app_fixture, path, body, headers=key))
+        failed.append(post_silent(http, app_fixture, path, body, headers=key))
 
     assert [each.json()["status"] for each in failed] == ["failed", "failed"]
     assert [each.headers.get("idempotent-replayed") for each in failed] == [None, None]

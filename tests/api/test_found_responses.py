@@ -67,7 +67,7 @@ def test_a_retry_of_a_background_response_is_that_response(http: httpx.Client, a
     first, retry = [attempt(http, count, background=True) for count in range(2)]
 
     assert id_of(first) == id_of(retry)
-    assert len(app_fixture.desk.tasks) == 1
+    assert len(app_fixture.queue.tasks) == 1
 
 
 def test_equal_requests_that_are_no_retries_are_responses_of_their_own_in_order(http: httpx.Client) -> None:

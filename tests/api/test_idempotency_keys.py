@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from tests.api.api_client import agent_config, hear, open_session
+from tests.api.api_client import agent_config, open_session, post_silent
 from tests.api.app_fixture import AppFixture, wait_until
 
 from stint.domain.ids import new_id
@@ -40,7 +40,7 @@ def test_a_completion_that_failed_after_its_status_left_is_run_again(
     answers = []
     for _ in range(2):
         app_fixture.faulty.silence.clear()
-        answers.append(hear(http, app_fixture, "/v1/chat/completions", body, headers=key))
+        answers.append(post_silent(http, app_fixture, "/v1/chat/completions", body, headers=key))
 
     assert [(each.status_code, each.json()["choices"]) for each in answers] == [(200, [])] * 2
     assert all("idempotent-replayed" not in each.headers for each in answers)
@@ -135,7 +135,7 @@ def test_a_slow_answer_is_kept_without_the_blanks_before_it(
     http.headers.update(key)
     body = CHAT | {"model": "faulty/slow"}
 
-    first = hear(http, app_fixture, "/v1/chat/completions", body)
+    first = post_silent(http, app_fixture, "/v1/chat/completions", body)
     again = http.post("/v1/chat/completions", json=body)
 
     assert first.text.startswith("  ")

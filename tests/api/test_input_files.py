@@ -111,7 +111,7 @@ def test_a_background_response_reads_a_file_before_it_is_queued(http: httpx.Clie
     file_id = upload(http)
     queued = respond(http, asks(file(file_id)), background=True)
     http.delete(f"/v1/files/{file_id}")
-    app_fixture.desk.tasks[:] = [task for task in app_fixture.desk.tasks if hasattr(task, "response_id")]
+    app_fixture.queue.tasks[:] = [task for task in app_fixture.queue.tasks if hasattr(task, "response_id")]
     app_fixture.work_off()
 
     assert "plum jam" in text_of(get(http, queued["id"]))

@@ -14,7 +14,7 @@ from stint.domain.inference import ToolSignature
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 
-class Breaking:
+class BreakingToolProvider:
     """A provider whose tool does its work and then breaks the connection, or worse."""
 
     def __init__(self, fault: Exception) -> None:
@@ -36,8 +36,8 @@ class Breaking:
 
 
 @pytest.fixture
-def breaking(app_fixture: AppFixture, request: pytest.FixtureRequest) -> Iterator[Breaking]:
-    breaking = Breaking(request.param)
+def breaking(app_fixture: AppFixture, request: pytest.FixtureRequest) -> Iterator[BreakingToolProvider]:
+    breaking = BreakingToolProvider(request.param)
     app_fixture.tool_providers = {"remote-execution": breaking}
     yield breaking
     app_fixture.tool_providers = None
@@ -49,7 +49,7 @@ def breaking(app_fixture: AppFixture, request: pytest.FixtureRequest) -> Iterato
     indirect=["breaking"],
 )
 def test_a_tool_that_may_have_done_its_work_is_run_once_however_it_fails(
-    client: LlamaStackClient, http: httpx.Client, server: Served, breaking: Breaking, status: int
+    client: LlamaStackClient, http: httpx.Client, server: Served, breaking: BreakingToolProvider, status: int
 ) -> None:
     body = {"toolgroup_id": "shop", "provider_id": "remote-execution", "args": {"tools": [{"name": "pay"}]}}
     assert http.post("/v1/toolgroups", json=body).status_code == 200

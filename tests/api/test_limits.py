@@ -7,7 +7,7 @@ import httpx
 import pytest
 from tests.api.api_client import agent_config, assert_error, open_session, say, user
 from tests.api.app_fixture import AppFixture
-from tests.api.test_tools import KIND, Bench
+from tests.api.test_tools import KIND, FakeToolProvider
 
 from stint.domain.inference import ToolSignature
 from stint.domain.limits import MAX_ALL_ARGS_BYTES, MAX_ARGS_BYTES, MAX_HEADERS, MAX_PARTS, MAX_URL_LENGTH
@@ -147,7 +147,7 @@ def test_the_content_parts_of_a_request_have_a_limit(http: httpx.Client, path: s
     assert error["message"] == f"{field}: At most {MAX_PARTS:,} content parts are allowed, not 20,002"
 
 
-def test_args_of_a_registration_have_a_limit(http: httpx.Client, bench: Bench) -> None:
+def test_args_of_a_registration_have_a_limit(http: httpx.Client, bench: FakeToolProvider) -> None:
     body = {"toolgroup_id": "g", "provider_id": KIND, "args": args(MAX_ARGS_BYTES + 1)}
 
     error = assert_error(http.post("/v1/toolgroups", json=body), 400, "invalid_request")
@@ -199,7 +199,7 @@ def test_the_endpoint_of_a_list_of_tools_has_a_limit(http: httpx.Client) -> None
     assert "8,192" in response.text
 
 
-class Listing(Bench):
+class ListingToolProvider(FakeToolProvider):
     """A provider whose toolgroups list as many tools as their name says."""
 
     def known_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature]:
@@ -208,14 +208,14 @@ class Listing(Bench):
 
 
 @pytest.fixture
-def bench(app_fixture: AppFixture) -> Iterator[Listing]:
-    listing = Listing()
+def bench(app_fixture: AppFixture) -> Iterator[ListingToolProvider]:
+    listing = ListingToolProvider()
     app_fixture.tool_providers = {KIND: listing, "model-context-protocol": listing}
     yield listing
     app_fixture.tool_providers = None
 
 
-def test_the_servers_of_a_turn_list_512_tools_at_most(http: httpx.Client, bench: Listing) -> None:
+def test_the_servers_of_a_turn_list_512_tools_at_most(http: httpx.Client, bench: ListingToolProvider) -> None:
     for name in ("a-500", "b-12", "c-13"):
         http.post("/v1/toolgroups", json={"toolgroup_id": name, "provider_id": KIND, "args": {}})
 
@@ -231,7 +231,7 @@ def test_the_servers_of_a_turn_list_512_tools_at_most(http: httpx.Client, bench:
     assert "group/tool" in error["message"]
 
 
-def test_the_mcp_servers_of_a_response_list_512_tools_at_most(http: httpx.Client, bench: Listing) -> None:
+def test_the_mcp_servers_of_a_response_list_512_tools_at_most(http: httpx.Client, bench: ListingToolProvider) -> None:
     def respond(*labels: str, **fields: Any) -> httpx.Response:
         tools = [
             {"type": "mcp", "server_label": label, "server_url": "https://mcp.example", **fields} for label in labels

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.api_client import hear
+from tests.api.api_client import post_silent
 from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import (
     RESPONSES,
@@ -167,7 +167,7 @@ def test_a_response_that_fails_without_a_stream_shows_what_had_come_of_it(http: 
 
 
 def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client, app_fixture: AppFixture) -> None:
-    answer = hear(http, app_fixture, RESPONSES, {"model": "faulty/slow-failure", "input": "Hello"})
+    answer = post_silent(http, app_fixture, RESPONSES, {"model": "faulty/slow-failure", "input": "Hello"})
 
     body = answer.json()
     assert (answer.status_code, answer.text[0], body["status"]) == (200, " ", "failed")
@@ -175,7 +175,7 @@ def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client, 
 
 
 def test_a_silent_stream_is_kept_open_by_comments(http: httpx.Client, app_fixture: AppFixture) -> None:
-    answer = hear(http, app_fixture, RESPONSES, {"model": "faulty/slow", "input": "Hello", "stream": True})
+    answer = post_silent(http, app_fixture, RESPONSES, {"model": "faulty/slow", "input": "Hello", "stream": True})
 
     assert ": keep-alive\n\n" in answer.text
     assert text_of(events_of(answer.text)[-1]["response"]) == "awake"

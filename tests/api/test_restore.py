@@ -169,7 +169,7 @@ def test_of_each_object_the_version_of_the_moment_is_copied(engine: Engine, make
         assert bodies(moment - timedelta(days=1)) == {}
 
 
-class Reluctant:
+class UnprocessedItemsClient:
     """A client of DynamoDB that takes one item of each batch at first."""
 
     def __init__(self, dynamodb: Any) -> None:
@@ -194,7 +194,7 @@ def test_items_that_dynamodb_did_not_take_are_written_again(make_stack: MakeStac
         for number in range(30):
             dynamodb.put_item(TableName=table, Item={"pk": {"S": "p"}, "sk": {"S": f"{number:02}"}})
 
-        count = copy_table(Reluctant(dynamodb), table, other)
+        count = copy_table(UnprocessedItemsClient(dynamodb), table, other)
 
         assert (count, dynamodb.scan(TableName=other)["Count"]) == (30, 30)
 

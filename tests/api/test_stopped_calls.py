@@ -62,7 +62,7 @@ def test_a_stopped_tenant_is_refused(
     answer = http.post(filled(path, store_id, file_id), json=filled(body, store_id, file_id))
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "stopped")
-    assert app_fixture.desk.ingestions == []
+    assert app_fixture.queue.ingestions == []
     files = http.get(f"/v1/vector_stores/{store_id}/files").json()["data"]
     assert files == []
 

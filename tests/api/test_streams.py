@@ -4,9 +4,9 @@ import httpx
 from tests.api.api_client import (
     WEATHER,
     data,
-    hear,
     open_session,
     payloads,
+    post_silent,
     resume,
     say,
     stream,
@@ -103,7 +103,7 @@ def test_events_arrive_while_the_model_still_thinks(http: httpx.Client, app_fixt
 def test_a_silent_stream_gets_comments_without_empty_lines(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="faulty/slow")
 
-    response = hear(http, app_fixture, f"{session}/turn", {"messages": [user("Hello")], "stream": True})
+    response = post_silent(http, app_fixture, f"{session}/turn", {"messages": [user("Hello")], "stream": True})
 
     assert response.text.count(": keep-alive\n") >= 2
     assert ": keep-alive\n\n" not in response.text  # after an id, clients take the empty line for an event
@@ -150,7 +150,9 @@ def test_a_fault_of_the_server_in_a_stream_tells_nothing_of_its_inside(http: htt
 
 def test_a_slow_answer_begins_with_spaces(http: httpx.Client, app_fixture: AppFixture) -> None:
     quick = say(http, open_session(http), "say: done")
-    slow = hear(http, app_fixture, f"{open_session(http, model='faulty/slow')}/turn", {"messages": [user("Hello")]})
+    slow = post_silent(
+        http, app_fixture, f"{open_session(http, model='faulty/slow')}/turn", {"messages": [user("Hello")]}
+    )
 
     assert quick.text.startswith("{")
     assert slow.text.startswith("  ")
@@ -161,7 +163,7 @@ def test_a_slow_answer_begins_with_spaces(http: httpx.Client, app_fixture: AppFi
 def test_a_failure_after_the_first_space_is_a_failed_turn(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="faulty/slow-failure")
 
-    response = hear(http, app_fixture, f"{session}/turn", {"messages": [user("Hello")]})
+    response = post_silent(http, app_fixture, f"{session}/turn", {"messages": [user("Hello")]})
 
     assert (response.status_code, response.text[:2]) == (200, "  ")
     assert response.json() == turns_of(http, session)[0]

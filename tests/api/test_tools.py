@@ -22,7 +22,7 @@ KEY = "sk-callers-own-key"
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "description": "How many."}}, "required": ["n"]}
 
 
-class Bench:
+class FakeToolProvider:
     """A provider of the tools that a registration names."""
 
     def __init__(self) -> None:
@@ -47,8 +47,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(app_fixture: AppFixture) -> Iterator[Bench]:
-    bench = Bench()
+def bench(app_fixture: AppFixture) -> Iterator[FakeToolProvider]:
+    bench = FakeToolProvider()
     app_fixture.tool_providers = {KIND: bench}
     yield bench
     app_fixture.tool_providers = None
@@ -64,13 +64,13 @@ def register(http: httpx.Client, name: str, *tools: str, headers: dict[str, str]
 
 
 @pytest.fixture
-def tools(http: httpx.Client, bench: Bench) -> Bench:
+def tools(http: httpx.Client, bench: FakeToolProvider) -> FakeToolProvider:
     register(http, "rest::desk", "count", "weigh")
     return bench
 
 
 def test_callers_keys_reach_the_tool_and_are_neither_stored_nor_logged(
-    http: httpx.Client, tools: Bench, app_fixture: AppFixture, caplog: pytest.LogCaptureFixture
+    http: httpx.Client, tools: FakeToolProvider, app_fixture: AppFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     session = open_session(http, toolgroups=["rest::desk"])
@@ -103,7 +103,7 @@ def test_provider_data_that_is_no_object_is_refused(http: httpx.Client, header: 
 
 
 def test_tools_are_listed_in_all_the_forms_that_clients_use(
-    http: httpx.Client, tools: Bench, client: LlamaStackClient
+    http: httpx.Client, tools: FakeToolProvider, client: LlamaStackClient
 ) -> None:
     def names(**params: str) -> list[str]:
         return [tool["identifier"] for tool in http.get("/v1/tools", params=params).json()["data"]]
@@ -120,7 +120,7 @@ def test_tools_are_listed_in_all_the_forms_that_clients_use(
     assert_error(http.get("/v1/tools", params={"toolgroup_id": "rest::desk/nosuch"}), 404, "tool_not_found")
 
 
-def test_the_runtime_lists_tools_by_name(http: httpx.Client, tools: Bench, client: LlamaStackClient) -> None:
+def test_the_runtime_lists_tools_by_name(http: httpx.Client, tools: FakeToolProvider, client: LlamaStackClient) -> None:
     listed = client.tool_runtime.list_tools(tool_group_id="rest::desk")
 
     assert [tool.name for tool in listed] == ["count", "weigh"]
@@ -142,7 +142,7 @@ def test_an_agent_that_runs_code_or_makes_images_is_refused_by_name(client: Llam
         Agent(client, model="scripted/demo", instructions="", tools=[name])
 
 
-def test_a_toolgroup_is_registered_once_and_gone_when_unregistered(http: httpx.Client, tools: Bench) -> None:
+def test_a_toolgroup_is_registered_once_and_gone_when_unregistered(http: httpx.Client, tools: FakeToolProvider) -> None:
     other = {"toolgroup_id": "rest::desk", "provider_id": KIND, "args": {"tools": [{"name": "other"}]}}
 
     conflict = http.post("/v1/toolgroups", json=other)
@@ -227,7 +227,7 @@ def test_a_registered_model_is_another_name_of_a_providers(http: httpx.Client, a
     )
 
 
-def test_a_tool_runs_outside_a_turn(http: httpx.Client, tools: Bench, client: LlamaStackClient) -> None:
+def test_a_tool_runs_outside_a_turn(http: httpx.Client, tools: FakeToolProvider, client: LlamaStackClient) -> None:
     result: Any = client.tool_runtime.invoke_tool(tool_name="count", kwargs={"n": 2})
 
     assert (result.content, result.error_code) == ("count {'n': 2}", 0)
@@ -235,7 +235,7 @@ def test_a_tool_runs_outside_a_turn(http: httpx.Client, tools: Bench, client: Ll
     assert "code_interpreter" in http.post("/v1/tool-runtime/invoke", json=body).json()["error"]["message"]
 
 
-def test_a_tool_runs_once_for_an_idempotency_key(http: httpx.Client, tools: Bench) -> None:
+def test_a_tool_runs_once_for_an_idempotency_key(http: httpx.Client, tools: FakeToolProvider) -> None:
     body = {"tool_name": "count", "kwargs": {"n": 2}}
 
     answers = [http.post("/v1/tool-runtime/invoke", json=body, headers={"idempotency-key": "k"}) for _ in range(3)]
@@ -247,7 +247,7 @@ def test_a_tool_runs_once_for_an_idempotency_key(http: httpx.Client, tools: Benc
 @pytest.mark.usefixtures("lost")
 @pytest.mark.parametrize("repeatable", [False, True])
 def test_a_tool_that_may_have_run_runs_again_only_if_it_is_repeatable(
-    http: httpx.Client, tools: Bench, repeatable: bool
+    http: httpx.Client, tools: FakeToolProvider, repeatable: bool
 ) -> None:
     tools.repeatable = repeatable
     body = {"tool_name": "count", "kwargs": {"n": 2}}

@@ -42,7 +42,7 @@ def complete(http: httpx.Client, upload: str, part_ids: list[str], **fields: Any
 
 def run_worker(app_fixture: AppFixture) -> bool:
     """Run the last task of the queue, and return whether it is done."""
-    task = app_fixture.desk.deletions[-1]
+    task = app_fixture.queue.deletions[-1]
     deletion = UploadDeletion(app_fixture.store.uploads)
 
     async def run() -> bool:
@@ -219,19 +219,19 @@ def test_an_upload_is_checked_again_after_the_longest_delay_of_the_queue(
 ) -> None:
     upload = create(http)
 
-    [task] = [each for each in app_fixture.desk.deletions if each.upload_id == upload]
+    [task] = [each for each in app_fixture.queue.deletions if each.upload_id == upload]
 
     assert (task.object_kind, task.delay_seconds) == ("upload", 900)
     assert DeletionTask(kind="delete_file", tenant="t", file_id="f").delay_seconds == 0
 
 
 def test_without_the_queue_no_upload_is_stored(http: httpx.Client, app_fixture: AppFixture) -> None:
-    app_fixture.desk.refuses = True
+    app_fixture.queue.refuses = True
     try:
         body = {"bytes": 5, "filename": "a", "mime_type": "text/plain", "purpose": "assistants"}
         answer = http.post("/v1/uploads", json=body)
     finally:
-        app_fixture.desk.refuses = False
+        app_fixture.queue.refuses = False
 
     assert answer.status_code == 503
     assert left(app_fixture) == ([], [])

@@ -69,7 +69,7 @@ def test_chunks_that_cannot_be_inserted_are_refused_by_their_place(
     refused = http.post("/v1/vector-io/insert", json={"vector_db_id": db} | body)
 
     assert assert_error(refused, 400, "invalid_request")["param"] == param
-    assert app_fixture.desk.ingestions == []
+    assert app_fixture.queue.ingestions == []
 
 
 @pytest.mark.parametrize(

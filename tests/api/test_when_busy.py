@@ -13,7 +13,7 @@ from llama_stack_client import LlamaStackClient
 from tests.api.api_client import create_agent, create_session, open_session, user
 from tests.api.app_fixture import AppFixture, Served, run_in_thread, wait_until
 from tests.api.responses_client import RESPONSES, assert_refused, openai_client
-from tests.services.turns.test_turn_tools import Workshop
+from tests.services.turns.test_turn_tools import FakeTools
 
 from stint.domain.inference import ToolSignature
 from stint.domain.stops import stop_name
@@ -216,7 +216,7 @@ def test_a_background_response_does_not_wait(http: httpx.Client) -> None:
     assert_refused(unknown, 400, "invalid_request")
 
 
-class Adder(Workshop):
+class AddToolProvider(FakeTools):
     """A provider whose toolgroups have the tool `add`."""
 
     def known_tools(self, _: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature]:
@@ -224,9 +224,9 @@ class Adder(Workshop):
 
 
 @pytest.fixture
-def tools(app_fixture: AppFixture) -> Iterator[Workshop]:
+def tools(app_fixture: AppFixture) -> Iterator[FakeTools]:
     """Return the provider of the toolgroups that a test registers."""
-    workshop = Adder()
+    workshop = AddToolProvider()
     app_fixture.tool_providers = {KIND: workshop}
     app_fixture.made.clear()
     yield workshop
@@ -256,7 +256,7 @@ def test_a_turn_that_waits_too_long_is_accepted_and_run_later(http: httpx.Client
     assert (accepted.status_code, accepted.json()["status"], found) == (202, "in_progress", accepted.json())
     assert inputs(http, session) == [("one", "completed"), ("two", "completed")]
     assert http.get(f"{session}/turn/{turn_id}").json()["status"] == "completed"
-    assert app_fixture.desk.waiting == []
+    assert app_fixture.queue.waiting == []
 
 
 @pytest.mark.usefixtures("impatient")
@@ -329,7 +329,7 @@ def test_a_message_of_a_stopped_session_is_not_run(http: httpx.Client, app_fixtu
 
 
 def test_a_merged_message_gets_the_stream_of_the_running_turn(
-    client: LlamaStackClient, http: httpx.Client, app_fixture: AppFixture, tools: Workshop
+    client: LlamaStackClient, http: httpx.Client, app_fixture: AppFixture, tools: FakeTools
 ) -> None:
     begun, gate = threading.Event(), threading.Event()
 
@@ -360,7 +360,7 @@ def test_a_merged_message_gets_the_stream_of_the_running_turn(
 
 
 def test_the_id_of_a_merged_message_leads_to_its_turn(
-    http: httpx.Client, app_fixture: AppFixture, tools: Workshop, monkeypatch: pytest.MonkeyPatch
+    http: httpx.Client, app_fixture: AppFixture, tools: FakeTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, gate = threading.Event(), threading.Event()
 

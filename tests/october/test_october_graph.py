@@ -142,7 +142,7 @@ def test_a_model_that_does_not_exist_is_refused_at_registration(october: October
 
 def test_a_dropped_bank_leaves_no_links(people: OctoberClient, app_fixture: AppFixture) -> None:
     people.call("memory.drop", bank_id="people")
-    removal, [task] = Removal(app_fixture.store, app_fixture.get_index), app_fixture.desk.early_deletions
+    removal, [task] = Removal(app_fixture.store, app_fixture.get_index), app_fixture.queue.early_deletions
     done = run_in_thread(removal.delete_store(task, time.monotonic() + 30))
 
     assert (done, links_of(app_fixture)) == (True, 0)

@@ -40,7 +40,7 @@ def tenant() -> str:
 
 @pytest.fixture
 def make_turn_fixture(cloud: Cloud, tenant: str) -> MakeTurnFixture:
-    """Return a function that creates a stage for a model; `lease` is in seconds, `history` in bytes."""
+    """Return a function that creates a TurnFixture for a model; `lease` is in seconds, `history` in bytes."""
 
     def make(model: ChatModel, lease: float = 30, history: int = 4_000_000) -> TurnFixture:
         return TurnFixture(cloud.store, tenant, model, lease, history)
@@ -50,7 +50,7 @@ def make_turn_fixture(cloud: Cloud, tenant: str) -> MakeTurnFixture:
 
 @pytest.fixture
 def make_worker_fixture(cloud: Cloud, tenant: str) -> MakeWorkerFixture:
-    """Return a function that creates an office for a model; `lease` is in seconds."""
+    """Return a function that creates a WorkerFixture for a model; `lease` is in seconds."""
 
     def make(model: ChatModel, lease: float = 30, knowledge: KnowledgeSearch | None = None) -> WorkerFixture:
         return WorkerFixture(cloud, tenant, model, lease, knowledge=knowledge)

@@ -39,11 +39,11 @@ class Composed:
     """A tenant's services, all made of these settings."""
 
     def __init__(self, cloud: Cloud, tenant: str, **settings: Any) -> None:
-        desk = FakeQueue()
+        queue = FakeQueue()
         self.adapters = Adapters(Settings.model_validate(settings))
-        deletions = Deletions(delete_agent_objects(cloud.store, desk.send), desk.send)
+        deletions = Deletions(delete_agent_objects(cloud.store, queue.send), queue.send)
         self.services: AgentsServices = compose(tenant, self.adapters, cloud.store, deletions)
-        self.responses = compose_responses(tenant, self.adapters, cloud.store, self.services, desk, LinkCache())
+        self.responses = compose_responses(tenant, self.adapters, cloud.store, self.services, queue, LinkCache())
 
     async def call(self, provider: str, url: str) -> None:
         """Call a tool of a provider at an address. The result does not matter."""

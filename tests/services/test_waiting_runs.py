@@ -55,8 +55,8 @@ class Waiting:
 
     async def work(self, *, last: bool = False) -> None:
         """Handle each task once."""
-        desk = self.fixture.desk
-        tasks, desk.waiting = desk.waiting, []
+        queue = self.fixture.queue
+        tasks, queue.waiting = queue.waiting, []
         for task in tasks:
             await self.runs.handle(task, asyncio.get_running_loop().time() + 900, last=last)
 
@@ -81,12 +81,12 @@ async def test_the_worker_runs_messages_in_order_once_no_request_has_them(
     await admission.line.renew(first)
     await waiting.work()
     assert await waiting.inputs() == []
-    assert len(waiting.fixture.desk.waiting) == 2
+    assert len(waiting.fixture.queue.waiting) == 2
 
     CLOCK.move(ALIVE_SECONDS + 1)
     await waiting.work()
     assert await waiting.inputs() == ["one", "two"]
-    assert (await waiting.places(), waiting.fixture.desk.waiting) == (0, [])
+    assert (await waiting.places(), waiting.fixture.queue.waiting) == (0, [])
 
 
 async def test_a_message_is_run_for_its_caller_and_end_user(make_worker_fixture: MakeWorkerFixture) -> None:
@@ -140,10 +140,10 @@ async def test_a_worker_that_dies_at_any_call_loses_and_doubles_no_message(own_c
     for operation, number in points:
         waiting = await process().open()
         await waiting.accept("one")
-        [task] = waiting.fixture.desk.waiting
+        [task] = waiting.fixture.queue.waiting
         await die_at(own_cloud, operation, number, waiting.work)
         CLOCK.move(LEASE)
-        waiting.fixture.desk.waiting[:] = [task]
+        waiting.fixture.queue.waiting[:] = [task]
         await waiting.work()
 
         assert await waiting.inputs() == ["one"], (operation, number)
@@ -163,7 +163,7 @@ async def test_an_acceptance_that_dies_at_any_call_is_found_or_was_not_made(own_
         await waiting.work()
 
         assert await waiting.inputs() == []
-        assert (await waiting.places(), waiting.fixture.desk.waiting) == (0, [])
+        assert (await waiting.places(), waiting.fixture.queue.waiting) == (0, [])
 
 
 async def test_credentials_of_a_message_are_not_stored(cloud: Cloud, tenant: str) -> None:
@@ -212,10 +212,10 @@ async def test_a_worker_that_dies_at_any_call_runs_a_response_that_waits_once(ow
     for operation, number in points:
         waiting = await process().open()
         CLOCK.move(ALIVE_SECONDS + 1)
-        [task] = waiting.fixture.desk.waiting
+        [task] = waiting.fixture.queue.waiting
         await die_at(own_cloud, operation, number, waiting.work)
         CLOCK.move(LEASE + 1)
-        waiting.fixture.desk.waiting[:] = [task]
+        waiting.fixture.queue.waiting[:] = [task]
         await waiting.work()
 
         response = await waiting.read()

@@ -56,7 +56,7 @@ def tool(name: str) -> ToolDef:
 
 
 class TurnFixture:
-    """A process that serves one session of one agent. Two stages with the same ids are two processes."""
+    """A process that serves one session of one agent. Two fixtures with the same ids are two processes."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class TurnFixture:
         self.session_id = await self.sessions.create(self.agent_id, "talk")
         return self
 
-    def beside(self, model: ChatModel, lease: float = 30, history: int = 4_000_000) -> "TurnFixture":
+    def other_process(self, model: ChatModel, lease: float = 30, history: int = 4_000_000) -> "TurnFixture":
         """Return another process that serves the same session."""
         other = TurnFixture(self.store, self.tenant, model, lease, history)
         other.agent_id, other.session_id = self.agent_id, self.session_id
@@ -133,7 +133,7 @@ class TurnFixture:
     async def lease_turn(self) -> str | None:
         return (await self.store.sessions.get(*self.ids)).lease_turn
 
-    async def lease_runs_out(self) -> None:
+    async def expire_lease(self) -> None:
         """Move the clock to the end of the session's lease."""
         record = await self.store.sessions.get(*self.ids)
         CLOCK.move_to(record.lease_until)
@@ -161,10 +161,10 @@ async def keep_running(waiter: asyncio.Task[Any], lease_end: Callable[[], Awaita
 async def die(turn: TurnRun) -> None:
     """Simulate the death of a turn's process: the turn stops, and its lease expires at once."""
     await turn.run.close_inference()
-    await run_out(turn)
+    await expire_lease_of(turn)
 
 
-async def run_out(turn: TurnRun) -> None:
+async def expire_lease_of(turn: TurnRun) -> None:
     """Make a turn's lease expire at once, without renewals, while its holder still assumes to have it."""
     keeper = turn.log.keeper
     keeper.stop()

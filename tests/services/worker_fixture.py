@@ -90,7 +90,7 @@ class FakeQueue:
 
     def refuse(self) -> None:
         if self.refuses:
-            raise StoreUnavailable("The desk is closed: try again.")
+            raise StoreUnavailable("The queue is closed: try again.")
 
 
 @dataclass
@@ -124,7 +124,7 @@ class FakeMcp:
 
 
 class WorkerFixture:
-    """A process of the system. Two offices with the same tenant and desk are two processes. `lease` is in seconds.
+    """A process of the system. Two fixtures with the same tenant and queue are two processes. `lease` is in seconds.
 
     `knowledge` searches the vector stores of responses.
     """
@@ -135,13 +135,13 @@ class WorkerFixture:
         tenant: str,
         model: ChatModel,
         lease: float = 30,
-        desk: FakeQueue | None = None,
+        queue: FakeQueue | None = None,
         knowledge: KnowledgeSearch | None = None,
     ) -> None:
-        self.cloud, self.tenant, self.desk, self.fake_mcp, self.lease = (
+        self.cloud, self.tenant, self.queue, self.fake_mcp, self.lease = (
             cloud,
             tenant,
-            desk or FakeQueue(),
+            queue or FakeQueue(),
             FakeMcp(),
             lease,
         )
@@ -150,19 +150,19 @@ class WorkerFixture:
         self.links = LinkCache()
         settings = Settings(lease_seconds=lease, default_model="scripted/demo", scripted_models=True)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
-        kinds = delete_agent_objects(cloud.store, self.desk.send) | delete_response_objects(self.store)
-        self.deletions = Deletions(kinds, self.desk.send)
+        kinds = delete_agent_objects(cloud.store, self.queue.send) | delete_response_objects(self.store)
+        self.deletions = Deletions(kinds, self.queue.send)
         providers = {"model-context-protocol": self.fake_mcp}
         adapters = Adapters(settings, router=router, tool_providers=providers)
         base = compose(tenant, adapters, cloud.store, self.deletions)
         self.turns = base
-        self.services = compose_responses(tenant, adapters, self.store, base, self.desk, self.links, make_knowledge)
-        self.worker = compose_worker(tenant, settings, self.store, self.services, self.desk)
+        self.services = compose_responses(tenant, adapters, self.store, base, self.queue, self.links, make_knowledge)
+        self.worker = compose_worker(tenant, settings, self.store, self.services, self.queue)
         self.event_requests = compose_event_requests(tenant, settings, self.store, base, self.services, self.worker)
 
-    def beside(self, model: ChatModel) -> "WorkerFixture":
+    def other_process(self, model: ChatModel) -> "WorkerFixture":
         """Return another process of the same system."""
-        return WorkerFixture(self.cloud, self.tenant, model, self.lease, self.desk, self.knowledge)
+        return WorkerFixture(self.cloud, self.tenant, model, self.lease, self.queue, self.knowledge)
 
     async def create(self, text: str = "Hello", **fields: Any) -> str:
         """Create a background response, and return its id."""
@@ -207,7 +207,7 @@ class WorkerFixture:
         batches = self.store.background.events(self.tenant, response_id)
         return [event async for batch in batches for event in batch]
 
-    async def until_told(self, response_id: str, text: str, times: int = 1) -> None:
+    async def wait_for_stored_events(self, response_id: str, text: str, times: int = 1) -> None:
         """Wait until so many events of a stored stream have a text in them."""
 
         async def is_told() -> bool:
@@ -223,7 +223,7 @@ class WorkerFixture:
 
         await poll_until(is_stored)
 
-    async def until_taken_up(self, response_id: str) -> None:
+    async def wait_until_leased(self, response_id: str) -> None:
         """Wait until a worker has a response."""
 
         async def is_held() -> bool:
@@ -243,19 +243,19 @@ class WorkerFixture:
         """Run a response in a worker that is killed at the end. It does not write any more, and its lease expires."""
         working = asyncio.create_task(self.run(response_id))
         yield
-        self.cloud_goes()
+        self.stop_database()
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-        self.cloud_comes()
+        self.restart_database()
         CLOCK.move(self.lease)
 
-    def cloud_goes(self) -> None:
+    def stop_database(self) -> None:
         self.cloud.proxy.down = True
 
-    def cloud_comes(self) -> None:
+    def restart_database(self) -> None:
         self.cloud.proxy.restart()
 
-    async def lease_runs_out(self, response_id: str) -> None:
+    async def expire_lease(self, response_id: str) -> None:
         CLOCK.move_to(await self.lease_end(response_id))
 
     async def stored(self, response_id: str) -> StoredResponse:

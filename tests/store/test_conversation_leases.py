@@ -13,8 +13,8 @@ from stint.store.lease import Lease
 from stint.store.tombstones import mark_deleted
 
 
-class Door:
-    """A conversation's record of a few attributes, and who asks for its lease."""
+class LeaseFixture:
+    """The record of a conversation with a few attributes, and acquisitions of its lease."""
 
     def __init__(self, cloud: Cloud, tenant: str) -> None:
         self.table = cloud.table
@@ -40,15 +40,15 @@ class Door:
 
 
 @pytest.fixture
-async def door(cloud: Cloud, tenant: str) -> Door:
-    return await Door.create(cloud, tenant)
+async def conversation(cloud: Cloud, tenant: str) -> LeaseFixture:
+    return await LeaseFixture.create(cloud, tenant)
 
 
-async def test_a_lock_gives_the_record_as_it_stands_for_one_unit(cloud: Cloud, door: Door) -> None:
+async def test_a_lock_gives_the_record_as_it_stands_for_one_unit(cloud: Cloud, conversation: LeaseFixture) -> None:
     cloud.forget()
 
     with CLOCK.stop():
-        lock = await door.acquire()
+        lock = await conversation.acquire()
         until = round((time.time() + 30) * 1000)
 
     assert lock.item["colour"] == "red"
@@ -57,73 +57,75 @@ async def test_a_lock_gives_the_record_as_it_stands_for_one_unit(cloud: Cloud, d
     assert cloud.units == {"UpdateItem": 1}
 
 
-async def test_a_locked_record_names_who_holds_it(door: Door) -> None:
-    await door.acquire("resp_one")
+async def test_a_locked_record_names_who_holds_it(conversation: LeaseFixture) -> None:
+    await conversation.acquire("resp_one")
 
-    with pytest.raises(Conflict, match=f"Conversation {door.ids[1]} is running resp_one. Wait") as raised:
-        await door.acquire("resp_two")
+    with pytest.raises(Conflict, match=f"Conversation {conversation.ids[1]} is running resp_one. Wait") as raised:
+        await conversation.acquire("resp_two")
 
     assert raised.value.code == "conversation_locked"
 
 
-async def test_a_released_lock_can_be_taken_again_and_leaves_no_trace(door: Door) -> None:
-    await (await door.acquire()).release()
+async def test_a_released_lock_can_be_taken_again_and_leaves_no_trace(conversation: LeaseFixture) -> None:
+    await (await conversation.acquire()).release()
 
-    again = await door.acquire("resp_two")
+    again = await conversation.acquire("resp_two")
 
     assert again.taken_over is None
     await again.release()
-    assert await door.table.get(door.key) == {"pk": door.key.pk, "sk": "meta", "colour": "red"}
+    assert await conversation.table.get(conversation.key) == {"pk": conversation.key.pk, "sk": "meta", "colour": "red"}
 
 
-async def test_a_lock_that_ran_out_is_taken_over_and_its_holder_told(door: Door) -> None:
-    dead = await door.acquire("resp_one", seconds=-0.001)
+async def test_a_lock_that_ran_out_is_taken_over_and_its_holder_told(conversation: LeaseFixture) -> None:
+    dead = await conversation.acquire("resp_one", seconds=-0.001)
 
-    lock = await door.acquire("resp_two")
+    lock = await conversation.acquire("resp_two")
 
     assert lock.taken_over == "resp_one"
-    with pytest.raises(Interrupted, match=f"Conversation {door.ids[1]} was taken over"):
+    with pytest.raises(Interrupted, match=f"Conversation {conversation.ids[1]} was taken over"):
         await dead.renew(30)
     await dead.release()
     await lock.renew(30)
 
 
-async def test_a_renewed_lock_is_not_taken_over(door: Door) -> None:
-    lock = await door.acquire(seconds=-0.001)
+async def test_a_renewed_lock_is_not_taken_over(conversation: LeaseFixture) -> None:
+    lock = await conversation.acquire(seconds=-0.001)
 
     await lock.renew(30)
 
-    assert await door.outcome() == "conversation_locked"
+    assert await conversation.outcome() == "conversation_locked"
 
 
 @pytest.mark.parametrize("removed", [False, True])
-async def test_the_lock_of_a_deleted_record_is_neither_given_nor_renewed(door: Door, removed: bool) -> None:
-    lock = await door.acquire()
-    await mark_deleted(door.table, door.key)
+async def test_the_lock_of_a_deleted_record_is_neither_given_nor_renewed(
+    conversation: LeaseFixture, removed: bool
+) -> None:
+    lock = await conversation.acquire()
+    await mark_deleted(conversation.table, conversation.key)
     if removed:
-        await door.table.delete(door.key)
+        await conversation.table.delete(conversation.key)
 
     with pytest.raises(Interrupted):
         await lock.renew(30)
     with pytest.raises(NotFound) as raised:
-        await door.acquire()
+        await conversation.acquire()
 
     assert raised.value.code == "conversation_not_found"
     await lock.release()
-    assert (await door.table.get(door.key) is None) is removed
+    assert (await conversation.table.get(conversation.key) is None) is removed
 
 
-async def test_sixteen_requests_get_one_lock(door: Door) -> None:
-    outcomes = await asyncio.gather(*(door.outcome() for _ in range(32)))
+async def test_sixteen_requests_get_one_lock(conversation: LeaseFixture) -> None:
+    outcomes = await asyncio.gather(*(conversation.outcome() for _ in range(32)))
 
     assert outcomes.count("conversation_locked") == 31
     assert outcomes.count("took over None") == 1
 
 
-async def test_a_takeover_of_a_lock_has_one_winner(door: Door) -> None:
-    await door.acquire("resp_dead", seconds=-0.001)
+async def test_a_takeover_of_a_lock_has_one_winner(conversation: LeaseFixture) -> None:
+    await conversation.acquire("resp_dead", seconds=-0.001)
 
-    outcomes = await asyncio.gather(*(door.outcome() for _ in range(32)))
+    outcomes = await asyncio.gather(*(conversation.outcome() for _ in range(32)))
 
     assert outcomes.count("conversation_locked") == 31
     assert outcomes.count("took over resp_dead") == 1
@@ -131,12 +133,12 @@ async def test_a_takeover_of_a_lock_has_one_winner(door: Door) -> None:
 
 @pytest.mark.parametrize("dead", [False, True])
 async def test_a_lock_whose_answer_was_lost_is_held_all_the_same(own_cloud: Cloud, tenant: str, dead: bool) -> None:
-    door = await Door.create(own_cloud, tenant)
+    conversation = await LeaseFixture.create(own_cloud, tenant)
     if dead:
-        await door.acquire("resp_dead", seconds=-0.001)
+        await conversation.acquire("resp_dead", seconds=-0.001)
     sent = own_cloud.proxy.lose_first_answer("UpdateItem", after=200)
 
-    lock = await door.acquire()
+    lock = await conversation.acquire()
 
     assert sent[-2:] == [200, 400]
     assert lock.taken_over == ("resp_dead" if dead else None)

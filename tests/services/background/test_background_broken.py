@@ -103,7 +103,7 @@ async def test_a_cancelled_answer_keeps_what_was_told_of_it_and_nothing_is_told_
     worker_fixture = make_worker_fixture(script(BOUGHT, [TextChunk("Half "), gate, TextChunk("more"), STOP]))
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await worker_fixture.until_told(response_id, "Half ")
+    await worker_fixture.wait_for_stored_events(response_id, "Half ")
 
     cancelled = await worker_fixture.services.make_response_cancellation().cancel(response_id)
     gate.set()
@@ -122,7 +122,7 @@ async def test_words_that_a_worker_stores_while_its_response_is_cancelled_are_sh
     worker_fixture = make_worker_fixture(script([TextChunk("Half "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_told(response_id, "Half ")
+        await worker_fixture.wait_for_stored_events(response_id, "Half ")
     read, late = Recovery.read_stream, iter(("more ", "and more"))
 
     async def read_while_it_is_written(self: Recovery, *args: Any, **fields: Any) -> list[str]:
@@ -150,8 +150,8 @@ async def test_a_response_that_fails_after_a_worker_died_shows_what_both_had_tol
     worker_fixture = make_worker_fixture(script(BOUGHT, [ReasoningChunk("Hm"), TextChunk("one "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL, FUNCTION])
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_told(response_id, "one ")
-    successor = worker_fixture.beside(script(called("sell", "ask_user")))
+        await worker_fixture.wait_for_stored_events(response_id, "one ")
+    successor = worker_fixture.other_process(script(called("sell", "ask_user")))
     successor.fake_mcp.gates["sell"] = asyncio.Event()
     running = asyncio.create_task(successor.run(response_id, seconds=20))
     await until(lambda: successor.fake_mcp.calls)
@@ -173,14 +173,14 @@ async def test_a_response_that_no_attempt_ended_shows_what_all_had_told(make_wor
     worker_fixture = make_worker_fixture(script(BOUGHT, [TextChunk("one "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_told(response_id, "one ")
-    second = worker_fixture.beside(script([TextChunk("two "), asyncio.Event()]))
+        await worker_fixture.wait_for_stored_events(response_id, "one ")
+    second = worker_fixture.other_process(script([TextChunk("two "), asyncio.Event()]))
     async with second.dying(response_id):
-        await worker_fixture.until_told(response_id, "two ")
-    third = worker_fixture.beside(script(called("sell")))
+        await worker_fixture.wait_for_stored_events(response_id, "two ")
+    third = worker_fixture.other_process(script(called("sell")))
     third.fake_mcp.gates["sell"] = asyncio.Event()
     async with third.dying(response_id):
-        await worker_fixture.until_told(response_id, "mcp_call.in_progress", times=2)
+        await worker_fixture.wait_for_stored_events(response_id, "mcp_call.in_progress", times=2)
 
     response = await seen(worker_fixture, response_id)
 
@@ -201,7 +201,7 @@ async def test_what_was_told_of_an_approved_call_is_shown_when_it_does_not_end(
     fields = {"previous_response_id": first.id, "tools": [asking], "stream": True}
     response_id = await worker_fixture.create([approval], **fields)  # type: ignore[arg-type]  # items in place of a text
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await worker_fixture.until_told(response_id, "mcp_call.in_progress")
+    await worker_fixture.wait_for_stored_events(response_id, "mcp_call.in_progress")
 
     cancelled = await worker_fixture.services.make_response_cancellation().cancel(response_id)
     await working

@@ -30,7 +30,7 @@ async def is_locked(worker_fixture: WorkerFixture, conversation: str) -> bool:
     try:
         response_id = await worker_fixture.create("locked?", conversation=conversation)
         await worker_fixture.services.make_response_cancellation().cancel(response_id)
-        worker_fixture.desk.tasks.pop()
+        worker_fixture.queue.tasks.pop()
     except Conflict as conflict:
         refusals.append(conflict.code)
     assert refusals in ([], ["conversation_locked"] * 2)
@@ -79,7 +79,7 @@ async def test_of_many_requests_at_once_one_is_accepted(make_worker_fixture: Mak
 
     [accepted] = [each for each in outcomes if isinstance(each, str)]
     assert all(isinstance(each, Conflict) for each in outcomes if each != accepted)
-    assert [task.response_id for task in worker_fixture.desk.tasks] == [accepted]
+    assert [task.response_id for task in worker_fixture.queue.tasks] == [accepted]
 
 
 async def test_a_response_that_runs_holds_its_conversation_until_its_items_are_in_it(
@@ -219,11 +219,11 @@ async def test_a_response_that_the_queue_does_not_take_lets_its_conversation_go(
 ) -> None:
     worker_fixture = make_worker_fixture(script([]))
     conversation = await worker_fixture.conversation()
-    worker_fixture.desk.refuses = True
+    worker_fixture.queue.refuses = True
 
     with pytest.raises(StoreUnavailable):
         await worker_fixture.create(conversation=conversation)
-    worker_fixture.desk.refuses = False
+    worker_fixture.queue.refuses = False
 
     assert not await is_locked(worker_fixture, conversation)
 
@@ -266,12 +266,12 @@ async def test_a_response_whose_worker_died_keeps_its_conversation_and_is_queued
     worker_fixture = make_worker_fixture(script([TextChunk("half"), asyncio.Event()]))
     conversation, response_id = await queued(worker_fixture)
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_taken_up(response_id)
-    await worker_fixture.lease_runs_out(response_id)
+        await worker_fixture.wait_until_leased(response_id)
+    await worker_fixture.expire_lease(response_id)
 
     locked = await is_locked(worker_fixture, conversation)
-    tasks = [task.response_id for task in worker_fixture.desk.tasks]
-    successor = worker_fixture.beside(script(said("whole"), []))
+    tasks = [task.response_id for task in worker_fixture.queue.tasks]
+    successor = worker_fixture.other_process(script(said("whole"), []))
     await successor.run(response_id)
 
     assert locked
@@ -303,10 +303,10 @@ async def test_workers_that_die_three_times_are_noticed_by_who_wants_the_convers
     worker_fixture = make_worker_fixture(script([]))
     conversation, response_id = await queued(worker_fixture)
     for _ in range(3):
-        worker = worker_fixture.beside(script([asyncio.Event()]))
+        worker = worker_fixture.other_process(script([asyncio.Event()]))
         async with worker.dying(response_id):
-            await worker_fixture.until_taken_up(response_id)
-        await worker_fixture.lease_runs_out(response_id)
+            await worker_fixture.wait_until_leased(response_id)
+        await worker_fixture.expire_lease(response_id)
 
     assert not await is_locked(worker_fixture, conversation)
     assert await worker_fixture.status(response_id) == "failed"
@@ -328,7 +328,7 @@ async def test_a_response_whose_message_was_lost_is_queued_again_and_again(
 ) -> None:
     worker_fixture = make_worker_fixture(script(said("Hi"), []))
     conversation, response_id = await queued(worker_fixture)
-    worker_fixture.desk.tasks.clear()
+    worker_fixture.queue.tasks.clear()
 
     async def look() -> int:
         for _ in range(2):
@@ -336,14 +336,14 @@ async def test_a_response_whose_message_was_lost_is_queued_again_and_again(
                 assert await worker_fixture.status(response_id) == "queued"
             else:
                 assert await is_locked(worker_fixture, conversation)
-        return len(worker_fixture.desk.tasks)
+        return len(worker_fixture.queue.tasks)
 
     soon = await look()
     CLOCK.move(MESSAGE_SECONDS)
     later = await look()
     CLOCK.move(MESSAGE_SECONDS + 1)
     last = await look()
-    await worker_fixture.run(worker_fixture.desk.tasks.pop().response_id)
+    await worker_fixture.run(worker_fixture.queue.tasks.pop().response_id)
 
     assert (soon, later, last) == (0, 1, 2)
     assert await worker_fixture.status(response_id) == "completed"
@@ -377,7 +377,7 @@ async def test_a_response_waits_for_a_conversation_that_another_one_has_after_al
     lock = await worker_fixture.store.conversation_leases.acquire(worker_fixture.tenant, one, "resp_other", 30)
 
     working = asyncio.create_task(worker_fixture.run(patient))
-    await worker_fixture.until_taken_up(patient)
+    await worker_fixture.wait_until_leased(patient)
     await lock.release()
     await working
     await worker_fixture.store.conversation_leases.acquire(worker_fixture.tenant, other, "resp_other", 30)

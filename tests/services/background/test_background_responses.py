@@ -26,7 +26,7 @@ async def test_a_response_waits_in_the_queue_until_a_worker_takes_it_up(make_wor
     await working
     done = await worker_fixture.get(response_id)
 
-    assert [task.response_id for task in worker_fixture.desk.tasks] == [response_id]
+    assert [task.response_id for task in worker_fixture.queue.tasks] == [response_id]
     assert [each.status for each in (waiting, running, done)] == ["queued", "in_progress", "completed"]
     assert waiting.background
     assert waiting.output == []
@@ -49,14 +49,14 @@ async def test_what_is_wrong_with_a_request_is_found_before_anything_is_stored(
         await worker_fixture.create(previous_response_id="resp_" + "0" * 32)
 
     assert worker_fixture.cloud.items(worker_fixture.tenant) == []
-    assert worker_fixture.desk.tasks == worker_fixture.desk.delayed == []
+    assert worker_fixture.queue.tasks == worker_fixture.queue.delayed == []
 
 
 async def test_of_a_response_that_the_queue_does_not_take_nothing_is_left(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     worker_fixture = make_worker_fixture(script())
-    worker_fixture.desk.refuses = True
+    worker_fixture.queue.refuses = True
 
     with pytest.raises(StoreUnavailable):
         await worker_fixture.create(stream=True)
@@ -78,7 +78,7 @@ async def test_a_model_that_fails_ends_the_response_and_nobody_tries_again(
     response = await worker_fixture.get(response_id)
     assert response.error is not None
     assert (response.status, response.error.type) == ("failed", "model_error")
-    assert worker_fixture.desk.kinds == [("stint", "Stint Response Failed")]
+    assert worker_fixture.queue.kinds == [("stint", "Stint Response Failed")]
 
 
 async def test_the_end_is_announced_with_its_ids_and_status(make_worker_fixture: MakeWorkerFixture) -> None:
@@ -88,8 +88,8 @@ async def test_the_end_is_announced_with_its_ids_and_status(make_worker_fixture:
     response_id = await worker_fixture.create(conversation=conversation)
     await worker_fixture.run(response_id)
 
-    assert worker_fixture.desk.kinds == [("stint", "Stint Response Completed")]
-    assert [end.model_dump(exclude={"usage"}) for end in worker_fixture.desk.ends] == [
+    assert worker_fixture.queue.kinds == [("stint", "Stint Response Completed")]
+    assert [end.model_dump(exclude={"usage"}) for end in worker_fixture.queue.ends] == [
         {"response_id": response_id, "conversation_id": conversation, "status": "completed"}
     ]
 
@@ -100,15 +100,15 @@ async def test_an_end_that_could_not_be_announced_is_announced_when_the_message_
     model = script(said())
     worker_fixture = make_worker_fixture(model)
     response_id = await worker_fixture.create()
-    worker_fixture.desk.refuses = True
+    worker_fixture.queue.refuses = True
     with pytest.raises(StoreUnavailable):
         await worker_fixture.run(response_id)
-    worker_fixture.desk.refuses = False
+    worker_fixture.queue.refuses = False
 
     await worker_fixture.run(response_id)
 
     assert len(model.requests) == 1
-    assert [end.status for end in worker_fixture.desk.ends] == ["completed"]
+    assert [end.status for end in worker_fixture.queue.ends] == ["completed"]
 
 
 async def test_a_response_that_waits_is_cancelled_and_its_message_does_nothing(
@@ -124,7 +124,7 @@ async def test_a_response_that_waits_is_cancelled_and_its_message_does_nothing(
 
     assert cancelled.status == again.status == await worker_fixture.status(response_id) == "cancelled"
     assert model.requests == []
-    assert [end.status for end in worker_fixture.desk.ends] == ["cancelled"]
+    assert [end.status for end in worker_fixture.queue.ends] == ["cancelled"]
 
 
 async def test_a_response_that_runs_is_cancelled_at_the_next_look(make_worker_fixture: MakeWorkerFixture) -> None:
@@ -178,7 +178,7 @@ async def test_a_response_that_is_deleted_stops_and_leaves_nothing_but_seals(
     assert model.closed == 1
     assert all("expires_at" in item for item in worker_fixture.cloud.items(worker_fixture.tenant))
     assert await worker_fixture.run(response_id) is None
-    assert worker_fixture.desk.ends == []
+    assert worker_fixture.queue.ends == []
 
 
 async def test_tools_run_in_the_background_and_their_results_reach_the_model(
@@ -251,7 +251,7 @@ async def test_messages_that_come_while_a_response_runs_are_consumed(make_worker
     working = asyncio.create_task(worker_fixture.run(response_id, seconds=900))
     await until(lambda: model.requests)
 
-    second = asyncio.create_task(worker_fixture.beside(script()).run(response_id, seconds=900))
+    second = asyncio.create_task(worker_fixture.other_process(script()).run(response_id, seconds=900))
     await keep_running(
         second,
         lambda: worker_fixture.lease_end(response_id),

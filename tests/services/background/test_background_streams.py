@@ -32,7 +32,7 @@ async def test_who_follows_sees_each_event_soon_and_the_end(make_worker_fixture:
     response_id = await worker_fixture.create(stream=True)
     following = asyncio.create_task(worker_fixture.follow(response_id))
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await worker_fixture.until_told(response_id, "one ")
+    await worker_fixture.wait_for_stored_events(response_id, "one ")
 
     gate.set()
     await working
@@ -129,7 +129,7 @@ async def test_an_item_that_broke_off_is_closed_with_what_was_told_of_it(
     worker_fixture = make_worker_fixture(script([part, asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await worker_fixture.until_told(response_id, part.text)
+    await worker_fixture.wait_for_stored_events(response_id, part.text)
 
     await worker_fixture.services.make_response_cancellation().cancel(response_id)
     await working
@@ -144,7 +144,7 @@ async def test_an_end_that_no_worker_told_is_told_to_who_follows(make_worker_fix
     worker_fixture = make_worker_fixture(script([TextChunk("Hello "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_told(response_id, "Hello ")
+        await worker_fixture.wait_for_stored_events(response_id, "Hello ")
     stored = await worker_fixture.stored(response_id)
     told = await worker_fixture.services.background.recovery.freeze_stream(stored)
     record = closing_record(stored, told.items, cancelled(None))
@@ -165,7 +165,7 @@ async def test_a_step_that_is_stored_is_told_whole_behind_what_was_told_of_it(
     worker_fixture = make_worker_fixture(script([TextChunk("Hello "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_told(response_id, "Hello ")
+        await worker_fixture.wait_for_stored_events(response_id, "Hello ")
     twin = make_worker_fixture(script(said("Hello world")))
     twin_id = await twin.create()
     done = await twin.run(twin_id)

@@ -29,9 +29,9 @@ class Events:
         self.session_id = await self.worker_fixture.turns.sessions.create(self.agent_id, "talk")
         return self
 
-    def beside(self, model: ChatModel) -> "Events":
+    def other_process(self, model: ChatModel) -> "Events":
         """The same events in another process."""
-        other = Events(self.worker_fixture.beside(model))
+        other = Events(self.worker_fixture.other_process(model))
         other.agent_id, other.session_id = self.agent_id, self.session_id
         return other
 
@@ -56,7 +56,7 @@ class Events:
 
     @property
     def kinds(self) -> list[str]:
-        return [kind for _, kind in self.worker_fixture.desk.kinds]
+        return [kind for _, kind in self.worker_fixture.queue.kinds]
 
 
 async def test_an_event_begins_a_turn_that_can_be_read_and_its_end_is_announced(
@@ -71,7 +71,7 @@ async def test_an_event_begins_a_turn_that_can_be_read_and_its_end_is_announced(
     turn = await events.worker_fixture.turns.turns.get(events.agent_id, events.session_id, ended.turn_id)
     assert (turn.status, turn.output_message.content) == ("completed", "Hi")
     assert events.kinds == ["Stint Turn Completed"]
-    assert events.worker_fixture.desk.ends == [ended]
+    assert events.worker_fixture.queue.ends == [ended]
     assert (ended.event_id, ended.agent_id, ended.session_id) == ("e1", events.agent_id, events.session_id)
 
 
@@ -87,8 +87,8 @@ async def test_an_event_begins_a_response_that_can_be_read_and_its_end_is_announ
     response = await events.worker_fixture.get(ended.response_id)
     assert (response.status, response.background, response.metadata) == ("completed", True, {"order": "7"})
     assert events.kinds == ["Stint Response Completed"]
-    assert events.worker_fixture.desk.ends == [ended]
-    assert events.worker_fixture.desk.tasks == []
+    assert events.worker_fixture.queue.ends == [ended]
+    assert events.worker_fixture.queue.tasks == []
 
 
 async def test_an_event_that_comes_again_begins_nothing_and_ends_the_same(
@@ -97,7 +97,7 @@ async def test_an_event_that_comes_again_begins_nothing_and_ends_the_same(
     events = await Events(make_worker_fixture(script(said("Hi"), said("Hi")))).open()
     turn, response = await events.turn("e1"), await events.response("e2")
 
-    again = await events.beside(script()).turn("e1"), await events.beside(script()).response("e2")
+    again = await events.other_process(script()).turn("e1"), await events.other_process(script()).response("e2")
 
     assert again == (turn, response)
     assert len(events.kinds) == 2
@@ -111,7 +111,7 @@ async def test_events_at_the_same_time_begin_one_thing(make_worker_fixture: Make
     first = asyncio.create_task(events.turn("e1", seconds=900))
     await model.opened.wait()
 
-    second = asyncio.create_task(events.beside(script()).turn("e1", seconds=900))
+    second = asyncio.create_task(events.other_process(script()).turn("e1", seconds=900))
     await keep_running(
         second, lambda: records.held_until(events.worker_fixture.tenant, "e1"), events.worker_fixture.lease
     )
@@ -132,13 +132,13 @@ async def test_a_turn_whose_worker_died_is_told_as_failed_and_not_begun_again(
     working = asyncio.create_task(events.turn("e1"))
     while not await all_turns(events):  # noqa: ASYNC110 - a thread stores the header while the model is called
         await asyncio.sleep(0.005)
-    events.worker_fixture.cloud_goes()
+    events.worker_fixture.stop_database()
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
-    events.worker_fixture.cloud_comes()
+    events.worker_fixture.restart_database()
     CLOCK.move(events.worker_fixture.lease)
 
-    ended = await events.beside(script()).turn("e1")
+    ended = await events.other_process(script()).turn("e1")
 
     assert ended is not None
     assert ended.error is not None
@@ -152,13 +152,13 @@ async def test_a_response_whose_worker_died_is_gone_on_with(make_worker_fixture:
     events = Events(make_worker_fixture(model))
     working = asyncio.create_task(events.response("e1"))
     await until(lambda: model.requests)
-    events.worker_fixture.cloud_goes()
+    events.worker_fixture.stop_database()
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
-    events.worker_fixture.cloud_comes()
+    events.worker_fixture.restart_database()
     CLOCK.move(events.worker_fixture.lease)
 
-    ended = await events.beside(script(said())).response("e1")
+    ended = await events.other_process(script(said())).response("e1")
 
     assert ended is not None
     assert ended.status == "completed"
@@ -204,10 +204,10 @@ async def test_a_failing_store_is_raised_and_the_event_may_be_tried_at_once(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     events = await Events(make_worker_fixture(script(said(), said()))).open()
-    events.worker_fixture.desk.refuses = True
+    events.worker_fixture.queue.refuses = True
     with pytest.raises(StoreUnavailable):
         await events.turn("e1")
-    events.worker_fixture.desk.refuses = False
+    events.worker_fixture.queue.refuses = False
 
     ended = await events.turn("e1")
 

@@ -47,14 +47,14 @@ async def test_a_task_that_was_sent_before_the_header_starts_a_response_whose_pr
         await fixture.create(stream=True)
     writes = [name for name in seen if name in ("BatchWriteItem", "PutItem")]
     assert sorted(writes) == ["BatchWriteItem", "PutItem"]
-    [counted] = fixture.desk.delayed
+    [counted] = fixture.queue.delayed
     assert await deliver(counted) == DONE
 
     for operation in writes:
-        fixture.desk.clear()
+        fixture.queue.clear()
         await die_at(cloud, operation, 0, lambda: fixture.create(stream=True))
-        [task] = fixture.desk.delayed
-        assert fixture.desk.tasks == []
+        [task] = fixture.queue.delayed
+        assert fixture.queue.tasks == []
         assert await deliver(task) == DONE
         assert set(await statuses(fixture)) == {"completed"}
 
@@ -66,17 +66,17 @@ async def test_a_response_whose_process_died_before_its_message_is_started_by_th
 
     async def hang(task: ResponseTask) -> None:
         if task.delay_seconds:
-            fixture.desk.delayed.append(task)
+            fixture.queue.delayed.append(task)
         else:
             gate.set()
             await asyncio.Event().wait()
 
-    fixture.desk.send = hang  # type: ignore[method-assign, assignment]  # the process hangs at its second message
+    fixture.queue.send = hang  # type: ignore[method-assign, assignment]  # the process hangs at its second message
     creating = asyncio.create_task(fixture.create())
     await gate.wait()
     creating.cancel()
     assert await statuses(fixture) == ["queued"]
-    [task] = fixture.desk.delayed
+    [task] = fixture.queue.delayed
 
     assert await deliver(task) == DONE
 
@@ -91,7 +91,7 @@ async def test_a_response_whose_worker_died_before_its_lease_is_started_by_the_d
     await die_at(cloud, "Query", 0, lambda: fixture.run(response_id))
     await die_at(cloud, "UpdateItem", 0, lambda: fixture.run(response_id))
 
-    await deliver(fixture.desk.delayed[0])
+    await deliver(fixture.queue.delayed[0])
 
     assert await statuses(fixture) == ["completed"]
 
@@ -99,12 +99,12 @@ async def test_a_response_whose_worker_died_before_its_lease_is_started_by_the_d
 async def test_the_delayed_task_of_a_started_response_does_nothing(fixture: WorkerFixture, cloud: Cloud) -> None:
     response_id = await fixture.create()
     await fixture.run(response_id)
-    ends = len(fixture.desk.ends)
+    ends = len(fixture.queue.ends)
     cloud.forget()
 
-    assert await deliver(fixture.desk.delayed[0]) == DONE
+    assert await deliver(fixture.queue.delayed[0]) == DONE
 
-    assert len(fixture.desk.ends) == ends
+    assert len(fixture.queue.ends) == ends
     assert cloud.calls == {"Query": 1}
 
 
@@ -114,9 +114,9 @@ async def test_the_delayed_task_of_a_response_that_was_never_stored_is_dropped(
     with cloud.proxy.failing("BatchWriteItem"), pytest.raises(StoreUnavailable):
         await fixture.create()
 
-    assert await deliver(fixture.desk.delayed[0]) == DONE
+    assert await deliver(fixture.queue.delayed[0]) == DONE
 
-    assert fixture.desk.ends == []
+    assert fixture.queue.ends == []
 
 
 async def test_a_delayed_task_that_comes_again_continues_the_response_that_it_started(
@@ -126,39 +126,39 @@ async def test_a_delayed_task_that_comes_again_continues_the_response_that_it_st
     await die_at(cloud, "PutItem", 0, lambda: fixture.run(response_id))
     CLOCK.move(fixture.lease + 1)
 
-    first = await deliver(fixture.desk.delayed[0])
-    again = await deliver(fixture.desk.delayed[0], receives=2)
+    first = await deliver(fixture.queue.delayed[0])
+    again = await deliver(fixture.queue.delayed[0], receives=2)
 
     assert (first, again) == (DONE, DONE)
     assert await statuses(fixture) == ["completed"]
 
 
 async def test_a_response_is_accepted_although_the_queue_refuses_its_message(fixture: WorkerFixture) -> None:
-    send = fixture.desk.send
+    send = fixture.queue.send
 
     async def refuse(task: ResponseTask) -> None:
-        fixture.desk.refuses = not task.delay_seconds
+        fixture.queue.refuses = not task.delay_seconds
         await send(task)
 
-    fixture.desk.send = refuse  # type: ignore[method-assign, assignment]  # only the delayed task is accepted
+    fixture.queue.send = refuse  # type: ignore[method-assign, assignment]  # only the delayed task is accepted
 
     await fixture.create()
-    fixture.desk.refuses = False
-    await deliver(fixture.desk.delayed[0])
+    fixture.queue.refuses = False
+    await deliver(fixture.queue.delayed[0])
 
     assert await statuses(fixture) == ["completed"]
 
 
 async def test_a_reader_queues_a_waiting_response_again_at_growing_intervals(fixture: WorkerFixture) -> None:
     response_id = await fixture.create()
-    fixture.desk.clear()
+    fixture.queue.clear()
     queued_at = []
 
     for second in range(0, 16 * MESSAGE_SECONDS, MESSAGE_SECONDS // 2):
         await fixture.get(response_id)
-        if fixture.desk.tasks:
+        if fixture.queue.tasks:
             queued_at.append(second)
-        fixture.desk.clear()
+        fixture.queue.clear()
         CLOCK.move(MESSAGE_SECONDS / 2)
 
     assert len(queued_at) == 4

@@ -80,7 +80,7 @@ async def deliver(task: Any, milliseconds: int = 60_000) -> Any:
     return await handle({"Records": [message(task)]}, milliseconds)
 
 
-async def left_to_the_worker(
+async def mark_as_deleted(
     turn_fixture: TurnFixture, monkeypatch: pytest.MonkeyPatch, kind: str = "agent"
 ) -> dict[str, Any]:
     """Mark an agent, or its session, as deleted, and return the task that finishes the deletion."""
@@ -99,7 +99,7 @@ async def test_a_deletion_is_finished_and_its_message_may_come_again(
     make_turn_fixture: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn_fixture = await make_turn_fixture(script(said())).open()
-    task = await left_to_the_worker(turn_fixture, monkeypatch)
+    task = await mark_as_deleted(turn_fixture, monkeypatch)
 
     answers = [await deliver(task) for _ in range(2)]
 
@@ -112,7 +112,7 @@ async def test_a_deletion_without_time_goes_back_to_the_queue(
     make_turn_fixture: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn_fixture = await make_turn_fixture(script(said())).open()
-    task = await left_to_the_worker(turn_fixture, monkeypatch)
+    task = await mark_as_deleted(turn_fixture, monkeypatch)
 
     answer = await deliver(task, milliseconds=int(app.RESERVE_SECONDS * 1000))
 
@@ -133,7 +133,7 @@ async def test_a_deletion_whose_object_has_no_mark_deletes_nothing_and_is_droppe
 
     unmarked = await deliver(early)
     after = cloud.items(turn_fixture.tenant)
-    marked = await left_to_the_worker(turn_fixture, monkeypatch, kind)
+    marked = await mark_as_deleted(turn_fixture, monkeypatch, kind)
     in_time = await deliver(marked)
 
     assert (unmarked, in_time, marked) == (DONE, DONE, early)
@@ -174,7 +174,7 @@ async def test_a_direct_invocation_deletes_nothing(
     make_turn_fixture: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     turn_fixture = await make_turn_fixture(script(said())).open()
-    task = await left_to_the_worker(turn_fixture, monkeypatch)
+    task = await mark_as_deleted(turn_fixture, monkeypatch)
     before = cloud.items(turn_fixture.tenant)
 
     with caplog.at_level(logging.ERROR, "stint"):
@@ -189,7 +189,7 @@ async def test_a_failing_store_fails_the_message(
     own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
 ) -> None:
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said())).open()
-    task = await left_to_the_worker(turn_fixture, monkeypatch)
+    task = await mark_as_deleted(turn_fixture, monkeypatch)
 
     with own_cloud.proxy.failing("BatchWriteItem"):
         assert await deliver(task) == FAILED
@@ -197,26 +197,26 @@ async def test_a_failing_store_fails_the_message(
     assert queue.again == []
 
 
-Seat = Callable[[WorkerFixture], None]
+UseFixture = Callable[[WorkerFixture], None]
 
 
 @pytest.fixture
-def office_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> Seat:
-    """Let the worker's function work for an office."""
+def use_fixture(monkeypatch: pytest.MonkeyPatch) -> UseFixture:
+    """Return a function that lets the worker's function use the parts of a fixture."""
 
-    def seat(worker_fixture: WorkerFixture) -> None:
+    def use(worker_fixture: WorkerFixture) -> None:
         monkeypatch.setattr(app.composition, "make_worker", lambda _: worker_fixture.worker)
         monkeypatch.setattr(app.composition, "make_event_requests", lambda _: worker_fixture.event_requests)
         monkeypatch.setitem(vars(app.composition), "deletions", worker_fixture.deletions)
 
-    return seat
+    return use
 
 
-async def test_a_message_is_worked_on(make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat) -> None:
+async def test_a_message_is_worked_on(make_worker_fixture: MakeWorkerFixture, use_fixture: UseFixture) -> None:
     worker_fixture = make_worker_fixture(script(said()))
-    office_of_the_worker(worker_fixture)
+    use_fixture(worker_fixture)
     response_id = await worker_fixture.create()
-    [task] = worker_fixture.desk.tasks
+    [task] = worker_fixture.queue.tasks
 
     answer = await handle({"Records": [message(task.model_dump())]})
 
@@ -225,13 +225,13 @@ async def test_a_message_is_worked_on(make_worker_fixture: MakeWorkerFixture, of
 
 
 async def test_of_several_messages_only_those_that_failed_come_again(
-    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
+    make_worker_fixture: MakeWorkerFixture, use_fixture: UseFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     fault: list[Part] = [ValueError("a fault")]
     worker_fixture = make_worker_fixture(script(fault, said()))
-    office_of_the_worker(worker_fixture)
+    use_fixture(worker_fixture)
     ids = [await worker_fixture.create() for _ in range(2)]
-    records = [message(task.model_dump(), message_id=f"m{n}") for n, task in enumerate(worker_fixture.desk.tasks)]
+    records = [message(task.model_dump(), message_id=f"m{n}") for n, task in enumerate(worker_fixture.queue.tasks)]
 
     with caplog.at_level(logging.ERROR, "stint"):
         answer = await handle({"Records": [*records, message("no JSON", message_id="m2")]})
@@ -242,13 +242,13 @@ async def test_of_several_messages_only_those_that_failed_come_again(
 
 
 async def test_the_third_delivery_ends_a_response_that_cannot_be_run(
-    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat
+    make_worker_fixture: MakeWorkerFixture, use_fixture: UseFixture
 ) -> None:
     fault: list[Part] = [ValueError("a fault")]
     worker_fixture = make_worker_fixture(script(fault))
-    office_of_the_worker(worker_fixture)
+    use_fixture(worker_fixture)
     response_id = await worker_fixture.create()
-    [task] = worker_fixture.desk.tasks
+    [task] = worker_fixture.queue.tasks
 
     answer = await handle({"Records": [message(task.model_dump(), receives=3)]})
 
@@ -257,13 +257,13 @@ async def test_the_third_delivery_ends_a_response_that_cannot_be_run(
 
 
 async def test_a_message_of_a_response_that_is_gone_is_done(
-    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
+    make_worker_fixture: MakeWorkerFixture, use_fixture: UseFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker_fixture = make_worker_fixture(script())
-    office_of_the_worker(worker_fixture)
+    use_fixture(worker_fixture)
     response_id = await worker_fixture.create()
     await worker_fixture.services.stored_responses.delete(response_id)
-    [task] = worker_fixture.desk.tasks
+    [task] = worker_fixture.queue.tasks
 
     with caplog.at_level(logging.WARNING, "stint"):
         answer = await handle({"Records": [message(task.model_dump())]})
@@ -273,10 +273,10 @@ async def test_a_message_of_a_response_that_is_gone_is_done(
 
 
 async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
-    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat
+    make_worker_fixture: MakeWorkerFixture, use_fixture: UseFixture
 ) -> None:
     worker_fixture = make_worker_fixture(script(said("one"), said("two")))
-    office_of_the_worker(worker_fixture)
+    use_fixture(worker_fixture)
     detail = {"model": "test/m", "input": "Hello"}
 
     bus = await handle({"detail-type": "Stint Response Requested", "id": "e1", "source": "shop", "detail": detail})
@@ -288,10 +288,10 @@ async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
 
 
 async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
-    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, written: io.StringIO
+    make_worker_fixture: MakeWorkerFixture, use_fixture: UseFixture, written: io.StringIO
 ) -> None:
     worker_fixture = make_worker_fixture(script([ModelError("no")], [ModelError("no")]))
-    office_of_the_worker(worker_fixture)
+    use_fixture(worker_fixture)
     expected = []
 
     for name in ("first", "second"):
@@ -315,10 +315,10 @@ async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
 
 
 async def test_the_lines_of_an_event_that_comes_again_name_its_turn(
-    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, written: io.StringIO
+    make_worker_fixture: MakeWorkerFixture, use_fixture: UseFixture, written: io.StringIO
 ) -> None:
     worker_fixture = make_worker_fixture(script(said("one")))
-    office_of_the_worker(worker_fixture)
+    use_fixture(worker_fixture)
     agent_id = await worker_fixture.turns.agents.create(AgentConfig(model="test/m", instructions="", name="shop"))
     session_id = await worker_fixture.turns.sessions.create(agent_id, "talk")
     detail = {"agent_id": agent_id, "session_id": session_id, "messages": [{"role": "user", "content": "Hi"}]}
@@ -355,10 +355,10 @@ async def test_the_lines_of_an_event_that_comes_again_name_its_turn(
     ],
 )
 async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_and_dropped(
-    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture, event: Any
+    make_worker_fixture: MakeWorkerFixture, use_fixture: UseFixture, caplog: pytest.LogCaptureFixture, event: Any
 ) -> None:
     worker_fixture = make_worker_fixture(script())
-    office_of_the_worker(worker_fixture)
+    use_fixture(worker_fixture)
 
     with caplog.at_level(logging.ERROR, "stint"):
         answer = await handle(event)
@@ -367,15 +367,15 @@ async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_an
     [record] = caplog.records
     assert "was dropped" in record.message
     assert record.exc_info is None
-    assert worker_fixture.desk.kinds == []
+    assert worker_fixture.queue.kinds == []
 
 
 @pytest.mark.parametrize("kind", ["response", "conversation"])
 async def test_what_is_left_of_a_deletion_is_deleted_once_it_is_marked(
-    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, queue: WorkQueue, kind: str
+    make_worker_fixture: MakeWorkerFixture, use_fixture: UseFixture, queue: WorkQueue, kind: str
 ) -> None:
     worker_fixture = make_worker_fixture(script(said()))
-    office_of_the_worker(worker_fixture)
+    use_fixture(worker_fixture)
     mark: Callable[[str, str], Awaitable[None]] = worker_fixture.store.conversations.mark_deleted
     if kind == "response":
         identifier, mark = (await worker_fixture.finished(stream=True)).id, worker_fixture.store.responses.mark_deleted

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.script_model import deadline
+from tests.services.knowledge.killable import Death, KillableIndex, killable_store
 from tests.services.knowledge.list_index import ListIndex, WordsEmbedder
-from tests.services.knowledge.mortal import Death, MortalIndex, mortal_store
 from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters
@@ -67,7 +67,7 @@ class KnowledgeFixture:
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.cloud, self.tenant = cloud, tenant
-        store = cloud.store if death is None else mortal_store(cloud, death)
+        store = cloud.store if death is None else killable_store(cloud, death)
         self.index: ListIndex = other.index if other else ListIndex()
         self.queue: TaskQueue = other.queue if other else TaskQueue()
         self.embedder = WordsEmbedder()
@@ -86,7 +86,7 @@ class KnowledgeFixture:
 
     def make_index(self, death: Death | None) -> VectorIndex:
         """Return the index of this process."""
-        return self.index if death is None else MortalIndex(self.index, death)
+        return self.index if death is None else KillableIndex(self.index, death)
 
     async def upload(self, text: str, filename: str = "a.txt") -> str:
         return (await self.files.create(NewFile(filename, "assistants"), text.encode())).id

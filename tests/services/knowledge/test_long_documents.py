@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.clock import CLOCK
 from tests.script_model import deadline
+from tests.services.knowledge.killable import Death, Killed
 from tests.services.knowledge.knowledge_fixture import LEASE_SECONDS, KnowledgeFixture
 from tests.services.knowledge.list_index import WordsEmbedder
-from tests.services.knowledge.mortal import Death, Killed
 from tests.store.conftest import Cloud
 
 from stint.documents import files

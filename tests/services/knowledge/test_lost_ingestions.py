@@ -2,8 +2,8 @@
 
 import pytest
 from tests.clock import CLOCK
+from tests.services.knowledge.killable import Death, Killed
 from tests.services.knowledge.knowledge_fixture import LEASE_SECONDS, KnowledgeFixture
-from tests.services.knowledge.mortal import Death, Killed
 from tests.store.conftest import Cloud
 
 from stint.services.knowledge.usage import REQUEUE_SECONDS

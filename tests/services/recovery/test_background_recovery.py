@@ -26,8 +26,8 @@ async def test_steps_that_are_stored_are_not_run_again(make_worker_fixture: Make
     worker_fixture = make_worker_fixture(script(asked, [TextChunk("half "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_told(response_id, "half ")
-    successor = worker_fixture.beside(script([TextChunk("whole"), Finished(FinishReason.stop, usage)]))
+        await worker_fixture.wait_for_stored_events(response_id, "half ")
+    successor = worker_fixture.other_process(script([TextChunk("whole"), Finished(FinishReason.stop, usage)]))
 
     await successor.run(response_id)
 
@@ -57,7 +57,7 @@ async def test_calls_of_the_last_answer_that_may_have_taken_effect_are_not_sent_
     async with worker_fixture.dying(response_id):
         await worker_fixture.until_stored(response_id, 2)
     continuation = script(said("Both"))
-    successor = worker_fixture.beside(continuation)
+    successor = worker_fixture.other_process(continuation)
 
     await successor.run(response_id)
 
@@ -79,7 +79,7 @@ async def test_repeatable_calls_of_the_last_answer_that_have_no_result_are_run_f
     async with worker_fixture.dying(response_id):
         await worker_fixture.until_stored(response_id, 2)
     continuation = script(said("Both"))
-    successor = worker_fixture.beside(continuation)
+    successor = worker_fixture.other_process(continuation)
 
     await successor.run(response_id)
 
@@ -102,7 +102,7 @@ async def test_a_result_that_arrived_before_that_of_an_earlier_call_is_not_lost(
     async with worker_fixture.dying(response_id):
         await worker_fixture.until_stored(response_id, 2)
     continuation = script(said("Both"))
-    successor = worker_fixture.beside(continuation)
+    successor = worker_fixture.other_process(continuation)
 
     await successor.run(response_id)
 
@@ -130,7 +130,7 @@ async def test_approved_calls_that_may_have_taken_effect_are_not_sent_again(
     async with worker_fixture.dying(response_id):
         await poll_until(lambda: has_called(worker_fixture))
     continuation = script(said("Bought"))
-    successor = worker_fixture.beside(continuation)
+    successor = worker_fixture.other_process(continuation)
 
     await successor.run(response_id)
 
@@ -149,7 +149,7 @@ async def test_approved_calls_that_were_not_sent_are_sent_by_the_next_attempt(
     response_id = await worker_fixture.create([approval], previous_response_id=first.id, tools=[asking])  # type: ignore[arg-type]  # items in place of a text
     with worker_fixture.cloud.proxy.failing("PutItem", '"sent'), pytest.raises(StoreUnavailable):
         await worker_fixture.run(response_id)
-    successor = worker_fixture.beside(script(said("Bought")))
+    successor = worker_fixture.other_process(script(said("Bought")))
 
     await successor.run(response_id)
 
@@ -167,7 +167,7 @@ async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_worker
     async with worker_fixture.dying(response_id):
         await worker_fixture.until_stored(response_id, 1)
     model = script()
-    successor = worker_fixture.beside(model)
+    successor = worker_fixture.other_process(model)
 
     await successor.run(response_id)
 
@@ -185,7 +185,7 @@ async def test_calls_that_the_client_approved_are_run_once(make_worker_fixture: 
     response_id = await worker_fixture.create([approval], previous_response_id=first.id, tools=[asking])  # type: ignore[arg-type]  # items in place of a text
     async with worker_fixture.dying(response_id):
         await worker_fixture.until_stored(response_id, 1)
-    successor = worker_fixture.beside(script(said("Bought")))
+    successor = worker_fixture.other_process(script(said("Bought")))
 
     await successor.run(response_id)
 
@@ -202,7 +202,7 @@ async def test_the_bounds_of_a_response_count_what_was_done_before(make_worker_f
     response_id = await worker_fixture.create(tools=[MCP_TOOL], max_tool_calls=1)
     async with worker_fixture.dying(response_id):
         await worker_fixture.until_stored(response_id, 2)
-    successor = worker_fixture.beside(script(called("buy")))
+    successor = worker_fixture.other_process(script(called("buy")))
 
     await successor.run(response_id)
 
@@ -218,7 +218,7 @@ async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_work
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
         await worker_fixture.until_stored(response_id, 2)
-    successor = worker_fixture.beside(script(said("Done")))
+    successor = worker_fixture.other_process(script(said("Done")))
 
     await successor.run(response_id)
 
@@ -236,11 +236,11 @@ async def test_a_response_survives_two_deaths(make_worker_fixture: MakeWorkerFix
     worker_fixture = make_worker_fixture(script([TextChunk("one "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_told(response_id, "one ")
-    second = worker_fixture.beside(script([TextChunk("two "), asyncio.Event()]))
+        await worker_fixture.wait_for_stored_events(response_id, "one ")
+    second = worker_fixture.other_process(script([TextChunk("two "), asyncio.Event()]))
     async with second.dying(response_id):
-        await worker_fixture.until_told(response_id, "two ")
-    successor = worker_fixture.beside(script(said("three")))
+        await worker_fixture.wait_for_stored_events(response_id, "two ")
+    successor = worker_fixture.other_process(script(said("three")))
 
     await successor.run(response_id)
 
@@ -256,22 +256,22 @@ async def test_whoever_reads_a_response_without_worker_queues_it_again_once(
     worker_fixture = make_worker_fixture(script([asyncio.Event()]))
     response_id = await worker_fixture.create()
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_taken_up(response_id)
-    await worker_fixture.lease_runs_out(response_id)
+        await worker_fixture.wait_until_leased(response_id)
+    await worker_fixture.expire_lease(response_id)
 
     statuses = [await worker_fixture.status(response_id) for _ in range(3)]
 
     assert statuses == ["in_progress"] * 3
-    assert [task.response_id for task in worker_fixture.desk.tasks] == [response_id] * 2
+    assert [task.response_id for task in worker_fixture.queue.tasks] == [response_id] * 2
 
 
 async def test_a_message_waits_for_the_lease_of_a_worker_that_died(make_worker_fixture: MakeWorkerFixture) -> None:
     worker_fixture = make_worker_fixture(script([asyncio.Event()]))
     response_id = await worker_fixture.create()
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_taken_up(response_id)
+        await worker_fixture.wait_until_leased(response_id)
 
-    stored = await worker_fixture.beside(script(said())).run(response_id)
+    stored = await worker_fixture.other_process(script(said())).run(response_id)
 
     assert stored is not None
     assert stored.status == "completed"
@@ -298,7 +298,7 @@ async def test_after_three_attempts_a_response_has_failed_and_its_message_is_not
     assert types_of(await worker_fixture.follow(response_id))[-2:] == ["error", "failed"]
     with pytest.raises(AttemptsExhausted):
         await worker_fixture.run(response_id)
-    assert {end.status for end in worker_fixture.desk.ends} == {"failed"}
+    assert {end.status for end in worker_fixture.queue.ends} == {"failed"}
 
 
 async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(
@@ -307,10 +307,10 @@ async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(
     worker_fixture = make_worker_fixture(script([asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     for _ in range(3):
-        worker = worker_fixture.beside(script([asyncio.Event()]))
+        worker = worker_fixture.other_process(script([asyncio.Event()]))
         async with worker.dying(response_id):
-            await worker_fixture.until_taken_up(response_id)
-        await worker_fixture.lease_runs_out(response_id)
+            await worker_fixture.wait_until_leased(response_id)
+        await worker_fixture.expire_lease(response_id)
 
     response = await worker_fixture.get(response_id)
 
@@ -336,8 +336,8 @@ async def test_a_worker_whose_response_another_one_has_exhausted_meanwhile_keeps
     worker_fixture = make_worker_fixture(script([asyncio.Event()]))
     response_id = await worker_fixture.create()
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_taken_up(response_id)
-    successor = worker_fixture.beside(script())
+        await worker_fixture.wait_until_leased(response_id)
+    successor = worker_fixture.other_process(script())
 
     async def keep_response(*arguments: Any) -> ResponseKeeper | None:
         keeper = await response_lease.keep_response(*arguments)
@@ -349,7 +349,7 @@ async def test_a_worker_whose_response_another_one_has_exhausted_meanwhile_keeps
     with pytest.raises(AttemptsExhausted):
         await successor.run(response_id)
 
-    assert [end.status for end in worker_fixture.desk.ends] == ["failed"]
+    assert [end.status for end in worker_fixture.queue.ends] == ["failed"]
 
 
 async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(
@@ -377,8 +377,8 @@ async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_worker_fi
         await working
 
     assert await worker_fixture.status(response_id) == "in_progress"
-    assert len(worker_fixture.desk.tasks) == 2
-    stored = await worker_fixture.beside(script(said("kept"))).run(response_id)
+    assert len(worker_fixture.queue.tasks) == 2
+    stored = await worker_fixture.other_process(script(said("kept"))).run(response_id)
     assert stored is not None
     assert stored.status == "completed"
 
@@ -391,7 +391,7 @@ async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_worke
     working = asyncio.create_task(worker_fixture.run(response_id))
     await slow.opened.wait()
     lease = (await worker_fixture.store.response_leases.get_state(worker_fixture.tenant, response_id)).lease_id
-    overtaken = worker_fixture.beside(script(said("fast")))
+    overtaken = worker_fixture.other_process(script(said("fast")))
     await asyncio.to_thread(expire, worker_fixture, response_id)
 
     winner = await overtaken.run(response_id)
@@ -415,7 +415,7 @@ async def test_an_overtaken_worker_adds_no_event_after_its_successor_read_the_st
     response_id = await worker_fixture.create(stream=True)
     working = asyncio.create_task(worker_fixture.run(response_id))
     await slow.opened.wait()
-    successor = worker_fixture.beside(fast)
+    successor = worker_fixture.other_process(fast)
     await asyncio.to_thread(expire, worker_fixture, response_id)
 
     winning = asyncio.create_task(successor.run(response_id))
@@ -450,7 +450,7 @@ async def test_an_answer_in_the_log_reaches_the_model_as_it_was_said(make_worker
         await worker_fixture.until_stored(response_id, 2)
     model = script(said("Done"))
 
-    await worker_fixture.beside(model).run(response_id)
+    await worker_fixture.other_process(model).run(response_id)
 
     said_before = [each for each in model.requests[0].messages if isinstance(each, AssistantAnswer)]
     assert [(each.text, len(each.tool_calls)) for each in said_before] == [("Let me see.", 1)]

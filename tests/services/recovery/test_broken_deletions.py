@@ -85,11 +85,11 @@ class Tenant:
         delete = (
             partial(sessions.delete, agent_id, session_id) if kind == "session" else partial(agents.delete, agent_id)
         )
-        tasks = fixture.desk.early_deletions
+        tasks = fixture.queue.early_deletions
         return Deleted(delete, partial(sessions.get, agent_id, session_id), fixture.deletions, tasks)
 
     async def make_response(self, fixture: WorkerFixture, kind: str) -> Deleted:
-        services, tasks = fixture.services, fixture.desk.early_deletions
+        services, tasks = fixture.services, fixture.queue.early_deletions
         if kind == "response":
             stored, response_id = services.stored_responses, (await fixture.finished(stream=True)).id
             return Deleted(

@@ -27,7 +27,7 @@ class Talk:
         self.next_model: Script = script(called("buy"), said("the end"))
         self.fixture = make_worker_fixture(self.model, lease=LEASE)
         self.responder = Responder(self.fixture)
-        self.next = Responder(self.fixture.beside(self.next_model))
+        self.next = Responder(self.fixture.other_process(self.next_model))
         self.conversation = ""
 
     async def begin(self) -> None:

@@ -91,10 +91,10 @@ async def test_a_response_that_was_renewed_has_failed_a_lease_time_after_the_las
         return (await responder.stored(run.response_id)).lease_until is not None
 
     await poll_until(is_renewed)
-    worker_fixture.cloud_goes()
+    worker_fixture.stop_database()
     playing.cancel()
     await asyncio.gather(playing, return_exceptions=True)
-    worker_fixture.cloud_comes()
+    worker_fixture.restart_database()
 
     with CLOCK.stop():
         CLOCK.move_to(round(run.log.response.header.until * 1000))

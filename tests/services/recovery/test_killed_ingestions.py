@@ -5,8 +5,8 @@ from collections.abc import Awaitable
 
 import pytest
 from tests.clock import CLOCK
+from tests.services.knowledge.killable import Death, Killed
 from tests.services.knowledge.knowledge_fixture import LEASE_SECONDS, KnowledgeFixture
-from tests.services.knowledge.mortal import Death, Killed
 from tests.store.conftest import Cloud
 
 MOMENTS = 22
@@ -91,9 +91,9 @@ async def test_the_worker_finishes_the_deletion_of_a_killed_process(cloud: Cloud
     alive = KnowledgeFixture(cloud, tenant)
     store_id = await alive.create("Peru", "Llamas")
     await cloud.store.vector_stores.mark_deleted(tenant, store_id)
-    mortal = KnowledgeFixture(cloud, tenant, alive, Death(moment))
+    killable = KnowledgeFixture(cloud, tenant, alive, Death(moment))
 
-    await until_killed(mortal.stores.delete_store(store_id))
+    await until_killed(killable.stores.delete_store(store_id))
     await alive.stores.delete_store(store_id) if alive.rest() else None
 
     assert alive.rest() == []

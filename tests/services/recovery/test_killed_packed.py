@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
+from tests.services.knowledge.killable import Death, KillableS3, Killed
 from tests.services.knowledge.knowledge_fixture import LEASE_SECONDS, KnowledgeFixture
-from tests.services.knowledge.mortal import Death, Killed, MortalS3
 from tests.store.conftest import Cloud
 
 from stint.retrieval.packed.index import PackedIndex
@@ -24,7 +24,7 @@ class PackedFixture(KnowledgeFixture):
 
     def make_index(self, death: Death | None) -> VectorIndex:
         cloud = self.cloud
-        s3: Any = cloud.s3 if death is None else MortalS3(cloud.s3, death)
+        s3: Any = cloud.s3 if death is None else KillableS3(cloud.s3, death)
         return PackedIndex(BucketObjects(lambda: s3, cloud.bucket), 64_000_000)
 
     def unnamed_objects(self, store_id: str) -> list[str]:

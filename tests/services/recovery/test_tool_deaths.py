@@ -9,7 +9,7 @@ from tests.services.conftest import MakeWorkerFixture
 from tests.services.deaths import counting, die_at
 from tests.services.polling import poll_until
 from tests.services.turn_fixture import TurnFixture
-from tests.services.turns.test_turn_tools import KIND, Making, Workshop
+from tests.services.turns.test_turn_tools import KIND, FakeTools, Making
 from tests.services.worker_fixture import MCP_TOOL
 from tests.store.conftest import Cloud
 
@@ -48,7 +48,7 @@ async def test_a_turn_that_dies_at_any_write_runs_no_tool_twice_and_tells_what_r
     own_cloud: Cloud, tenant: str
 ) -> None:
     fixtures: list[TurnFixture] = []
-    making = Making(own_cloud, tenant, Workshop(sub_first(fixtures)))
+    making = Making(own_cloud, tenant, FakeTools(sub_first(fixtures)))
     fixtures.append(await open_fixture(making))
     with counting(own_cloud) as calls:
         await fixtures[-1].turn()
@@ -95,7 +95,7 @@ async def test_a_background_response_that_dies_at_any_write_runs_no_tool_twice_a
         await die_at(cloud, operation, number, partial(first.run, response_id))
         CLOCK.move(LEASE)
         answered = any(record.step is not None for record in (await first.stored(response_id)).records)
-        successor = first.beside(script(*([] if answered else [called(*tools)]), said("Done"), said()))
+        successor = first.other_process(script(*([] if answered else [called(*tools)]), said("Done"), said()))
 
         await successor.run(response_id)
 

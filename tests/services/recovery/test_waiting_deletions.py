@@ -118,7 +118,7 @@ async def test_a_conversation_that_is_deleted_before_its_message_is_stored_leave
 ) -> None:
     waiting = await opened(own_cloud, tenant)
     queue = DeletingQueue()
-    other = WorkerFixture(own_cloud, tenant, script(), desk=queue)
+    other = WorkerFixture(own_cloud, tenant, script(), queue=queue)
     queue.delete = partial(delete_conversation, waiting)
     admission = other.services.make_response_admission(waiting.conversation_id)
 
@@ -132,7 +132,7 @@ async def test_a_session_that_is_deleted_before_its_message_is_stored_leaves_not
     own_cloud: Cloud, tenant: str
 ) -> None:
     queue = DeletingQueue()
-    waiting = await Waiting(WorkerFixture(own_cloud, tenant, script(), desk=queue)).open()
+    waiting = await Waiting(WorkerFixture(own_cloud, tenant, script(), queue=queue)).open()
     ids = tenant, waiting.agent_id, waiting.session_id
 
     async def delete() -> None:
@@ -157,7 +157,7 @@ async def test_a_response_that_waits_can_be_deleted(own_cloud: Cloud, tenant: st
         await delete(waiting.response_id)
     CLOCK.move(ALIVE_SECONDS + 1)
     await waiting.work()
-    assert (await waiting.admission.line.read(), waiting.fixture.desk.waiting) == ([], [])
+    assert (await waiting.admission.line.read(), waiting.fixture.queue.waiting) == ([], [])
     assert (await waiting.fixture.services.conversations.list_items(waiting.conversation_id, None, 1, "asc")).data == []
 
 

@@ -22,7 +22,7 @@ ARGS = {"headers": {"Authorization": f"Bearer {TOKEN}"}, "timeout": 3}
 
 
 @dataclass
-class Seen:
+class RecordingToolProvider:
     """A provider that keeps the args of its calls."""
 
     configs: list[dict[str, Any]] = field(default_factory=list)
@@ -51,7 +51,7 @@ def kms(monkeypatch: pytest.MonkeyPatch) -> Iterator[KmsServer]:
         yield server
 
 
-def toolgroups_of(cloud: Cloud, tenant: str, provider: Seen) -> Toolgroups:
+def toolgroups_of(cloud: Cloud, tenant: str, provider: RecordingToolProvider) -> Toolgroups:
     """Return the toolgroups of a process."""
     model = script(said())
     fixture = TurnFixture(cloud.store, tenant, model, providers={PROVIDER: provider}, credentials_key_arn=KEY)
@@ -64,7 +64,7 @@ def request(**args: Any) -> ToolGroupRegisterRequest:
 
 @pytest.mark.usefixtures("kms")
 async def test_the_table_has_no_credential_and_answers_are_masked(cloud: Cloud, tenant: str) -> None:
-    toolgroups = toolgroups_of(cloud, tenant, Seen())
+    toolgroups = toolgroups_of(cloud, tenant, RecordingToolProvider())
 
     registered = await toolgroups.register(request())
     listed = next(each for each in await toolgroups.list() if each.identifier == "crm")
@@ -76,8 +76,8 @@ async def test_the_table_has_no_credential_and_answers_are_masked(cloud: Cloud, 
 
 
 async def test_a_call_in_another_process_gets_the_credentials(cloud: Cloud, tenant: str, kms: KmsServer) -> None:
-    await toolgroups_of(cloud, tenant, Seen()).register(request())
-    seen = Seen()
+    await toolgroups_of(cloud, tenant, RecordingToolProvider()).register(request())
+    seen = RecordingToolProvider()
     other = toolgroups_of(cloud, tenant, seen)
 
     await other.list()
@@ -92,7 +92,7 @@ async def test_a_call_in_another_process_gets_the_credentials(cloud: Cloud, tena
 
 @pytest.mark.usefixtures("kms")
 async def test_the_same_toolgroup_may_be_registered_again(cloud: Cloud, tenant: str) -> None:
-    toolgroups = toolgroups_of(cloud, tenant, Seen())
+    toolgroups = toolgroups_of(cloud, tenant, RecordingToolProvider())
     first = await toolgroups.register(request())
 
     assert await toolgroups.register(request()) == first
@@ -101,7 +101,7 @@ async def test_the_same_toolgroup_may_be_registered_again(cloud: Cloud, tenant: 
 
 
 async def test_a_toolgroup_without_credentials_calls_no_kms(cloud: Cloud, tenant: str, kms: KmsServer) -> None:
-    toolgroups = toolgroups_of(cloud, tenant, Seen())
+    toolgroups = toolgroups_of(cloud, tenant, RecordingToolProvider())
 
     await toolgroups.register(ToolGroupRegisterRequest(toolgroup_id="crm", provider_id=PROVIDER, args={"timeout": 3}))
     await toolgroups.invoke("crm/add", {}, {})

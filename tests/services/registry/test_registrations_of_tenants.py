@@ -18,7 +18,7 @@ from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 KIND = "remote-execution"
 
 
-class Shelf:
+class FakeTools:
     """A provider whose toolgroups have the tools that their registration names."""
 
     async def check(self, _: Toolgroup, /) -> None:
@@ -54,8 +54,8 @@ class Processes:
 @pytest.fixture
 def processes(cloud: Cloud, tenant: str) -> Processes:
     model = script(said(), said())
-    warm = TurnFixture(cloud.store, tenant, model, providers={KIND: Shelf()})
-    return Processes(warm, model, TurnFixture(cloud.store, tenant, script(), providers={KIND: Shelf()}).services)
+    warm = TurnFixture(cloud.store, tenant, model, providers={KIND: FakeTools()})
+    return Processes(warm, model, TurnFixture(cloud.store, tenant, script(), providers={KIND: FakeTools()}).services)
 
 
 async def test_a_toolgroup_that_was_registered_anew_has_its_new_tools_in_the_next_turn(processes: Processes) -> None:

@@ -23,7 +23,7 @@ LOCAL, REMOTE = "lambda-function", "remote-execution"
 
 
 @dataclass
-class Workshop:
+class FakeTools:
     """A provider whose toolgroups have the tools that their registration names.
 
     A remote one knows of a toolgroup only what `known` says; `failures` are what its servers answer.
@@ -56,9 +56,9 @@ class Workshop:
 
 
 @dataclass
-class Place:
+class RegistryFixture:
     turn_fixture: TurnFixture
-    remote: Workshop
+    remote: FakeTools
 
     @property
     def toolgroups(self) -> Toolgroups:
@@ -74,13 +74,13 @@ class Place:
 
 
 @pytest.fixture
-def place(cloud: Cloud, tenant: str) -> Place:
-    local, remote = Workshop(), Workshop(remote=True)
+def place(cloud: Cloud, tenant: str) -> RegistryFixture:
+    local, remote = FakeTools(), FakeTools(remote=True)
     providers = {LOCAL: local, REMOTE: remote, "tavily-search": local, "wolfram-alpha": local}
-    return Place(TurnFixture(cloud.store, tenant, script(said()), providers=providers), remote)
+    return RegistryFixture(TurnFixture(cloud.store, tenant, script(said()), providers=providers), remote)
 
 
-async def test_what_needs_no_server_is_found_without_asking_one(place: Place) -> None:
+async def test_what_needs_no_server_is_found_without_asking_one(place: RegistryFixture) -> None:
     await place.register("far", "other")
     await place.register("near", "add", provider_id=LOCAL)
 
@@ -89,7 +89,7 @@ async def test_what_needs_no_server_is_found_without_asking_one(place: Place) ->
     assert place.remote.asked == []
 
 
-async def test_what_is_known_of_a_server_is_found_without_asking_another(place: Place) -> None:
+async def test_what_is_known_of_a_server_is_found_without_asking_another(place: RegistryFixture) -> None:
     await place.register("one", "add")
     await place.register("two", "sub")
     place.remote.known = {"two"}
@@ -100,7 +100,7 @@ async def test_what_is_known_of_a_server_is_found_without_asking_another(place: 
     assert place.remote.asked == ["one"]
 
 
-async def test_a_tool_of_a_server_that_is_away_is_told_as_such(place: Place) -> None:
+async def test_a_tool_of_a_server_that_is_away_is_told_as_such(place: RegistryFixture) -> None:
     await place.register("away", "add")
     place.remote.failures["away"] = ToolUnavailable("the server cannot be reached")
 
@@ -112,7 +112,7 @@ async def test_a_tool_of_a_server_that_is_away_is_told_as_such(place: Place) -> 
     assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == ["knowledge_search"]
 
 
-async def test_a_server_that_is_away_hides_no_tool_of_another(place: Place) -> None:
+async def test_a_server_that_is_away_hides_no_tool_of_another(place: RegistryFixture) -> None:
     await place.register("away", "add")
     await place.register("here", "sub")
     place.remote.failures["away"] = ToolUnavailable("the server cannot be reached")
@@ -121,7 +121,7 @@ async def test_a_server_that_is_away_hides_no_tool_of_another(place: Place) -> N
     assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == ["knowledge_search", "sub"]
 
 
-async def test_a_tool_that_may_be_behind_credentials_asks_for_them(place: Place) -> None:
+async def test_a_tool_that_may_be_behind_credentials_asks_for_them(place: RegistryFixture) -> None:
     await place.register("private", "add")
     place.remote.failures["private"] = ToolUnauthorized("the server wants credentials")
 
@@ -129,14 +129,14 @@ async def test_a_tool_that_may_be_behind_credentials_asks_for_them(place: Place)
         await place.run("add")
 
 
-async def test_a_tool_that_is_nowhere_is_not_found(place: Place) -> None:
+async def test_a_tool_that_is_nowhere_is_not_found(place: RegistryFixture) -> None:
     await place.register("here", "sub")
 
     with pytest.raises(NotFound):
         await place.run("add")
 
 
-async def test_a_tool_of_several_toolgroups_is_run_by_its_whole_name(place: Place) -> None:
+async def test_a_tool_of_several_toolgroups_is_run_by_its_whole_name(place: RegistryFixture) -> None:
     await place.register("one", "add")
     await place.register("two", "add")
 
@@ -149,7 +149,7 @@ async def test_a_tool_of_several_toolgroups_is_run_by_its_whole_name(place: Plac
         await place.run("two/sub")
 
 
-async def test_a_server_that_hangs_is_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_hangs_is_named(place: RegistryFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang(*_: Any) -> list[ToolSignature]:
         await asyncio.sleep(60)
         return []
@@ -162,7 +162,9 @@ async def test_a_server_that_hangs_is_named(place: Place, monkeypatch: pytest.Mo
         await place.run("add")
 
 
-async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it_is_unregistered(place: Place) -> None:
+async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it_is_unregistered(
+    place: RegistryFixture,
+) -> None:
     set_principal(ANONYMOUS)
     name = "builtin::websearch"
     before = await place.toolgroups.get(name)
@@ -180,7 +182,7 @@ async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it
         await place.toolgroups.get(name)
 
 
-async def test_only_an_admin_overrides_or_removes_a_configured_toolgroup(place: Place) -> None:
+async def test_only_an_admin_overrides_or_removes_a_configured_toolgroup(place: RegistryFixture) -> None:
     set_principal(replace(ANONYMOUS, scopes=frozenset({"use", "registry:write", "users:act"})))
 
     await place.register("own", "search", provider_id=LOCAL)
@@ -191,7 +193,7 @@ async def test_only_an_admin_overrides_or_removes_a_configured_toolgroup(place: 
         await place.toolgroups.unregister("builtin::websearch")
 
 
-async def test_only_an_admin_restores_a_configured_toolgroup(place: Place) -> None:
+async def test_only_an_admin_restores_a_configured_toolgroup(place: RegistryFixture) -> None:
     set_principal(ANONYMOUS)
     await place.register("builtin::websearch", "search", provider_id=LOCAL)
     set_principal(replace(ANONYMOUS, scopes=frozenset({"use", "registry:write", "users:act"})))
@@ -202,7 +204,7 @@ async def test_only_an_admin_restores_a_configured_toolgroup(place: Place) -> No
     assert (await place.toolgroups.get("builtin::websearch")).provider_id == LOCAL
 
 
-async def test_a_configured_model_is_not_replaced(place: Place) -> None:
+async def test_a_configured_model_is_not_replaced(place: RegistryFixture) -> None:
     registry = place.turn_fixture.services.registry
     configured, *_ = (await registry.catalogue()).models
     request = ModelRegisterRequest(model_id=configured, provider_model_id="other", provider_id="scripted")
@@ -213,7 +215,7 @@ async def test_a_configured_model_is_not_replaced(place: Place) -> None:
     assert refused.value.code == "identifier_taken"
 
 
-async def test_what_a_provider_refuses_is_not_registered(place: Place) -> None:
+async def test_what_a_provider_refuses_is_not_registered(place: RegistryFixture) -> None:
     with pytest.raises(InvalidRequest, match="cannot be used"):
         await place.register("bad", "add", refused=True)
 
@@ -223,7 +225,7 @@ async def test_what_a_provider_refuses_is_not_registered(place: Place) -> None:
 @pytest.mark.parametrize("provider_id", [LOCAL, REMOTE])
 @pytest.mark.parametrize("uri", ["http://169.254.169.254/mcp", "http://127.0.0.1:9/mcp", "file:///etc/passwd"])
 async def test_an_endpoint_that_may_not_be_called_is_refused_under_any_provider(
-    place: Place, provider_id: str, uri: str
+    place: RegistryFixture, provider_id: str, uri: str
 ) -> None:
     request = ToolGroupRegisterRequest(
         toolgroup_id="g", provider_id=provider_id, mcp_endpoint=URL(uri=uri), args={"tools": []}
@@ -235,7 +237,7 @@ async def test_an_endpoint_that_may_not_be_called_is_refused_under_any_provider(
     assert (refused.value.code, refused.value.param) == ("url_not_allowed", "mcp_endpoint")
 
 
-async def test_the_tools_at_an_endpoint_that_may_not_be_called_are_not_listed(place: Place) -> None:
+async def test_the_tools_at_an_endpoint_that_may_not_be_called_are_not_listed(place: RegistryFixture) -> None:
     with pytest.raises(InvalidRequest) as refused:
         await place.toolgroups.tools_of(None, {}, "http://169.254.169.254/mcp")
 
@@ -243,7 +245,7 @@ async def test_the_tools_at_an_endpoint_that_may_not_be_called_are_not_listed(pl
 
 
 async def test_a_registration_that_is_valid_no_more_hides_no_other_and_is_named_in_the_log(
-    place: Place, cloud: Cloud, caplog: pytest.LogCaptureFixture
+    place: RegistryFixture, cloud: Cloud, caplog: pytest.LogCaptureFixture
 ) -> None:
     await place.register("good", "add", provider_id=LOCAL)
     broken = URL(uri="https://secret.example/?token=s3cret")
@@ -264,7 +266,7 @@ async def test_a_registration_that_is_valid_no_more_hides_no_other_and_is_named_
     assert "s3cret" not in repr(logged)
 
 
-async def test_credentials_in_args_and_urls_are_in_no_answer(place: Place) -> None:
+async def test_credentials_in_args_and_urls_are_in_no_answer(place: RegistryFixture) -> None:
     secret = "s3cret-value"
     request = ToolGroupRegisterRequest(
         toolgroup_id="g",
@@ -287,7 +289,7 @@ async def test_credentials_in_args_and_urls_are_in_no_answer(place: Place) -> No
 
 
 @pytest.mark.parametrize("name", ["builtin::rag", "builtin::rag/knowledge_search"])
-async def test_the_search_in_vector_dbs_is_listed_like_other_tools(place: Place, name: str) -> None:
+async def test_the_search_in_vector_dbs_is_listed_like_other_tools(place: RegistryFixture, name: str) -> None:
     [search] = await place.toolgroups.tools_of(name, {})
 
     assert (search.identifier, search.toolgroup_id) == ("knowledge_search", "builtin::rag")
@@ -297,13 +299,13 @@ async def test_the_search_in_vector_dbs_is_listed_like_other_tools(place: Place,
         await place.toolgroups.tools_of("builtin::rag/nosuch", {})
 
 
-async def test_the_search_in_vector_dbs_runs_outside_of_a_turn(place: Place) -> None:
+async def test_the_search_in_vector_dbs_runs_outside_of_a_turn(place: RegistryFixture) -> None:
     outcome = await place.toolgroups.invoke("knowledge_search", {"query": "x"}, {})
 
     assert "No vector DBs were provided" in (outcome.error_message or "")
 
 
-async def test_a_registered_search_takes_the_place_of_the_built_in_one(place: Place) -> None:
+async def test_a_registered_search_takes_the_place_of_the_built_in_one(place: RegistryFixture) -> None:
     set_principal(ANONYMOUS)
     await place.register("builtin::rag", "knowledge_search", provider_id=LOCAL)
     turn_fixture = await place.turn_fixture.open(toolgroups=["builtin::rag/knowledge_search"])
@@ -312,7 +314,7 @@ async def test_a_registered_search_takes_the_place_of_the_built_in_one(place: Pl
     assert await place.run("knowledge_search") == "builtin::rag knowledge_search"
 
 
-async def test_an_endpoint_that_is_not_registered_can_name_no_secret(place: Place) -> None:
+async def test_an_endpoint_that_is_not_registered_can_name_no_secret(place: RegistryFixture) -> None:
     secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stint/acme/crm"
 
     with pytest.raises(InvalidRequest, match="Only registered toolgroups") as refused:

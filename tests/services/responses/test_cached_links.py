@@ -129,7 +129,7 @@ async def test_a_context_of_cached_links_is_the_requests_own(responder: Responde
 
 @pytest.mark.parametrize("gone", [0, 2, 4, 5])
 async def test_a_link_that_another_process_deletes_breaks_the_chain_at_once(responder: Responder, gone: int) -> None:
-    links, other = await grow(responder, 6), Responder(responder.worker_fixture.beside(script(said())))
+    links, other = await grow(responder, 6), Responder(responder.worker_fixture.other_process(script(said())))
     await read(responder.responses.contexts, links[-1])
     await other.worker_fixture.services.stored_responses.delete(links[gone])
 
@@ -168,7 +168,7 @@ async def test_a_link_that_another_process_ends_is_read_and_then_cached(responde
         await read(responder.responses.contexts, queued)
     assert fixture.links.get(fixture.tenant, queued) is None
 
-    await fixture.beside(script(said("by the worker"))).run(queued)
+    await fixture.other_process(script(said("by the worker"))).run(queued)
     context = await read(responder.responses.contexts, queued)
 
     assert len(context.reader.transcript.messages) == 2

@@ -27,7 +27,7 @@ async def test_a_response_continues_from_the_id_of_a_merged_message(cloud: Cloud
     merging.model.answers[2:] = [said() for _ in range(9)]
     CLOCK.move(DAY - 600)
 
-    other = Responder(merging.fixture.beside(merging.model))
+    other = Responder(merging.fixture.other_process(merging.model))
     for process in (other, other, merging.responder):  # the second time from the cache of links
         continued = (await process.respond("three", previous_response_id=own)).response
         assert continued.previous_response_id == run.id

@@ -40,7 +40,7 @@ async def test_a_response_in_the_background_ends_once_although_the_answers_to_it
         await worker_fixture.run(response_id)
 
     assert await worker_fixture.status(response_id) == "completed"
-    assert (worker_fixture.fake_mcp.calls, len(worker_fixture.desk.ends)) == (["buy"], 1)
+    assert (worker_fixture.fake_mcp.calls, len(worker_fixture.queue.ends)) == (["buy"], 1)
 
 
 @pytest.mark.parametrize("conversation", [False, True])

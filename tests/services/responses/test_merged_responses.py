@@ -118,7 +118,7 @@ async def test_input_items_and_the_next_response_have_the_message_in_its_place(c
     own = (await reader.input_items(response.id, *asked)).data  # type: ignore[arg-type]
     merging.model.answers.append(said())
 
-    other = Responder(merging.fixture.beside(merging.model))
+    other = Responder(merging.fixture.other_process(merging.model))
     for process in (merging.responder, merging.responder, other):  # the second time from the cache of links
         merging.model.answers.append(said())
         continued = (await process.respond("three", previous_response_id=response.id)).response
@@ -226,7 +226,7 @@ async def test_a_message_after_the_last_model_call_gets_a_response_of_its_own(cl
 
 async def test_a_request_of_another_process_gets_the_events_of_the_running_response(cloud: Cloud, tenant: str) -> None:
     merging = await Merging(cloud, tenant).open()
-    services = merging.fixture.beside(script()).services
+    services = merging.fixture.other_process(script()).services
     waiting = services.make_response_admission(merging.conversation)
     requests: list[asyncio.Task[Any]] = []
 

@@ -103,7 +103,7 @@ async def test_another_process_reads_a_chain_in_a_round_after_its_last_link_and_
     last, words = "", "plums and pears " * 20
     for number in range(20):
         last = (await warm.respond(f"{number} {words}", **({"previous_response_id": last} if last else {}))).response.id
-    cold = Responder(warm.worker_fixture.beside(script(said(), said())))
+    cold = Responder(warm.worker_fixture.other_process(script(said(), said())))
     await cold.respond(store=False)
     warm.cloud.forget()
 

@@ -64,8 +64,8 @@ async def test_a_response_in_the_background_counts_the_attempts_before(make_work
     worker_fixture = make_worker_fixture(script(first, [TextChunk("half "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
-        await worker_fixture.until_told(response_id, "half ")
-    successor = worker_fixture.beside(script([TextChunk("whole"), Finished(FinishReason.stop, USED)]))
+        await worker_fixture.wait_for_stored_events(response_id, "half ")
+    successor = worker_fixture.other_process(script([TextChunk("whole"), Finished(FinishReason.stop, USED)]))
 
     await successor.run(response_id)
 

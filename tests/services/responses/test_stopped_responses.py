@@ -161,7 +161,7 @@ async def test_a_stopped_caller_cannot_create_a_background_response(make_worker_
     with pytest.raises(Stopped):
         await worker_fixture.create()
 
-    assert worker_fixture.desk.tasks == []
+    assert worker_fixture.queue.tasks == []
     assert (await worker_fixture.services.stored_responses.list(None, 10, None, "desc")).data == []
 
 

@@ -47,7 +47,7 @@ async def test_a_turn_that_another_process_cancels_ends_at_the_next_read_with_it
     running = asyncio.create_task(fixture.play(started))
     await until(lambda: len(model.requests) == 2)
 
-    cancelling = asyncio.create_task(cancel(fixture.beside(script()), started.turn_id))
+    cancelling = asyncio.create_task(cancel(fixture.other_process(script()), started.turn_id))
     await poll_until(partial(has_signal, fixture))
     CLOCK.move(WATCH_SECONDS)
     turn = ended(await asyncio.wait_for(running, 30))
@@ -147,7 +147,7 @@ async def test_a_turn_whose_process_does_not_react_is_ended_without_it(make_turn
         async for event in events:
             if shape([event]) == ["complete inference"]:
                 break
-    other = fixture.beside(script(said("Hi")))
+    other = fixture.other_process(script(said("Hi")))
 
     cancelling = asyncio.create_task(cancel(other, stuck.turn_id))
     while not cancelling.done():

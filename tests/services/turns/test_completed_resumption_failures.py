@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.script_model import called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.turn_fixture import TurnFixture, die, run_out
+from tests.services.turn_fixture import TurnFixture, die, expire_lease_of
 from tests.services.turns.test_completed_resumptions import USAGE, counted, parsed
 from tests.store.conftest import Cloud
 from tests.store.record_samples import record
@@ -73,7 +73,7 @@ async def test_one_that_was_cancelled_later_keeps_the_answer_it_had(make_turn_fi
 async def hold_to_resume(turn_fixture: TurnFixture, turn_id: str) -> Any:
     """Take the lease to resume a turn, let it run out, and return it."""
     lease = await turn_fixture.store.session_leases.acquire(*turn_fixture.ids, turn_id, resume=True, seconds=0.01)
-    await turn_fixture.lease_runs_out()
+    await turn_fixture.expire_lease()
     return lease
 
 
@@ -133,7 +133,7 @@ async def test_a_resumption_whose_lease_ran_out_while_it_ran_ends_and_a_new_turn
     first = await turn_fixture.turn()
     slow = await turn_fixture.resume(first.turn_id, ("a", "3"))
     playing = asyncio.create_task(turn_fixture.play(slow))
-    await run_out(slow)
+    await expire_lease_of(slow)
 
     await turn_fixture.turn("two")
     gate.set()

@@ -112,7 +112,7 @@ async def test_a_killed_process_leaves_its_finished_steps_and_the_next_turn_work
     process.kill()
     await process.wait()
 
-    await turn_fixture.lease_runs_out()
+    await turn_fixture.expire_lease()
     shown = await turn_fixture.get(turn_id)
     following = await turn_fixture.turn("two")
 

@@ -109,7 +109,7 @@ async def test_a_resume_whose_answers_were_lost_can_be_repeated(
         pytest.raises(StoreUnavailable),
     ):
         await turn_fixture.resume(turn_id, ("c0", "a lamp"))
-    other = turn_fixture if warm else turn_fixture.beside(script(said("again")))
+    other = turn_fixture if warm else turn_fixture.other_process(script(said("again")))
     told = await other.resumed(turn_id, ("c0", "a lamp"))
 
     assert (told.status, [step.step_type for step in told.steps]) == (
@@ -124,7 +124,7 @@ async def test_a_resume_whose_process_died_at_once_can_be_repeated(own_cloud: Cl
     turn_id = (await turn_fixture.turn()).turn_id
     await die(await turn_fixture.resume(turn_id, ("c0", "a lamp")))
 
-    told = await turn_fixture.beside(script(said("again"))).resumed(turn_id, ("c0", "a lamp"))
+    told = await turn_fixture.other_process(script(said("again"))).resumed(turn_id, ("c0", "a lamp"))
 
     assert told.status is TurnStatus.completed
     assert told == await turn_fixture.get(turn_id)
@@ -137,7 +137,7 @@ async def test_a_repeated_resume_ends_the_writes_of_a_process_that_lives(own_clo
     turn = await first.resume(turn_id, ("c0", "a lamp"))
     await turn.log.keeper.lease.renew(-1)
 
-    told = await first.beside(script(said("again"))).resumed(turn_id, ("c0", "a lamp"))
+    told = await first.other_process(script(said("again"))).resumed(turn_id, ("c0", "a lamp"))
     gate.set()
     late = shape(await first.play(turn))
 

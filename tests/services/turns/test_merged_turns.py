@@ -9,7 +9,7 @@ from tests.clock import CLOCK
 from tests.script_model import called, deadline, said, script, until, words_of
 from tests.services.deaths import counting, die_at
 from tests.services.turn_fixture import TurnFixture, ended
-from tests.services.turns.test_turn_tools import Making, Workshop
+from tests.services.turns.test_turn_tools import FakeTools, Making
 from tests.services.turns.test_waiting_turns import admission, line, message
 from tests.store.conftest import Cloud
 
@@ -35,7 +35,7 @@ class Merging:
         self.model = script(called("add"), said("Done"), said("Again"))
         self.bodies = bodies or (message("and two", "merge"),)
         self.ids: list[str] = []
-        self.making = Making(cloud, tenant, Workshop(self.act))
+        self.making = Making(cloud, tenant, FakeTools(self.act))
 
     async def open(self) -> TurnFixture:
         self.fixture = await self.making.turn_fixture(self.model)

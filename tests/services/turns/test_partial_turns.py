@@ -167,7 +167,7 @@ async def test_readers_of_a_turn_whose_process_died_get_the_text_of_its_last_ste
 
     assert reader.shape[-2:] == ["text one ", "failed interrupted"]
     assert as_sent(await rejoin(turn_fixture, turn.turn_id)) == as_sent(reader.found)
-    await turn_fixture.beside(script(said())).turn()  # seals the turn
+    await turn_fixture.other_process(script(said())).turn()  # seals the turn
     assert shape([event.event for event in await rejoin(turn_fixture, turn.turn_id)]) == reader.shape
 
 

@@ -61,7 +61,7 @@ async def test_the_messages_of_earlier_turns_are_the_same_objects_in_each_turn(w
 async def test_a_process_that_missed_turns_reads_only_those_from_its_last_one_on(
     warm: TurnFixture, own_cloud: Cloud
 ) -> None:
-    other = warm.beside(script(said("two"), said("three")))
+    other = warm.other_process(script(said("two"), said("three")))
     await other.turn("second")
     await other.turn("third")
     answer(warm, said("four"))
@@ -76,7 +76,7 @@ async def test_a_process_that_missed_turns_reads_only_those_from_its_last_one_on
 
 async def test_steps_that_a_completed_turn_gained_elsewhere_are_seen(warm: TurnFixture) -> None:
     [turn] = await warm.stored()
-    other = warm.beside(script(said("It is 3.")))
+    other = warm.other_process(script(said("It is 3.")))
     await other.resumed(turn.turn_id, ("call_1", "3"))
     answer(warm, said("two"))
 
@@ -87,7 +87,7 @@ async def test_steps_that_a_completed_turn_gained_elsewhere_are_seen(warm: TurnF
 
 
 async def test_a_turn_that_died_elsewhere_is_sealed_and_its_steps_are_seen(warm: TurnFixture) -> None:
-    other = warm.beside(script(said("never")))
+    other = warm.other_process(script(said("never")))
     dead = await other.start("second")
     await die(dead)
     answer(warm, said("three"))
@@ -99,7 +99,7 @@ async def test_a_turn_that_died_elsewhere_is_sealed_and_its_steps_are_seen(warm:
 
 
 async def test_a_lease_that_was_taken_over_always_reads(warm: TurnFixture, own_cloud: Cloud) -> None:
-    other = warm.beside(script(said("never")))
+    other = warm.other_process(script(said("never")))
     dead = await other.start("second")
     await die(dead)
     own_cloud.forget()
@@ -137,7 +137,7 @@ async def test_a_paused_turn_is_remembered_and_resumed(warm: TurnFixture, own_cl
 
 
 async def test_a_deleted_session_is_forgotten(warm: TurnFixture) -> None:
-    await warm.beside(script()).sessions.delete(warm.agent_id, warm.session_id)
+    await warm.other_process(script()).sessions.delete(warm.agent_id, warm.session_id)
 
     with pytest.raises(NotFound):
         await warm.start("second")
@@ -164,7 +164,7 @@ async def test_the_log_of_a_resumed_turn_does_not_change_what_is_remembered(warm
 
 
 async def test_a_turn_whose_seal_failed_is_seen_by_the_next_one(warm: TurnFixture, own_cloud: Cloud) -> None:
-    dead = await warm.beside(script(said("never"))).start("second")
+    dead = await warm.other_process(script(said("never"))).start("second")
     await die(dead)
     with own_cloud.proxy.failing("PutItem", "ended_as"), pytest.raises(StoreUnavailable):
         await warm.start("third")
@@ -181,7 +181,7 @@ async def test_a_record_whose_answer_was_lost_elsewhere_is_seen(
     warm: TurnFixture, own_cloud: Cloud, marker: str
 ) -> None:
     [turn] = await warm.stored()
-    other = warm.beside(script(said("two")))
+    other = warm.other_process(script(said("two")))
     with (
         own_cloud.proxy.failing("PutItem", marker, lost=True),
         own_cloud.proxy.failing("GetItem", f"{turn.turn_id}:"),
@@ -201,7 +201,7 @@ async def test_a_paused_turn_that_a_failed_start_has_cancelled_is_not_resumed(
 ) -> None:
     answer(warm, called("t"))
     paused = await warm.turn("second")
-    other = warm.beside(script(said("never")))
+    other = warm.other_process(script(said("never")))
     with own_cloud.proxy.failing("PutItem", "input_messages"), pytest.raises(StoreUnavailable):
         await other.start("third")
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from tests.script_model import called, deadline, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.turn_fixture import TurnFixture, die, ended, run_out
+from tests.services.turn_fixture import TurnFixture, die, ended, expire_lease_of
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
@@ -158,7 +158,7 @@ async def test_another_process_resumes_with_the_turns_own_overrides(make_turn_fi
     paused = await turn_fixture.turn(instructions="Sing.", sampling_params={"max_tokens": 7})
     model = script(said())
 
-    await turn_fixture.beside(model).resumed(paused.turn_id, ("c0", "3"))
+    await turn_fixture.other_process(model).resumed(paused.turn_id, ("c0", "3"))
 
     [request] = model.requests
     assert getattr(request.messages[0], "text", None) == "Sing."
@@ -229,7 +229,7 @@ async def test_a_turn_that_waits_outlives_one_that_never_began(make_turn_fixture
     turn_fixture = await make_turn_fixture(script(called("add"), said())).open("add")
     paused = await turn_fixture.turn()
     await turn_fixture.store.session_leases.acquire(*turn_fixture.ids, new_id(), resume=False, seconds=0.01)
-    await turn_fixture.lease_runs_out()
+    await turn_fixture.expire_lease()
 
     done = await turn_fixture.resumed(paused.turn_id, ("c0", "3"))
 
@@ -258,7 +258,7 @@ async def test_the_name_of_a_turn_that_was_given_up_does_not_resume_its_successo
     successor = await turn_fixture.start()
     with own_cloud.proxy.failing("UpdateItem", "REMOVE"):
         paused = ended(await turn_fixture.play(successor))
-    await run_out(successor)
+    await expire_lease_of(successor)
 
     with pytest.raises(Conflict, match=f"{given_up.turn_id}.*status is cancelled"):
         await turn_fixture.resume(given_up.turn_id, ("c0", "3"))

@@ -5,7 +5,7 @@ import pytest
 from tests.clock import CLOCK
 from tests.script_model import called, said, script, shape, until
 from tests.services.conftest import MakeTurnFixture
-from tests.services.turn_fixture import TurnFixture, die, ended, run_out
+from tests.services.turn_fixture import TurnFixture, die, ended, expire_lease_of
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, Interrupted
@@ -105,7 +105,7 @@ async def test_a_release_that_fails_does_not_spoil_the_turn(own_cloud: Cloud, te
 
     with own_cloud.proxy.failing("UpdateItem", "REMOVE"):
         done = ended(await turn_fixture.play(turn))
-    await run_out(turn)
+    await expire_lease_of(turn)
     await turn_fixture.turn("two")
 
     assert done.status is TurnStatus.completed
@@ -128,7 +128,7 @@ async def test_a_turn_that_ended_without_a_release_leaves_its_session_free(
     assert await turn_fixture.lease_turn() == first.turn_id
 
     following = await turn_fixture.resumed(first.turn_id, ("c0", "here")) if not resumed else None
-    last = await turn_fixture.beside(script(said("next"))).turn("two")
+    last = await turn_fixture.other_process(script(said("next"))).turn("two")
 
     assert following is None or following.status is TurnStatus.completed
     assert last.status is TurnStatus.completed

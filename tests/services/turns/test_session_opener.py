@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 from tests.script_model import called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.turn_fixture import TurnFixture, die, ended, run_out
+from tests.services.turn_fixture import TurnFixture, die, ended, expire_lease_of
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
@@ -59,7 +59,7 @@ async def test_the_turn_of_a_dead_process_is_sealed_and_stays_in_the_history(
     turn = await after_first_step(dead)
     model = script(said())
 
-    await dead.beside(model).turn("two")
+    await dead.other_process(model).turn("two")
 
     sealed, following = await dead.stored()
     assert sealed.error is not None
@@ -105,8 +105,8 @@ async def test_a_writer_that_comes_back_after_a_takeover_is_refused(
     gate = asyncio.Event()
     late = await make_turn_fixture(script([gate, *said("late")])).open()
     turn = await late.start()
-    await run_out(turn)
-    await late.beside(script(said())).turn("two")
+    await expire_lease_of(turn)
+    await late.other_process(script(said())).turn("two")
     turn.log.keeper.valid_until -= 0 if frozen else 1000
     before = cloud.items(late.tenant)
 
@@ -120,7 +120,7 @@ async def test_a_writer_that_comes_back_after_a_takeover_is_refused(
 
 async def test_a_takeover_may_be_taken_over(make_turn_fixture: MakeTurnFixture) -> None:
     first = await make_turn_fixture(script([asyncio.Event()])).open()
-    second, third = first.beside(script([asyncio.Event()])), first.beside(script(said()))
+    second, third = first.other_process(script([asyncio.Event()])), first.other_process(script(said()))
 
     for turn_fixture, text in ((first, "one"), (second, "two")):
         await die(await turn_fixture.start(text))
@@ -133,7 +133,7 @@ async def test_a_pause_that_was_stored_survives_a_death_before_the_release(make_
     turn_fixture = await make_turn_fixture(script(called("add"), said())).open("add")
     paused = await turn_fixture.turn()
     await turn_fixture.store.session_leases.acquire(*turn_fixture.ids, paused.turn_id, resume=True, seconds=0.05)
-    await turn_fixture.lease_runs_out()
+    await turn_fixture.expire_lease()
 
     done = await turn_fixture.resumed(paused.turn_id, ("c0", "3"))
 

@@ -56,7 +56,7 @@ async def test_after_a_death_the_same_results_continue_the_turn_although_one_was
     turn_fixture = await with_shields(cloud, tenant, model, output_shields=["words"])
     turn = await turn_fixture.turn()
     await die(await turn_fixture.resume(turn.turn_id, ("c0", BAD)))
-    await turn_fixture.lease_runs_out()
+    await turn_fixture.expire_lease()
 
     again = await turn_fixture.resumed(turn.turn_id, ("c0", BAD))
 
@@ -71,7 +71,7 @@ async def test_after_a_death_other_results_are_refused(cloud: Cloud, tenant: str
     )
     turn = await turn_fixture.turn()
     await die(await turn_fixture.resume(turn.turn_id, ("c0", BAD), ("c1", "1")))
-    await turn_fixture.lease_runs_out()
+    await turn_fixture.expire_lease()
 
     with pytest.raises(Conflict):
         await turn_fixture.resume(turn.turn_id, ("c0", BAD), ("c1", "2"))
@@ -88,7 +88,7 @@ async def test_a_result_in_the_next_turn_is_replaced_before_it_is_stored(
 
     turn = await turn_fixture.start(messages=[message, UserMessage(content="Well?")])
     events = await turn_fixture.play(turn)
-    other = turn_fixture.beside(model)
+    other = turn_fixture.other_process(model)
     await other.turn("And?")
 
     assert shape(events)[:4] == ["turn_start", "start shield_call", "complete shield_call", "start inference"]

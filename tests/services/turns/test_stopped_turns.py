@@ -26,7 +26,7 @@ PROVIDER = "lambda-function"
 
 
 @dataclass
-class Shop:
+class FakeToolProvider:
     """A provider with the tools `buy`, which returns at once, and `sell`, which never does."""
 
     calls: list[str] = field(default_factory=list)
@@ -147,7 +147,7 @@ async def test_a_resumed_turn_of_a_stopped_session_is_refused_and_can_be_resumed
 
 
 async def test_tools_that_run_are_cancelled_and_results_that_are_there_are_kept(cloud: Cloud, tenant: str) -> None:
-    shop, model = Shop(), script(called("buy", "sell"), said())
+    shop, model = FakeToolProvider(), script(called("buy", "sell"), said())
     turn_fixture = TurnFixture(cloud.store, tenant, model, providers={PROVIDER: shop})
     await turn_fixture.services.toolgroups.register(
         ToolGroupRegisterRequest(toolgroup_id="shop", provider_id=PROVIDER, args={})

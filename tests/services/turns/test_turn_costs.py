@@ -44,7 +44,7 @@ async def test_the_model_is_called_after_one_storage_round_trip_and_before_the_h
     own_cloud: Cloud, tenant: str
 ) -> None:
     model = script(said())
-    turn_fixture = (await TurnFixture(own_cloud.store, tenant, model).open()).beside(model)
+    turn_fixture = (await TurnFixture(own_cloud.store, tenant, model).open()).other_process(model)
     await turn_fixture.agents.config(turn_fixture.agent_id)
     await turn_fixture.turns.planner.prepare()
     opened, seen_at_opening = threading.Event(), []
@@ -67,7 +67,7 @@ async def test_the_model_is_called_after_one_storage_round_trip_and_before_the_h
 async def test_a_resumed_turn_reads_all_in_one_storage_round_trip(own_cloud: Cloud, tenant: str) -> None:
     first = await TurnFixture(own_cloud.store, tenant, script(called("add"))).open("add")
     paused = await first.turn()
-    turn_fixture = first.beside(script(said()))
+    turn_fixture = first.other_process(script(said()))
     await turn_fixture.agents.config(turn_fixture.agent_id)
     await turn_fixture.turns.planner.prepare()
 

@@ -70,7 +70,7 @@ async def test_three_missed_heartbeats_cancel_a_turn_with_its_steps(make_turn_fi
     async with running(fixture, on_disconnect="cancel") as turn:
         await until(lambda: len(model.requests) == 2)
         await turn.reads.let_pass(HEARTBEAT_SECONDS)
-        received = await beat(fixture.beside(script()), turn.run.turn_id)
+        received = await beat(fixture.other_process(script()), turn.run.turn_id)
         await turn.reads.let_pass(HEARTBEAT_TIMEOUT_SECONDS)
         assert not turn.playing.done()
         await turn.reads.let_pass(1)

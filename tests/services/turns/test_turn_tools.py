@@ -40,7 +40,7 @@ async def echo(invocation: Invocation) -> ToolOutcome:
 
 
 @dataclass
-class Workshop:
+class FakeTools:
     """A provider whose toolgroups have the tools that their registration names."""
 
     act: Act = echo
@@ -64,7 +64,7 @@ class Workshop:
 class Making:
     cloud: Cloud
     tenant: str
-    workshop: Workshop
+    workshop: FakeTools
 
     async def turn_fixture(self, model: Script, *client_tools: str, **config: Any) -> TurnFixture:
         """Open a session of an agent with the toolgroup `math`, which has the tools add, sub and mul."""
@@ -81,7 +81,7 @@ class Making:
 
 @pytest.fixture
 def making(cloud: Cloud, tenant: str) -> Making:
-    return Making(cloud, tenant, Workshop())
+    return Making(cloud, tenant, FakeTools())
 
 
 def responses(turn: Turn) -> list[Any]:

@@ -158,7 +158,7 @@ async def test_a_cancelled_message_is_not_run_and_its_request_says_so(make_turn_
 
 async def test_a_message_is_started_once_by_two_processes(make_turn_fixture: MakeTurnFixture) -> None:
     fixture = await make_turn_fixture(script(said())).open()
-    other = fixture.beside(script(said()))
+    other = fixture.other_process(script(said()))
     waiting = await accept(fixture, "one")
 
     async def start(process: TurnFixture) -> Turn | StartedRun:

@@ -18,7 +18,7 @@ async def after_turns(cloud: Cloud, tenant: str, turns: int) -> TurnFixture:
     return process
 
 
-def beside(process: TurnFixture, model: Script, history: int = 4_000_000) -> TurnFixture:
+def other_process(process: TurnFixture, model: Script, history: int = 4_000_000) -> TurnFixture:
     """Return a process of the same session that remembers nothing."""
     other = TurnFixture(process.store, process.tenant, model, history=history, transcript_cache_bytes=0)
     other.agent_id, other.session_id = process.agent_id, process.session_id
@@ -37,7 +37,7 @@ async def test_a_cold_process_sees_the_messages_of_segments_and_turns_as_a_warm_
     own_cloud: Cloud, tenant: str
 ) -> None:
     warm = await after_turns(own_cloud, tenant, SEGMENT_TURNS + 3)
-    cold = beside(warm, script())
+    cold = other_process(warm, script())
     own_cloud.forget()
 
     seen = await messages_of_next_turn(cold)
@@ -61,13 +61,13 @@ async def test_a_segment_is_written_once_by_the_process_that_ends_its_turns(own_
 
 async def test_a_cold_process_continues_the_segments_of_another(own_cloud: Cloud, tenant: str) -> None:
     warm = await after_turns(own_cloud, tenant, 2 * SEGMENT_TURNS)
-    cold = beside(warm, script())
+    cold = other_process(warm, script())
     for _ in range(3):
         await messages_of_next_turn(cold)
 
     segments = [item for item in own_cloud.items(tenant) if "turn_bytes" in item]
     assert len(segments) == 2
-    seen = await messages_of_next_turn(beside(warm, script()))
+    seen = await messages_of_next_turn(other_process(warm, script()))
     assert len(seen) == 2 * (2 * SEGMENT_TURNS + 3) + 1
 
 
@@ -75,7 +75,7 @@ async def test_a_shorter_history_has_the_newest_turns_of_a_segment(own_cloud: Cl
     warm = await after_turns(own_cloud, tenant, SEGMENT_TURNS + 1)
     limit = 20 * (await warm.store.turns.history(*warm.ids)).turns[-1].size
 
-    seen = await messages_of_next_turn(beside(warm, script(), history=limit))
+    seen = await messages_of_next_turn(other_process(warm, script(), history=limit))
 
     assert 2 < len(seen) < 2 * SEGMENT_TURNS
     assert len(seen) % 2 == 1

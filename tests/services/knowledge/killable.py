@@ -32,7 +32,7 @@ class Death:
         return self.passed >= self.moment
 
 
-class MortalClient:
+class KillableClient:
     """A client of DynamoDB."""
 
     def __init__(self, client: Any, death: Death) -> None:
@@ -45,7 +45,7 @@ class MortalClient:
         return answer
 
 
-class MortalS3:
+class KillableS3:
     """A client of S3."""
 
     def __init__(self, client: Any, death: Death) -> None:
@@ -61,7 +61,7 @@ class MortalS3:
         return call
 
 
-class MortalIndex:
+class KillableIndex:
     """A VectorIndex."""
 
     def __init__(self, index: ListIndex, death: Death) -> None:
@@ -96,6 +96,6 @@ class MortalIndex:
         self.death.pass_moment()
 
 
-def mortal_store(cloud: Cloud, death: Death) -> Store:
-    client: Any = MortalClient(cloud.client, death)
-    return Store(client, cloud.table_name, lambda: MortalS3(cloud.s3, death), cloud.bucket)  # type: ignore[arg-type,return-value]  # all that the store calls
+def killable_store(cloud: Cloud, death: Death) -> Store:
+    client: Any = KillableClient(cloud.client, death)
+    return Store(client, cloud.table_name, lambda: KillableS3(cloud.s3, death), cloud.bucket)  # type: ignore[arg-type,return-value]  # all that the store calls

@@ -65,7 +65,7 @@ def pending(turn_id: str, arguments: str = "{}") -> PendingCalls:
     return PendingCalls(turn_id=turn_id, step_id=new_id(), started_at=now(), tool_calls=calls)
 
 
-class Conversation:
+class SessionFixture:
     """A session of a new agent, and writes of turns to it."""
 
     def __init__(self, store: Store, tenant: str, agent_id: str, session_id: str) -> None:

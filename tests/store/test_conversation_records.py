@@ -42,19 +42,19 @@ class ConversationFixture:
 
 
 @pytest.fixture
-async def talk(cloud: Cloud, tenant: str) -> ConversationFixture:
+async def conversation_fixture(cloud: Cloud, tenant: str) -> ConversationFixture:
     return await ConversationFixture.create(cloud.store, tenant, "one", "two")
 
 
 @pytest.fixture(params=["cloud", "mocked"])
-async def any_talk(request: pytest.FixtureRequest, tenant: str) -> ConversationFixture:
+async def any_conversation_fixture(request: pytest.FixtureRequest, tenant: str) -> ConversationFixture:
     """Two implementations of DynamoDB that know nothing of each other."""
     return await ConversationFixture.create(request.getfixturevalue(request.param).store, tenant, "one", "two")
 
 
-async def test_a_conversation_reads_back_with_its_first_items(any_talk: ConversationFixture) -> None:
-    assert await any_talk.all.get(*any_talk.ids) == any_talk.created
-    assert await any_talk.history() == any_talk.first
+async def test_a_conversation_reads_back_with_its_first_items(any_conversation_fixture: ConversationFixture) -> None:
+    assert await any_conversation_fixture.all.get(*any_conversation_fixture.ids) == any_conversation_fixture.created
+    assert await any_conversation_fixture.history() == any_conversation_fixture.first
 
 
 async def test_a_conversation_is_created_in_one_call(cloud: Cloud, tenant: str) -> None:
@@ -66,16 +66,18 @@ async def test_a_conversation_is_created_in_one_call(cloud: Cloud, tenant: str) 
     assert cloud.units == {"BatchWriteItem": 4}
 
 
-async def test_the_metadata_of_a_conversation_is_replaced(any_talk: ConversationFixture) -> None:
-    updated = await any_talk.all.update(*any_talk.ids, {"mood": "höflich"})
+async def test_the_metadata_of_a_conversation_is_replaced(any_conversation_fixture: ConversationFixture) -> None:
+    updated = await any_conversation_fixture.all.update(*any_conversation_fixture.ids, {"mood": "höflich"})
 
     assert updated.metadata == {"mood": "höflich"}
-    assert updated.created_at == any_talk.created.created_at
-    assert await any_talk.all.get(*any_talk.ids) == updated
-    assert await any_talk.history() == any_talk.first
+    assert updated.created_at == any_conversation_fixture.created.created_at
+    assert await any_conversation_fixture.all.get(*any_conversation_fixture.ids) == updated
+    assert await any_conversation_fixture.history() == any_conversation_fixture.first
 
 
-async def test_items_of_every_kind_read_back_in_the_order_of_their_ids(any_talk: ConversationFixture) -> None:
+async def test_items_of_every_kind_read_back_in_the_order_of_their_ids(
+    any_conversation_fixture: ConversationFixture,
+) -> None:
     question, step = message("What does it cost?"), new_id()
     made: list[Item] = [
         question,
@@ -88,32 +90,36 @@ async def test_items_of_every_kind_read_back_in_the_order_of_their_ids(any_talk:
     ]
     added = [StoredItem(item=item, texts=["a file's text"]) for item in made]
 
-    await any_talk.add(*added[::-1])
+    await any_conversation_fixture.add(*added[::-1])
 
-    assert await any_talk.history() == any_talk.first + added
+    assert await any_conversation_fixture.history() == any_conversation_fixture.first + added
 
 
-async def test_items_are_added_for_a_unit_each_and_one_read(cloud: Cloud, talk: ConversationFixture) -> None:
+async def test_items_are_added_for_a_unit_each_and_one_read(
+    cloud: Cloud, conversation_fixture: ConversationFixture
+) -> None:
     cloud.forget()
 
-    await talk.add(*stored(*("Hello",) * 20))
+    await conversation_fixture.add(*stored(*("Hello",) * 20))
 
     assert cloud.calls == {"BatchWriteItem": 1, "GetItem": 1}
     assert cloud.units == {"BatchWriteItem": 20, "GetItem": 1}
 
 
-async def test_any_number_of_items_is_added(talk: ConversationFixture) -> None:
-    added = await talk.add(*stored(*map(str, range(130))))
+async def test_any_number_of_items_is_added(conversation_fixture: ConversationFixture) -> None:
+    added = await conversation_fixture.add(*stored(*map(str, range(130))))
 
-    assert await talk.history() == talk.first + added
+    assert await conversation_fixture.history() == conversation_fixture.first + added
 
 
-async def test_concurrent_additions_lose_nothing_and_keep_their_own_order(talk: ConversationFixture) -> None:
+async def test_concurrent_additions_lose_nothing_and_keep_their_own_order(
+    conversation_fixture: ConversationFixture,
+) -> None:
     batches = [stored(*(f"{writer}.{number}" for number in range(30))) for writer in range(8)]
 
-    await asyncio.gather(*(talk.add(*batch) for batch in batches))
+    await asyncio.gather(*(conversation_fixture.add(*batch) for batch in batches))
 
-    found = [one.item.id for one in await talk.history()]
+    found = [one.item.id for one in await conversation_fixture.history()]
     assert len(found) == len(set(found)) == 2 + 8 * 30
     for batch in batches:
         ids = [one.item.id for one in batch]
@@ -121,19 +127,19 @@ async def test_concurrent_additions_lose_nothing_and_keep_their_own_order(talk: 
 
 
 @pytest.mark.parametrize("size", [400_000, 2_000_000])
-async def test_an_item_may_be_of_any_size(cloud: Cloud, talk: ConversationFixture, size: int) -> None:
-    [large] = await talk.add(*stored(secrets.token_urlsafe(size)))
+async def test_an_item_may_be_of_any_size(cloud: Cloud, conversation_fixture: ConversationFixture, size: int) -> None:
+    [large] = await conversation_fixture.add(*stored(secrets.token_urlsafe(size)))
 
-    assert await talk.all.get_item(*talk.ids, large.item.id) == large
-    assert (await talk.history())[-1] == large
-    assert len(cloud.blobs(talk.tenant)) == 1
+    assert await conversation_fixture.all.get_item(*conversation_fixture.ids, large.item.id) == large
+    assert (await conversation_fixture.history())[-1] == large
+    assert len(cloud.blobs(conversation_fixture.tenant)) == 1
 
 
-async def test_items_are_listed_in_either_order(any_talk: ConversationFixture) -> None:
-    made = any_talk.first + await any_talk.add(*stored("three", "four"))
+async def test_items_are_listed_in_either_order(any_conversation_fixture: ConversationFixture) -> None:
+    made = any_conversation_fixture.first + await any_conversation_fixture.add(*stored("three", "four"))
 
-    newest = await any_talk.all.list_items(*any_talk.ids)
-    oldest = await any_talk.all.list_items(*any_talk.ids, order="asc")
+    newest = await any_conversation_fixture.all.list_items(*any_conversation_fixture.ids)
+    oldest = await any_conversation_fixture.all.list_items(*any_conversation_fixture.ids, order="asc")
 
     assert newest.data == made[::-1]
     assert oldest.data == made
@@ -141,14 +147,16 @@ async def test_items_are_listed_in_either_order(any_talk: ConversationFixture) -
 
 
 @pytest.mark.parametrize("oldest_first", [False, True])
-async def test_pages_of_items_join_without_gaps(any_talk: ConversationFixture, oldest_first: bool) -> None:
-    made = any_talk.first + await any_talk.add(*stored("three", "four", "five"))
+async def test_pages_of_items_join_without_gaps(
+    any_conversation_fixture: ConversationFixture, oldest_first: bool
+) -> None:
+    made = any_conversation_fixture.first + await any_conversation_fixture.add(*stored("three", "four", "five"))
     shown: list[StoredItem] = []
     after, more = None, True
 
     while more:
-        page = await any_talk.all.list_items(
-            *any_talk.ids, after=after, limit=2, order="asc" if oldest_first else "desc"
+        page = await any_conversation_fixture.all.list_items(
+            *any_conversation_fixture.ids, after=after, limit=2, order="asc" if oldest_first else "desc"
         )
         shown += page.data
         after, more = shown[-1].item.id, page.has_more
@@ -156,68 +164,76 @@ async def test_pages_of_items_join_without_gaps(any_talk: ConversationFixture, o
     assert shown == (made if oldest_first else made[::-1])
 
 
-async def test_a_page_of_items_takes_two_calls(cloud: Cloud, talk: ConversationFixture) -> None:
-    await talk.add(*stored(*map(str, range(50))))
+async def test_a_page_of_items_takes_two_calls(cloud: Cloud, conversation_fixture: ConversationFixture) -> None:
+    await conversation_fixture.add(*stored(*map(str, range(50))))
     cloud.forget()
 
-    page = await talk.all.list_items(*talk.ids, after=talk.first[0].item.id, limit=10, order="asc")
+    page = await conversation_fixture.all.list_items(
+        *conversation_fixture.ids, after=conversation_fixture.first[0].item.id, limit=10, order="asc"
+    )
 
     assert len(page.data) == 10
     assert cloud.calls == {"BatchGetItem": 1, "Query": 1}
 
 
-async def test_a_list_of_large_items_ends_where_the_answer_is_full(talk: ConversationFixture) -> None:
-    added = await talk.add(*stored(*(secrets.token_hex(900_000) for _ in range(3))))
+async def test_a_list_of_large_items_ends_where_the_answer_is_full(conversation_fixture: ConversationFixture) -> None:
+    added = await conversation_fixture.add(*stored(*(secrets.token_hex(900_000) for _ in range(3))))
 
-    page = await talk.all.list_items(*talk.ids)
+    page = await conversation_fixture.all.list_items(*conversation_fixture.ids)
 
     assert page.data == added[:0:-1]
     assert page.has_more
 
 
-async def test_items_behind_one_that_is_not_there_are_not_found(talk: ConversationFixture) -> None:
+async def test_items_behind_one_that_is_not_there_are_not_found(conversation_fixture: ConversationFixture) -> None:
     for after in (new_name("msg"), "nonsense"):
         with pytest.raises(NotFound, match="Item"):
-            await talk.all.list_items(*talk.ids, after=after)
+            await conversation_fixture.all.list_items(*conversation_fixture.ids, after=after)
 
 
-async def test_one_item_is_read_in_one_call(cloud: Cloud, talk: ConversationFixture) -> None:
+async def test_one_item_is_read_in_one_call(cloud: Cloud, conversation_fixture: ConversationFixture) -> None:
     cloud.forget()
 
-    found = await talk.all.get_item(*talk.ids, talk.first[1].item.id)
+    found = await conversation_fixture.all.get_item(*conversation_fixture.ids, conversation_fixture.first[1].item.id)
 
-    assert found == talk.first[1]
+    assert found == conversation_fixture.first[1]
     assert cloud.calls == {"BatchGetItem": 1}
 
 
-async def test_an_item_is_found_by_its_whole_id(talk: ConversationFixture) -> None:
-    digits = talk.first[0].item.id.removeprefix("msg")
+async def test_an_item_is_found_by_its_whole_id(conversation_fixture: ConversationFixture) -> None:
+    digits = conversation_fixture.first[0].item.id.removeprefix("msg")
 
-    for call in (talk.all.get_item, talk.all.delete_item):
+    for call in (conversation_fixture.all.get_item, conversation_fixture.all.delete_item):
         for item_id in (f"fc{digits}", new_name("msg"), "nonsense", ""):
             with pytest.raises(NotFound) as raised:
-                await call(*talk.ids, item_id)
+                await call(*conversation_fixture.ids, item_id)
             assert raised.value.code == "item_not_found"
-    assert await talk.history() == talk.first
+    assert await conversation_fixture.history() == conversation_fixture.first
 
 
-async def test_a_deleted_item_is_gone_with_its_blob(cloud: Cloud, any_talk: ConversationFixture) -> None:
-    [large] = await any_talk.add(*stored(secrets.token_urlsafe(400_000)))
+async def test_a_deleted_item_is_gone_with_its_blob(
+    cloud: Cloud, any_conversation_fixture: ConversationFixture
+) -> None:
+    [large] = await any_conversation_fixture.add(*stored(secrets.token_urlsafe(400_000)))
 
-    await any_talk.all.delete_item(*any_talk.ids, large.item.id)
+    await any_conversation_fixture.all.delete_item(*any_conversation_fixture.ids, large.item.id)
 
-    assert await any_talk.history() == any_talk.first
-    assert cloud.blobs(any_talk.tenant) == []
+    assert await any_conversation_fixture.history() == any_conversation_fixture.first
+    assert cloud.blobs(any_conversation_fixture.tenant) == []
     with pytest.raises(NotFound):
-        await any_talk.all.delete_item(*any_talk.ids, large.item.id)
+        await any_conversation_fixture.all.delete_item(*any_conversation_fixture.ids, large.item.id)
 
 
-async def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(any_talk: ConversationFixture) -> None:
-    made = any_talk.first + await any_talk.add(*stored(*(f"{number}" * 500 for number in range(6))))
+async def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(
+    any_conversation_fixture: ConversationFixture,
+) -> None:
+    made = any_conversation_fixture.first + await any_conversation_fixture.add(
+        *stored(*(f"{number}" * 500 for number in range(6)))
+    )
     sizes = [len(to_json(one)) for one in made]
 
     async def shown(max_bytes: int) -> tuple[list[StoredItem], bool]:
-        history = await any_talk.all.history(*any_talk.ids, max_bytes)
+        history = await any_conversation_fixture.all.history(*any_conversation_fixture.ids, max_bytes)
         return history.items, history.complete
 
     assert await shown(sum(sizes)) == (made, True)
@@ -227,127 +243,155 @@ async def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(any_talk: 
 
 
 async def test_a_history_is_read_in_one_call_and_reads_no_blob_that_it_leaves_out(
-    cloud: Cloud, talk: ConversationFixture
+    cloud: Cloud, conversation_fixture: ConversationFixture
 ) -> None:
-    await talk.add(*stored(secrets.token_urlsafe(400_000)), *stored("three", "four"))
+    await conversation_fixture.add(*stored(secrets.token_urlsafe(400_000)), *stored("three", "four"))
     cloud.forget()
 
-    history = await talk.all.history(*talk.ids, 10_000)
+    history = await conversation_fixture.all.history(*conversation_fixture.ids, 10_000)
 
     assert (len(history.items), history.complete) == (2, False)
     assert cloud.calls == {"Query": 1}
 
 
 async def test_the_history_of_an_empty_conversation_is_empty(cloud: Cloud, tenant: str) -> None:
-    talk = await ConversationFixture.create(cloud.store, tenant)
+    conversation_fixture = await ConversationFixture.create(cloud.store, tenant)
 
-    history = await talk.all.history(*talk.ids)
+    history = await conversation_fixture.all.history(*conversation_fixture.ids)
 
     assert (history.items, history.complete) == ([], True)
 
 
-async def test_conversations_are_listed_newest_or_oldest_first(any_talk: ConversationFixture) -> None:
+async def test_conversations_are_listed_newest_or_oldest_first(any_conversation_fixture: ConversationFixture) -> None:
     made = [
-        any_talk.created,
-        *[(await ConversationFixture.create(any_talk.store, any_talk.tenant, "x")).created for _ in range(11)],
+        any_conversation_fixture.created,
+        *[
+            (
+                await ConversationFixture.create(any_conversation_fixture.store, any_conversation_fixture.tenant, "x")
+            ).created
+            for _ in range(11)
+        ],
     ]
 
-    newest = await any_talk.all.list(any_talk.tenant)
-    first = await any_talk.all.list(any_talk.tenant, limit=7, order="asc")
-    rest = await any_talk.all.list(any_talk.tenant, after=first.data[-1].id, limit=7, order="asc")
+    newest = await any_conversation_fixture.all.list(any_conversation_fixture.tenant)
+    first = await any_conversation_fixture.all.list(any_conversation_fixture.tenant, limit=7, order="asc")
+    rest = await any_conversation_fixture.all.list(
+        any_conversation_fixture.tenant, after=first.data[-1].id, limit=7, order="asc"
+    )
 
     assert newest.data == made[::-1]
     assert first.data + rest.data == made
     assert (newest.has_more, first.has_more, rest.has_more) == (False, True, False)
 
 
-async def test_conversations_behind_one_that_is_not_there_are_not_found(talk: ConversationFixture) -> None:
+async def test_conversations_behind_one_that_is_not_there_are_not_found(
+    conversation_fixture: ConversationFixture,
+) -> None:
     for after in (new_name("conv"), "nonsense"):
         with pytest.raises(NotFound, match="Conversation"):
-            await talk.all.list(talk.tenant, after=after)
+            await conversation_fixture.all.list(conversation_fixture.tenant, after=after)
 
 
-async def delete(talk: ConversationFixture, deadline: float = float("inf")) -> bool:
+async def delete(conversation_fixture: ConversationFixture, deadline: float = float("inf")) -> bool:
     """Delete a conversation as a request does: marked first."""
-    await talk.all.mark_deleted(*talk.ids)
-    return await talk.all.delete(*talk.ids, deadline)
+    await conversation_fixture.all.mark_deleted(*conversation_fixture.ids)
+    return await conversation_fixture.all.delete(*conversation_fixture.ids, deadline)
 
 
-async def test_a_conversation_that_is_not_marked_is_not_deleted(talk: ConversationFixture) -> None:
-    with pytest.raises(NotMarkedDeleted, match=f"Conversation '{talk.created.id}' is not marked"):
-        await talk.all.delete(*talk.ids)
+async def test_a_conversation_that_is_not_marked_is_not_deleted(conversation_fixture: ConversationFixture) -> None:
+    with pytest.raises(NotMarkedDeleted, match=f"Conversation '{conversation_fixture.created.id}' is not marked"):
+        await conversation_fixture.all.delete(*conversation_fixture.ids)
 
-    assert await talk.history() == talk.first
+    assert await conversation_fixture.history() == conversation_fixture.first
 
 
 def missing(conversation_id: str) -> list[Callable[[ConversationFixture], Awaitable[object]]]:
     """All that can be asked of a conversation."""
     [one] = stored("x")
     return [
-        lambda talk: talk.all.get(talk.tenant, conversation_id),
-        lambda talk: talk.all.update(talk.tenant, conversation_id, {}),
-        lambda talk: talk.all.mark_deleted(talk.tenant, conversation_id),
-        lambda talk: talk.all.add_items(talk.tenant, conversation_id, [one]),
-        lambda talk: talk.all.list_items(talk.tenant, conversation_id),
-        lambda talk: talk.all.get_item(talk.tenant, conversation_id, one.item.id),
-        lambda talk: talk.all.delete_item(talk.tenant, conversation_id, one.item.id),
-        lambda talk: talk.all.history(talk.tenant, conversation_id),
-        lambda talk: talk.store.conversation_leases.acquire(talk.tenant, conversation_id, "resp_1", 30),
+        lambda conversation_fixture: conversation_fixture.all.get(conversation_fixture.tenant, conversation_id),
+        lambda conversation_fixture: conversation_fixture.all.update(conversation_fixture.tenant, conversation_id, {}),
+        lambda conversation_fixture: conversation_fixture.all.mark_deleted(
+            conversation_fixture.tenant, conversation_id
+        ),
+        lambda conversation_fixture: conversation_fixture.all.add_items(
+            conversation_fixture.tenant, conversation_id, [one]
+        ),
+        lambda conversation_fixture: conversation_fixture.all.list_items(conversation_fixture.tenant, conversation_id),
+        lambda conversation_fixture: conversation_fixture.all.get_item(
+            conversation_fixture.tenant, conversation_id, one.item.id
+        ),
+        lambda conversation_fixture: conversation_fixture.all.delete_item(
+            conversation_fixture.tenant, conversation_id, one.item.id
+        ),
+        lambda conversation_fixture: conversation_fixture.all.history(conversation_fixture.tenant, conversation_id),
+        lambda conversation_fixture: conversation_fixture.store.conversation_leases.acquire(
+            conversation_fixture.tenant, conversation_id, "resp_1", 30
+        ),
     ]
 
 
 @pytest.mark.parametrize("conversation_id", [f"conv_{hex_of('01990000-0000-7000-8000-000000000000')}", "nonsense", ""])
-async def test_a_conversation_that_is_not_there_is_not_found(talk: ConversationFixture, conversation_id: str) -> None:
+async def test_a_conversation_that_is_not_there_is_not_found(
+    conversation_fixture: ConversationFixture, conversation_id: str
+) -> None:
     for call in missing(conversation_id):
         with pytest.raises(NotFound) as raised:
-            await call(talk)
+            await call(conversation_fixture)
         assert raised.value.code == "conversation_not_found"
 
 
-async def test_a_deleted_conversation_leaves_nothing_and_is_not_found(cloud: Cloud, talk: ConversationFixture) -> None:
-    other = await ConversationFixture.create(talk.store, talk.tenant, "other")
-    await talk.add(*stored(*map(str, range(60))), *stored(secrets.token_urlsafe(400_000)))
+async def test_a_deleted_conversation_leaves_nothing_and_is_not_found(
+    cloud: Cloud, conversation_fixture: ConversationFixture
+) -> None:
+    other = await ConversationFixture.create(conversation_fixture.store, conversation_fixture.tenant, "other")
+    await conversation_fixture.add(*stored(*map(str, range(60))), *stored(secrets.token_urlsafe(400_000)))
 
-    done = await delete(talk)
+    done = await delete(conversation_fixture)
 
     assert done
-    assert not any(talk.created.id in item["pk"]["S"] + item["sk"]["S"] for item in cloud.items(talk.tenant))
-    assert cloud.blobs(talk.tenant) == []
-    for call in missing(talk.created.id):
+    assert not any(
+        conversation_fixture.created.id in item["pk"]["S"] + item["sk"]["S"]
+        for item in cloud.items(conversation_fixture.tenant)
+    )
+    assert cloud.blobs(conversation_fixture.tenant) == []
+    for call in missing(conversation_fixture.created.id):
         with pytest.raises(NotFound) as raised:
-            await call(talk)
+            await call(conversation_fixture)
         assert raised.value.code == "conversation_not_found"
     assert await other.history() == other.first
-    assert (await talk.all.list(talk.tenant)).data == [other.created]
+    assert (await conversation_fixture.all.list(conversation_fixture.tenant)).data == [other.created]
 
 
-async def test_what_is_added_to_a_deleted_conversation_is_taken_back(cloud: Cloud, talk: ConversationFixture) -> None:
-    await delete(talk)
+async def test_what_is_added_to_a_deleted_conversation_is_taken_back(
+    cloud: Cloud, conversation_fixture: ConversationFixture
+) -> None:
+    await delete(conversation_fixture)
 
     with pytest.raises(NotFound):
-        await talk.add(*stored("late", secrets.token_urlsafe(400_000)))
+        await conversation_fixture.add(*stored("late", secrets.token_urlsafe(400_000)))
 
-    assert cloud.items(talk.tenant) == []
-    assert cloud.blobs(talk.tenant) == []
+    assert cloud.items(conversation_fixture.tenant) == []
+    assert cloud.blobs(conversation_fixture.tenant) == []
 
 
 async def test_additions_while_a_conversation_is_deleted_leave_nothing(cloud: Cloud, tenant: str) -> None:
     for _ in range(5):
-        talk = await ConversationFixture.create(cloud.store, tenant)
+        conversation_fixture = await ConversationFixture.create(cloud.store, tenant)
         begun = asyncio.Event()
-        writer = asyncio.create_task(add_until_refused(talk, begun))
+        writer = asyncio.create_task(add_until_refused(conversation_fixture, begun))
         await begun.wait()
 
-        await delete(talk)
+        await delete(conversation_fixture)
         await writer
 
         assert cloud.items(tenant) == []
 
 
-async def add_until_refused(talk: ConversationFixture, begun: asyncio.Event) -> None:
+async def add_until_refused(conversation_fixture: ConversationFixture, begun: asyncio.Event) -> None:
     try:
         for number in range(500):
-            await talk.add(*stored("a", "b"))
+            await conversation_fixture.add(*stored("a", "b"))
             if number == 3:
                 begun.set()
     except NotFound:
@@ -355,35 +399,37 @@ async def add_until_refused(talk: ConversationFixture, begun: asyncio.Event) -> 
 
 
 async def test_the_deletion_of_a_conversation_stops_at_its_deadline_and_goes_on_later(
-    cloud: Cloud, talk: ConversationFixture
+    cloud: Cloud, conversation_fixture: ConversationFixture
 ) -> None:
-    done = await delete(talk, deadline=0)
+    done = await delete(conversation_fixture, deadline=0)
 
     assert not done
     with pytest.raises(NotFound):
-        await talk.all.get(*talk.ids)
-    assert await talk.all.delete(*talk.ids)
-    assert cloud.items(talk.tenant) == []
+        await conversation_fixture.all.get(*conversation_fixture.ids)
+    assert await conversation_fixture.all.delete(*conversation_fixture.ids)
+    assert cloud.items(conversation_fixture.tenant) == []
 
 
-async def test_a_conversation_is_locked_by_one_response(talk: ConversationFixture) -> None:
-    lock = await talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
+async def test_a_conversation_is_locked_by_one_response(conversation_fixture: ConversationFixture) -> None:
+    lock = await conversation_fixture.store.conversation_leases.acquire(*conversation_fixture.ids, "resp_1", 30)
 
-    with pytest.raises(Conflict, match=f"Conversation {talk.created.id} is running resp_1") as raised:
-        await talk.store.conversation_leases.acquire(*talk.ids, "resp_2", 30)
+    with pytest.raises(Conflict, match=f"Conversation {conversation_fixture.created.id} is running resp_1") as raised:
+        await conversation_fixture.store.conversation_leases.acquire(*conversation_fixture.ids, "resp_2", 30)
 
     assert raised.value.code == "conversation_locked"
     await lock.release()
-    assert (await talk.store.conversation_leases.acquire(*talk.ids, "resp_2", 30)).taken_over is None
+    assert (
+        await conversation_fixture.store.conversation_leases.acquire(*conversation_fixture.ids, "resp_2", 30)
+    ).taken_over is None
 
 
-async def test_whoever_holds_a_deleted_conversation_loses_it(talk: ConversationFixture) -> None:
-    lock = await talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
+async def test_whoever_holds_a_deleted_conversation_loses_it(conversation_fixture: ConversationFixture) -> None:
+    lock = await conversation_fixture.store.conversation_leases.acquire(*conversation_fixture.ids, "resp_1", 30)
 
-    await delete(talk)
+    await delete(conversation_fixture)
 
     with pytest.raises(Interrupted, match="was taken over by another request, or deleted"):
         await lock.renew(30)
     await lock.release()
     with pytest.raises(NotFound):
-        await talk.all.get(*talk.ids)
+        await conversation_fixture.all.get(*conversation_fixture.ids)

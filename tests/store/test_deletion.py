@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.clock import CLOCK
 from tests.store.conftest import Cloud
-from tests.store.record_samples import Conversation, agent, header, pending, record, session
+from tests.store.record_samples import SessionFixture, agent, header, pending, record, session
 
 from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.paging import Window
@@ -36,63 +36,66 @@ def kinds(cloud: Cloud, tenant: str) -> set[str]:
     return {item["pk"]["S"].split("#")[1].split(":")[0] for item in cloud.items(tenant)}
 
 
-async def fill(talk: Conversation) -> None:
+async def fill(session_fixture: SessionFixture) -> None:
     """Add a small turn, a large one, and one that waits for its client."""
     for text in ("short", secrets.token_urlsafe(500_000)):
-        await talk.turn(text)
-    lease = await talk.begin()
-    await talk.store.turns.put_pending(lease, pending(lease.turn_id))
-    await talk.store.turns.append(lease, 0, record(lease.turn_id, status=RunStatus.awaiting_input))
+        await session_fixture.turn(text)
+    lease = await session_fixture.begin()
+    await session_fixture.store.turns.put_pending(lease, pending(lease.turn_id))
+    await session_fixture.store.turns.append(lease, 0, record(lease.turn_id, status=RunStatus.awaiting_input))
     lease.last = LastTurn(lease.turn_id, 1)
     await lease.release()
 
 
 async def test_what_is_not_marked_is_not_deleted(cloud: Cloud, tenant: str) -> None:
-    talk = await Conversation.create(cloud.store, tenant)
-    await fill(talk)
+    session_fixture = await SessionFixture.create(cloud.store, tenant)
+    await fill(session_fixture)
     before = cloud.items(tenant)
 
-    with pytest.raises(NotMarkedDeleted, match=f"Session '{talk.session_id}' is not marked"):
-        await cloud.store.deletion.delete_session(*talk.ids, NEVER)
-    with pytest.raises(NotMarkedDeleted, match=f"Agent '{talk.agent_id}' is not marked"):
-        await cloud.store.deletion.delete_agent(tenant, talk.agent_id, NEVER)
+    with pytest.raises(NotMarkedDeleted, match=f"Session '{session_fixture.session_id}' is not marked"):
+        await cloud.store.deletion.delete_session(*session_fixture.ids, NEVER)
+    with pytest.raises(NotMarkedDeleted, match=f"Agent '{session_fixture.agent_id}' is not marked"):
+        await cloud.store.deletion.delete_agent(tenant, session_fixture.agent_id, NEVER)
 
     assert cloud.items(tenant) == before
 
 
 @pytest.mark.parametrize("expires_in", [None, 600, 60])
 async def test_a_deleted_session_leaves_nothing(cloud: Cloud, tenant: str, expires_in: int | None) -> None:
-    talk = await Conversation.create(cloud.store, tenant, expires_in and int(time.time()) + expires_in)
-    await fill(talk)
+    session_fixture = await SessionFixture.create(cloud.store, tenant, expires_in and int(time.time()) + expires_in)
+    await fill(session_fixture)
     assert cloud.blobs(tenant)
     CLOCK.move(60)
 
-    done = await delete_session(cloud.store, talk.ids)
+    done = await delete_session(cloud.store, session_fixture.ids)
 
     assert done
     assert kinds(cloud, tenant) == {"agent"}
     assert cloud.blobs(tenant) == []
-    assert await cloud.store.deletion.delete_session(*talk.ids, NEVER)
+    assert await cloud.store.deletion.delete_session(*session_fixture.ids, NEVER)
 
 
 async def test_another_session_is_left_alone(cloud: Cloud, tenant: str) -> None:
-    talk, other = await Conversation.create(cloud.store, tenant), await Conversation.create(cloud.store, tenant)
-    for one in (talk, other):
+    session_fixture, other = (
+        await SessionFixture.create(cloud.store, tenant),
+        await SessionFixture.create(cloud.store, tenant),
+    )
+    for one in (session_fixture, other):
         await fill(one)
     before = await other.turns()
 
-    await delete_session(cloud.store, talk.ids)
+    await delete_session(cloud.store, session_fixture.ids)
 
     assert await other.turns() == before
 
 
 async def test_the_writer_of_a_running_turn_stores_nothing_more(cloud: Cloud, tenant: str) -> None:
-    talk = await Conversation.create(cloud.store, tenant)
-    lease = await talk.begin(secrets.token_urlsafe(500_000))
+    session_fixture = await SessionFixture.create(cloud.store, tenant)
+    lease = await session_fixture.begin(secrets.token_urlsafe(500_000))
     await cloud.store.turns.append(lease, 0, record(lease.turn_id))
 
     began = int(time.time())
-    await delete_session(cloud.store, talk.ids)
+    await delete_session(cloud.store, session_fixture.ids)
 
     with pytest.raises(Interrupted):
         await cloud.store.turns.append(lease, 1, record(lease.turn_id, secrets.token_urlsafe(500_000)))
@@ -109,27 +112,27 @@ async def test_the_writer_of_a_running_turn_stores_nothing_more(cloud: Cloud, te
         assert "doc" not in seal
         assert began + 3_600 <= int(seal["expires_at"]["N"]) <= time.time() + 3_600
     assert cloud.blobs(tenant) == []
-    assert await talk.turns() == []
+    assert await session_fixture.turns() == []
 
 
 async def test_a_turn_whose_header_was_not_written_yet_never_begins(cloud: Cloud, tenant: str) -> None:
-    talk = await Conversation.create(cloud.store, tenant)
-    lease = await talk.acquire()
+    session_fixture = await SessionFixture.create(cloud.store, tenant)
+    lease = await session_fixture.acquire()
 
-    await delete_session(cloud.store, talk.ids)
+    await delete_session(cloud.store, session_fixture.ids)
 
     with pytest.raises(Interrupted):
-        await cloud.store.turns.put_header(lease, header(lease.turn_id, talk.session_id))
+        await cloud.store.turns.put_header(lease, header(lease.turn_id, session_fixture.session_id))
     with pytest.raises(Interrupted):
         await cloud.store.turns.append(lease, 0, record(lease.turn_id))
 
 
 async def test_a_resumed_turn_is_stopped_too(cloud: Cloud, tenant: str) -> None:
-    talk = await Conversation.create(cloud.store, tenant)
-    turn_id = await talk.turn(status=RunStatus.awaiting_input)
-    lease = await talk.acquire(turn_id, resume=True)
+    session_fixture = await SessionFixture.create(cloud.store, tenant)
+    turn_id = await session_fixture.turn(status=RunStatus.awaiting_input)
+    lease = await session_fixture.acquire(turn_id, resume=True)
 
-    await delete_session(cloud.store, talk.ids)
+    await delete_session(cloud.store, session_fixture.ids)
 
     with pytest.raises(Interrupted):
         await cloud.store.turns.append(lease, 1, record(turn_id))
@@ -137,25 +140,27 @@ async def test_a_resumed_turn_is_stopped_too(cloud: Cloud, tenant: str) -> None:
 
 async def test_a_deletion_while_a_turn_writes_leaves_only_seals(cloud: Cloud, tenant: str) -> None:
     for _ in range(5):
-        talk = await Conversation.create(cloud.store, tenant)
-        lease = await talk.begin()
+        session_fixture = await SessionFixture.create(cloud.store, tenant)
+        lease = await session_fixture.begin()
         begun, interrupted = asyncio.Event(), asyncio.Event()
-        writer = asyncio.create_task(write(talk, lease, begun, interrupted))
+        writer = asyncio.create_task(write(session_fixture, lease, begun, interrupted))
         await begun.wait()
 
-        await delete_session(cloud.store, talk.ids)
+        await delete_session(cloud.store, session_fixture.ids)
         await writer
 
         assert interrupted.is_set()
-        left = [item for item in cloud.items(tenant) if talk.session_id in item["pk"]["S"] + item["sk"]["S"]]
+        left = [item for item in cloud.items(tenant) if session_fixture.session_id in item["pk"]["S"] + item["sk"]["S"]]
         assert len(left) == 3
         assert all("sealed_at" in item for item in left)
 
 
-async def write(talk: Conversation, lease: SessionLease, begun: asyncio.Event, interrupted: asyncio.Event) -> None:
+async def write(
+    session_fixture: SessionFixture, lease: SessionLease, begun: asyncio.Event, interrupted: asyncio.Event
+) -> None:
     try:
         for index in range(1_000):
-            await talk.store.turns.append(lease, index, record(lease.turn_id))
+            await session_fixture.store.turns.append(lease, index, record(lease.turn_id))
             if index == 3:
                 begun.set()
             await asyncio.sleep(0.01)
@@ -164,8 +169,8 @@ async def write(talk: Conversation, lease: SessionLease, begun: asyncio.Event, i
 
 
 async def test_a_deletion_stops_at_its_deadline_and_goes_on_later(own_cloud: Cloud, tenant: str) -> None:
-    talk = await Conversation.create(own_cloud.store, tenant)
-    pk = f"{tenant}#session:{talk.agent_id}:{talk.session_id}"
+    session_fixture = await SessionFixture.create(own_cloud.store, tenant)
+    pk = f"{tenant}#session:{session_fixture.agent_id}:{session_fixture.session_id}"
     own_cloud.write({"pk": pk, "sk": f"{number:04d}"} for number in range(60))
 
     deadline = time.monotonic() + 600
@@ -174,13 +179,13 @@ async def test_a_deletion_stops_at_its_deadline_and_goes_on_later(own_cloud: Clo
         CLOCK.move_to(round((time.time() + deadline - time.monotonic()) * 1000))
 
     with own_cloud.proxy.editing("BatchWriteItem", answer=dawdle):
-        done = await delete_session(own_cloud.store, talk.ids, deadline)
+        done = await delete_session(own_cloud.store, session_fixture.ids, deadline)
 
     assert not done
     assert 0 < len([item for item in own_cloud.items(tenant) if item["pk"]["S"] == pk]) < 60
     with pytest.raises(NotFound):
-        await own_cloud.store.sessions.get(*talk.ids)
-    assert await own_cloud.store.deletion.delete_session(*talk.ids, NEVER)
+        await own_cloud.store.sessions.get(*session_fixture.ids)
+    assert await own_cloud.store.deletion.delete_session(*session_fixture.ids, NEVER)
     assert kinds(own_cloud, tenant) == {"agent"}
 
 
@@ -190,7 +195,7 @@ async def test_a_deleted_agent_leaves_nothing(cloud: Cloud, tenant: str) -> None
     for number in range(12):
         expires_at = int(time.time()) + 600 if number % 2 else None
         await cloud.store.sessions.create(tenant, created.agent_id, session("x" * number * 50), expires_at)
-    other = await Conversation.create(cloud.store, tenant)
+    other = await SessionFixture.create(cloud.store, tenant)
     await fill(other)
 
     done = await delete_agent(cloud.store, tenant, created.agent_id)
@@ -205,15 +210,15 @@ async def test_a_deleted_agent_leaves_nothing(cloud: Cloud, tenant: str) -> None
 
 
 async def test_the_deletion_of_an_agent_stops_at_its_deadline(cloud: Cloud, tenant: str) -> None:
-    talk = await Conversation.create(cloud.store, tenant)
-    await fill(talk)
+    session_fixture = await SessionFixture.create(cloud.store, tenant)
+    await fill(session_fixture)
 
-    done = await delete_agent(cloud.store, tenant, talk.agent_id, time.monotonic())
+    done = await delete_agent(cloud.store, tenant, session_fixture.agent_id, time.monotonic())
 
     assert not done
     assert (await cloud.store.agents.list(tenant, Window())).data == []
     assert kinds(cloud, tenant) == {"agent", "session", "in_progress_tool_call_step"}
-    assert await cloud.store.deletion.delete_agent(tenant, talk.agent_id, NEVER)
+    assert await cloud.store.deletion.delete_agent(tenant, session_fixture.agent_id, NEVER)
     assert cloud.items(tenant) == []
     assert cloud.blobs(tenant) == []
 

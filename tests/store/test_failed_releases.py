@@ -2,7 +2,7 @@
 
 import pytest
 from tests.store.conftest import Cloud
-from tests.store.record_samples import Conversation, ending, header, record
+from tests.store.record_samples import SessionFixture, ending, header, record
 
 from stint.domain.errors import Conflict
 from stint.domain.run_outcome import RunStatus
@@ -15,109 +15,117 @@ RESUMABLE = (RunStatus.completed, RunStatus.awaiting_input)
 
 
 @pytest.fixture
-async def talk(store: Store, tenant: str) -> Conversation:
-    return await Conversation.create(store, tenant)
+async def session_fixture(store: Store, tenant: str) -> SessionFixture:
+    return await SessionFixture.create(store, tenant)
 
 
-async def refuse(talk: Conversation) -> None:
+async def refuse(session_fixture: SessionFixture) -> None:
     """Check that the session is locked, for a new turn and for a resume."""
     for resume in (False, True):
         with pytest.raises(Conflict) as raised:
-            await talk.acquire((await talk.store.sessions.get(*talk.ids)).lease_turn, resume=resume)
+            await session_fixture.acquire(
+                (await session_fixture.store.sessions.get(*session_fixture.ids)).lease_turn, resume=resume
+            )
         assert raised.value.code == "session_locked"
 
 
-async def end_unreleased(talk: Conversation, status: RunStatus) -> SessionLease:
+async def end_unreleased(session_fixture: SessionFixture, status: RunStatus) -> SessionLease:
     """Run a turn of two records whose lease is never released."""
-    lease = await talk.begin()
-    await talk.store.turns.append(lease, 0, record(lease.turn_id))
-    await talk.store.turns.append(lease, 1, record(lease.turn_id, status=status))
+    lease = await session_fixture.begin()
+    await session_fixture.store.turns.append(lease, 0, record(lease.turn_id))
+    await session_fixture.store.turns.append(lease, 1, record(lease.turn_id, status=status))
     return lease
 
 
 @pytest.mark.parametrize("status", ENDINGS)
-async def test_a_turn_that_has_ended_leaves_its_session_free(talk: Conversation, status: RunStatus) -> None:
-    ended = await end_unreleased(talk, status)
+async def test_a_turn_that_has_ended_leaves_its_session_free(
+    session_fixture: SessionFixture, status: RunStatus
+) -> None:
+    ended = await end_unreleased(session_fixture, status)
 
-    lease = await talk.acquire()
+    lease = await session_fixture.acquire()
 
     assert lease.turn_id > ended.turn_id
     assert lease.taken_over_turn == ended.turn_id
 
 
-async def test_a_turn_without_an_ending_keeps_its_session(talk: Conversation) -> None:
-    lease = await talk.acquire()
-    await refuse(talk)
+async def test_a_turn_without_an_ending_keeps_its_session(session_fixture: SessionFixture) -> None:
+    lease = await session_fixture.acquire()
+    await refuse(session_fixture)
 
-    await talk.store.turns.put_header(lease, header(lease.turn_id, lease.session_id))
-    await refuse(talk)
-    await talk.store.turns.append(lease, 0, record(lease.turn_id))
+    await session_fixture.store.turns.put_header(lease, header(lease.turn_id, lease.session_id))
+    await refuse(session_fixture)
+    await session_fixture.store.turns.append(lease, 0, record(lease.turn_id))
 
-    await refuse(talk)
+    await refuse(session_fixture)
 
 
 @pytest.mark.parametrize("status", RESUMABLE)
 @pytest.mark.parametrize("released", [False, True])
 async def test_a_resumed_turn_keeps_its_session_although_it_has_an_older_ending(
-    talk: Conversation, status: RunStatus, released: bool
+    session_fixture: SessionFixture, status: RunStatus, released: bool
 ) -> None:
-    ended = await end_unreleased(talk, status)
+    ended = await end_unreleased(session_fixture, status)
     if released:
         ended.last = LastTurn(ended.turn_id, 2)
         await ended.release()
 
-    lease = await talk.acquire(ended.turn_id, resume=True)
-    await refuse(talk)
-    records = await talk.store.turns.seal(lease, ended.turn_id, ending(RunStatus.failed)) if not released else 2
-    await refuse(talk)
-    await talk.store.turns.append(lease, records, record(lease.turn_id))
-    await refuse(talk)
-    await talk.store.turns.append(lease, records + 1, record(lease.turn_id, status=RunStatus.completed))
+    lease = await session_fixture.acquire(ended.turn_id, resume=True)
+    await refuse(session_fixture)
+    records = (
+        await session_fixture.store.turns.seal(lease, ended.turn_id, ending(RunStatus.failed)) if not released else 2
+    )
+    await refuse(session_fixture)
+    await session_fixture.store.turns.append(lease, records, record(lease.turn_id))
+    await refuse(session_fixture)
+    await session_fixture.store.turns.append(lease, records + 1, record(lease.turn_id, status=RunStatus.completed))
 
-    assert (await talk.acquire()).taken_over_turn == ended.turn_id
+    assert (await session_fixture.acquire()).taken_over_turn == ended.turn_id
 
 
-async def test_a_turn_that_was_resumed_after_its_process_died_keeps_its_session(talk: Conversation) -> None:
-    ended = await end_unreleased(talk, RunStatus.awaiting_input)
+async def test_a_turn_that_was_resumed_after_its_process_died_keeps_its_session(
+    session_fixture: SessionFixture,
+) -> None:
+    ended = await end_unreleased(session_fixture, RunStatus.awaiting_input)
     await ended.renew(-0.001)
 
-    lease = await talk.acquire(ended.turn_id, resume=True)
+    lease = await session_fixture.acquire(ended.turn_id, resume=True)
 
-    await refuse(talk)
-    await talk.store.turns.append(lease, 2, record(lease.turn_id))
-    await refuse(talk)
+    await refuse(session_fixture)
+    await session_fixture.store.turns.append(lease, 2, record(lease.turn_id))
+    await refuse(session_fixture)
 
 
-async def test_a_turn_whose_number_of_records_was_unknown_keeps_its_session(talk: Conversation) -> None:
-    ended = await end_unreleased(talk, RunStatus.completed)
+async def test_a_turn_whose_number_of_records_was_unknown_keeps_its_session(session_fixture: SessionFixture) -> None:
+    ended = await end_unreleased(session_fixture, RunStatus.completed)
     ended.last = LastTurn(ended.turn_id, UNKNOWN)
     await ended.release()
 
-    await talk.acquire(ended.turn_id, resume=True)
+    await session_fixture.acquire(ended.turn_id, resume=True)
 
-    await refuse(talk)
+    await refuse(session_fixture)
 
 
-async def test_a_late_release_does_not_free_the_next_holder(talk: Conversation) -> None:
-    ended = await end_unreleased(talk, RunStatus.completed)
-    lease = await talk.acquire()
+async def test_a_late_release_does_not_free_the_next_holder(session_fixture: SessionFixture) -> None:
+    ended = await end_unreleased(session_fixture, RunStatus.completed)
+    lease = await session_fixture.acquire()
 
     ended.last = LastTurn(ended.turn_id, 2)
     await ended.release()
 
-    shown = await talk.store.sessions.get(*talk.ids)
+    shown = await session_fixture.store.sessions.get(*session_fixture.ids)
     assert (shown.lease_turn, shown.last) == (lease.turn_id, None)
 
 
 async def test_a_locked_session_costs_one_more_read_of_one_record(own_cloud: Cloud, tenant: str) -> None:
-    talk = await Conversation.create(own_cloud.store, tenant)
-    lease = await talk.begin()
+    session_fixture = await SessionFixture.create(own_cloud.store, tenant)
+    lease = await session_fixture.begin()
     for index in range(5):
-        await talk.store.turns.append(lease, index, record(lease.turn_id, "word " * 3000))
+        await session_fixture.store.turns.append(lease, index, record(lease.turn_id, "word " * 3000))
     own_cloud.forget()
 
     with pytest.raises(Conflict):
-        await talk.acquire()
+        await session_fixture.acquire()
 
     assert own_cloud.proxy.calls == {"UpdateItem": 1, "Query": 1}
     assert own_cloud.proxy.units["Query"] <= 1

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from tests.store.conftest import Cloud
-from tests.store.record_samples import Conversation, ending, header, pending, record
+from tests.store.record_samples import SessionFixture, ending, header, pending, record
 
 from stint.domain.errors import Conflict, Interrupted
 from stint.domain.llama_stack.stored_turns import TurnRecord
@@ -30,7 +30,7 @@ class Log(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.run = asyncio.Runner().run
-        self.talk = self.run(Conversation.create(self.store, self.tenant))
+        self.session_fixture = self.run(SessionFixture.create(self.store, self.tenant))
         self.logs: dict[str, list[TurnRecord]] = {}
         self.lease: SessionLease | None = None
         self.dead: list[SessionLease] = []
@@ -46,18 +46,20 @@ class Log(RuleBasedStateMachine):
     @precondition(lambda self: self.lease is None)
     @rule(text=TEXTS)
     def create(self, text: str) -> None:
-        self.lease = self.run(self.talk.acquire())
+        self.lease = self.run(self.session_fixture.acquire())
         assert self.lease.last == self.last
         if self.status() is RunStatus.awaiting_input:
             self.run(self.store.turns.seal(self.lease, max(self.logs), cancelled := ending(RunStatus.cancelled)))
             self.logs[max(self.logs)].append(TurnRecord(ending=cancelled))
-        self.run(self.store.turns.put_header(self.lease, header(self.lease.turn_id, self.talk.session_id, text)))
+        self.run(
+            self.store.turns.put_header(self.lease, header(self.lease.turn_id, self.session_fixture.session_id, text))
+        )
         self.logs[self.lease.turn_id] = []
 
     @precondition(lambda self: self.lease is None and self.status() in RESUMABLE)
     @rule(silent=st.booleans())
     def resume(self, silent: bool) -> None:
-        self.lease = self.run(self.talk.acquire(max(self.logs), resume=True))
+        self.lease = self.run(self.session_fixture.acquire(max(self.logs), resume=True))
         if not (silent and self.status() is RunStatus.completed):
             self.append(record(self.lease.turn_id, "answers"))
 
@@ -82,7 +84,7 @@ class Log(RuleBasedStateMachine):
         assert self.lease is not None
         self.run(self.lease.renew(-0.001))
         self.dead.append(self.lease)
-        lease = self.run(self.talk.acquire())
+        lease = self.run(self.session_fixture.acquire())
         assert lease.taken_over_turn == self.lease.turn_id
         failed = ending(RunStatus.failed)
         count = self.run(self.store.turns.seal(lease, lease.taken_over_turn, failed))
@@ -97,7 +99,7 @@ class Log(RuleBasedStateMachine):
     @rule(resume=st.booleans())
     def second_request(self, resume: bool) -> None:
         with pytest.raises(Conflict):
-            self.run(self.talk.acquire(resume=resume))
+            self.run(self.session_fixture.acquire(resume=resume))
 
     @precondition(lambda self: self.dead)
     @rule()
@@ -114,7 +116,7 @@ class Log(RuleBasedStateMachine):
 
     @invariant()
     def reads_as_written(self) -> None:
-        history = self.run(self.store.turns.history(*self.talk.ids))
+        history = self.run(self.store.turns.history(*self.session_fixture.ids))
         assert {turn.header.turn_id: turn.records for turn in history.turns} == self.logs
         assert [turn.header.turn_id for turn in history.turns] == sorted(self.logs)
         assert history.last == self.last

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.clock import CLOCK
 from tests.store.conftest import Cloud
-from tests.store.record_samples import Conversation
+from tests.store.record_samples import SessionFixture
 from tests.store.response_samples import Responder, conversation
 
 from stint.domain.errors import Conflict, StoreUnavailable
@@ -17,8 +17,8 @@ Acquire = Callable[[float], Awaitable[object]]
 
 
 async def of_session(cloud: Cloud, tenant: str) -> Acquire:
-    talk = await Conversation.create(cloud.store, tenant)
-    return lambda seconds: talk.acquire(seconds=seconds)
+    session_fixture = await SessionFixture.create(cloud.store, tenant)
+    return lambda seconds: session_fixture.acquire(seconds=seconds)
 
 
 async def of_conversation(cloud: Cloud, tenant: str) -> Acquire:

@@ -3,7 +3,7 @@ import time
 import pytest
 from tests.clock import CLOCK
 from tests.store.conftest import Cloud
-from tests.store.record_samples import Conversation, agent, session
+from tests.store.record_samples import SessionFixture, agent, session
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id
@@ -124,19 +124,19 @@ async def test_a_list_of_long_names_ends_before_it_is_too_large(
 
 
 async def test_an_expired_session_is_gone_from_every_read_at_once(store: Store, tenant: str) -> None:
-    talk = await Conversation.create(store, tenant, expires_at=int(time.time()) + 600)
-    lease = await talk.begin()
+    session_fixture = await SessionFixture.create(store, tenant, expires_at=int(time.time()) + 600)
+    lease = await session_fixture.begin()
     CLOCK.move(600)
 
-    assert (await talk.store.sessions.list(tenant, talk.agent_id, Window())).data == []
+    assert (await session_fixture.store.sessions.list(tenant, session_fixture.agent_id, Window())).data == []
 
     for read in (
-        lambda: store.sessions.get(*talk.ids),
-        lambda: store.sessions.mark_deleted(*talk.ids),
-        lambda: store.turns.history(*talk.ids),
-        lambda: store.turns.get(*talk.ids, lease.turn_id),
-        lambda: talk.acquire(),
-        lambda: talk.acquire(lease.turn_id, resume=True),
+        lambda: store.sessions.get(*session_fixture.ids),
+        lambda: store.sessions.mark_deleted(*session_fixture.ids),
+        lambda: store.turns.history(*session_fixture.ids),
+        lambda: store.turns.get(*session_fixture.ids, lease.turn_id),
+        lambda: session_fixture.acquire(),
+        lambda: session_fixture.acquire(lease.turn_id, resume=True),
     ):
         with pytest.raises(NotFound) as raised:
             await read()
@@ -145,9 +145,9 @@ async def test_an_expired_session_is_gone_from_every_read_at_once(store: Store, 
 
 async def test_every_record_of_a_session_expires_with_it(cloud: Cloud, tenant: str) -> None:
     expires_at = int(time.time()) + 600
-    talk = await Conversation.create(cloud.store, tenant, expires_at)
+    session_fixture = await SessionFixture.create(cloud.store, tenant, expires_at)
 
-    await talk.turn()
+    await session_fixture.turn()
 
     records = [item for item in cloud.items(tenant) if "#session" in item["pk"]["S"]]
     assert len(records) == 3
@@ -155,22 +155,22 @@ async def test_every_record_of_a_session_expires_with_it(cloud: Cloud, tenant: s
 
 
 async def test_a_marked_session_is_gone_from_every_read(store: Store, tenant: str) -> None:
-    talk = await Conversation.create(store, tenant)
+    session_fixture = await SessionFixture.create(store, tenant)
 
-    await store.sessions.mark_deleted(*talk.ids)
-    await store.sessions.mark_deleted(*talk.ids)
+    await store.sessions.mark_deleted(*session_fixture.ids)
+    await store.sessions.mark_deleted(*session_fixture.ids)
 
-    assert (await store.sessions.list(tenant, talk.agent_id, Window())).data == []
+    assert (await store.sessions.list(tenant, session_fixture.agent_id, Window())).data == []
     with pytest.raises(NotFound):
-        await store.sessions.get(*talk.ids)
+        await store.sessions.get(*session_fixture.ids)
     with pytest.raises(NotFound):
-        await talk.acquire()
+        await session_fixture.acquire()
 
 
 async def test_a_removed_session_cannot_be_marked(store: Store, tenant: str) -> None:
-    talk = await Conversation.create(store, tenant)
+    session_fixture = await SessionFixture.create(store, tenant)
 
-    await store.sessions.remove(*talk.ids)
+    await store.sessions.remove(*session_fixture.ids)
 
     with pytest.raises(NotFound):
-        await store.sessions.mark_deleted(*talk.ids)
+        await store.sessions.mark_deleted(*session_fixture.ids)

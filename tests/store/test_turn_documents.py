@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.store.conftest import Cloud
-from tests.store.record_samples import Conversation, header, record
+from tests.store.record_samples import SessionFixture, header, record
 
 from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
 from stint.domain.ids import new_id
@@ -41,8 +41,8 @@ WHOLE_PENDING = (
 
 
 @pytest.fixture
-async def talk(store: Store, tenant: str) -> Conversation:
-    return await Conversation.create(store, tenant)
+async def session_fixture(store: Store, tenant: str) -> SessionFixture:
+    return await SessionFixture.create(store, tenant)
 
 
 def stored(cloud: Cloud, tenant: str) -> list[dict[str, Any]]:
@@ -55,8 +55,8 @@ def at(second: int) -> datetime:
     return datetime(2026, 11, 22, 17, 15, second, tzinfo=UTC)
 
 
-async def test_records_of_earlier_releases_stay_readable(cloud: Cloud, talk: Conversation) -> None:
-    tenant, agent_id, session_id = talk.ids
+async def test_records_of_earlier_releases_stay_readable(cloud: Cloud, session_fixture: SessionFixture) -> None:
+    tenant, agent_id, session_id = session_fixture.ids
     pk = f"{tenant}#session:{agent_id}:{session_id}"
     pending = f"{tenant}#in_progress_tool_call_step:{agent_id}:{session_id}"
     cloud.write(
@@ -67,8 +67,8 @@ async def test_records_of_earlier_releases_stay_readable(cloud: Cloud, talk: Con
         ]
     )
 
-    turn = await cloud.store.turns.get(*talk.ids, TURN)
-    waiting = await cloud.store.turns.get_pending(*talk.ids, TURN)
+    turn = await cloud.store.turns.get(*session_fixture.ids, TURN)
+    waiting = await cloud.store.turns.get_pending(*session_fixture.ids, TURN)
 
     assert turn.header == TurnHeader(
         turn_id=TURN,
@@ -98,29 +98,32 @@ async def test_records_of_earlier_releases_stay_readable(cloud: Cloud, talk: Con
     assert (waiting.turn_id, waiting.step_id, waiting.tool_calls[0].call_id) == (TURN, STEP, "c1")
 
 
-async def test_a_record_has_no_id_of_its_key_and_no_empty_field(cloud: Cloud, talk: Conversation) -> None:
-    turn_id = await talk.turn("Hello", "Hi")
+async def test_a_record_has_no_id_of_its_key_and_no_empty_field(cloud: Cloud, session_fixture: SessionFixture) -> None:
+    turn_id = await session_fixture.turn("Hello", "Hi")
 
-    header_item, record_item = stored(cloud, talk.tenant)
+    header_item, record_item = stored(cloud, session_fixture.tenant)
 
     for item in (header_item, record_item):
-        for absent in (turn_id, talk.session_id, "[]", "{}", "null", '""'):
+        for absent in (turn_id, session_fixture.session_id, "[]", "{}", "null", '""'):
             assert absent not in item["doc"]["S"]
     assert header_item["doc"]["S"].startswith('{"input_messages":[{"content":"Hello"}],"started_at":"20')
     assert '"model_response":{"content":"Hi"}' in record_item["doc"]["S"]
 
 
 async def test_a_short_turn_takes_three_quarters_of_the_bytes_of_whole_documents(
-    cloud: Cloud, talk: Conversation
+    cloud: Cloud, session_fixture: SessionFixture
 ) -> None:
-    lease = await talk.begin("Hello")
+    lease = await session_fixture.begin("Hello")
     last = record(lease.turn_id, "Hi", RunStatus.completed)
     last.ending = RunOutcome(status=RunStatus.completed, completed_at=now(), usage=Usage(input_tokens=12))
     await cloud.store.turns.append(lease, 0, last)
 
-    items = [{name: next(iter(value.values())) for name, value in item.items()} for item in stored(cloud, talk.tenant)]
+    items = [
+        {name: next(iter(value.values())) for name, value in item.items()}
+        for item in stored(cloud, session_fixture.tenant)
+    ]
 
-    turn = await cloud.store.turns.get(*talk.ids, lease.turn_id)
+    turn = await cloud.store.turns.get(*session_fixture.ids, lease.turn_id)
     whole = [to_json(turn.header), to_json(turn.records[0])]
     bytes_whole = sum(size(item | {"doc": raw.decode(), "size": ""}) for item, raw in zip(items, whole, strict=True))
     assert turn.size == sum(map(len, whole))
@@ -153,11 +156,11 @@ def records(turn_id: str) -> list[TurnRecord]:
     ]
 
 
-async def test_records_of_all_kinds_read_back_equal(talk: Conversation, store: Store) -> None:
-    lease = await talk.acquire()
+async def test_records_of_all_kinds_read_back_equal(session_fixture: SessionFixture, store: Store) -> None:
+    lease = await session_fixture.acquire()
     begun = TurnHeader(
         turn_id=lease.turn_id,
-        session_id=talk.session_id,
+        session_id=session_fixture.session_id,
         input_messages=[
             UserMessage(content="", context=""),
             ToolResponseMessage(call_id="c0", content=[]),
@@ -171,30 +174,32 @@ async def test_records_of_all_kinds_read_back_equal(talk: Conversation, store: S
     for index, one in enumerate(written):
         await store.turns.append(lease, index, one)
 
-    turn = await store.turns.get(*talk.ids, lease.turn_id)
+    turn = await store.turns.get(*session_fixture.ids, lease.turn_id)
 
     assert turn.header == begun
     assert turn.records == written
     assert turn.size == sum(len(to_json(document)) for document in (begun, *written))
 
 
-async def test_documents_about_the_limit_of_an_item_read_back_equal(talk: Conversation, store: Store) -> None:
+async def test_documents_about_the_limit_of_an_item_read_back_equal(
+    session_fixture: SessionFixture, store: Store
+) -> None:
     for length in (280_000, 299_700, 299_850, 300_000, 300_200, 310_000):
         text = secrets.token_hex(length // 2)
-        turn_id = await talk.turn(text, secrets.token_urlsafe(length)[:length])
+        turn_id = await session_fixture.turn(text, secrets.token_urlsafe(length)[:length])
 
-        turn = await store.turns.get(*talk.ids, turn_id)
+        turn = await store.turns.get(*session_fixture.ids, turn_id)
 
         assert turn.header.input_messages == [UserMessage(content=text)]
         assert turn.size == sum(len(to_json(document)) for document in (turn.header, *turn.records))
 
 
-async def test_a_document_that_names_another_turn_keeps_its_ids(talk: Conversation, store: Store) -> None:
-    lease = await talk.begin()
+async def test_a_document_that_names_another_turn_keeps_its_ids(session_fixture: SessionFixture, store: Store) -> None:
+    lease = await session_fixture.begin()
     other = record(new_id(), "Hi")
     await store.turns.append(lease, 0, other)
 
-    turn = await store.turns.get(*talk.ids, lease.turn_id)
+    turn = await store.turns.get(*session_fixture.ids, lease.turn_id)
 
     assert turn.records == [other]
-    assert header(lease.turn_id, talk.session_id).turn_id == turn.header.turn_id
+    assert header(lease.turn_id, session_fixture.session_id).turn_id == turn.header.turn_id

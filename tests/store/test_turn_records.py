@@ -3,7 +3,7 @@ import time
 
 import pytest
 from tests.store.conftest import Cloud
-from tests.store.record_samples import PROSE, Conversation, header, pending, record
+from tests.store.record_samples import PROSE, SessionFixture, header, pending, record
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id
@@ -14,52 +14,54 @@ from stint.store.store import Store
 
 
 @pytest.fixture
-async def talk(store: Store, tenant: str) -> Conversation:
-    return await Conversation.create(store, tenant)
+async def session_fixture(store: Store, tenant: str) -> SessionFixture:
+    return await SessionFixture.create(store, tenant)
 
 
-async def test_a_turn_reads_back_as_it_was_written(talk: Conversation, store: Store) -> None:
-    lease = await talk.acquire()
-    begun = header(lease.turn_id, talk.session_id)
+async def test_a_turn_reads_back_as_it_was_written(session_fixture: SessionFixture, store: Store) -> None:
+    lease = await session_fixture.acquire()
+    begun = header(lease.turn_id, session_fixture.session_id)
     first, last = record(lease.turn_id, "one"), record(lease.turn_id, "two", RunStatus.completed)
 
     await store.turns.put_header(lease, begun)
     await store.turns.append(lease, 0, first)
     await store.turns.append(lease, 1, last)
 
-    stored = await store.turns.get(*talk.ids, lease.turn_id)
+    stored = await store.turns.get(*session_fixture.ids, lease.turn_id)
     assert stored.header == begun
     assert stored.records == [first, last]
     assert stored.status is RunStatus.completed
     assert stored.size == sum(len(to_json(document)) for document in (begun, first, last))
-    assert await talk.turns() == [stored]
+    assert await session_fixture.turns() == [stored]
 
 
-async def test_history_is_in_creation_order_and_tells_where_it_ends(talk: Conversation, store: Store) -> None:
-    ids = [await talk.turn(f"question {number}") for number in range(5)]
+async def test_history_is_in_creation_order_and_tells_where_it_ends(
+    session_fixture: SessionFixture, store: Store
+) -> None:
+    ids = [await session_fixture.turn(f"question {number}") for number in range(5)]
 
-    history = await store.turns.history(*talk.ids)
+    history = await store.turns.history(*session_fixture.ids)
 
     assert [turn.header.turn_id for turn in history.turns] == ids
     assert history.complete
     assert history.last == LastTurn(ids[-1], 1)
-    assert (await store.sessions.get(*talk.ids)).last == history.last
+    assert (await store.sessions.get(*session_fixture.ids)).last == history.last
 
 
-async def test_the_history_of_a_new_session_is_empty(talk: Conversation, store: Store) -> None:
-    history = await store.turns.history(*talk.ids)
+async def test_the_history_of_a_new_session_is_empty(session_fixture: SessionFixture, store: Store) -> None:
+    history = await store.turns.history(*session_fixture.ids)
 
     assert (history.turns, history.complete, history.last) == ([], True, None)
 
 
-async def test_a_bounded_history_is_the_newest_turns_that_fit(talk: Conversation, store: Store) -> None:
-    ids = [await talk.turn(answer="x" * 1_000) for _ in range(6)]
-    sizes = [turn.size for turn in await talk.turns()]
+async def test_a_bounded_history_is_the_newest_turns_that_fit(session_fixture: SessionFixture, store: Store) -> None:
+    ids = [await session_fixture.turn(answer="x" * 1_000) for _ in range(6)]
+    sizes = [turn.size for turn in await session_fixture.turns()]
 
-    fitting = await store.turns.history(*talk.ids, max_bytes=sum(sizes[-3:]))
-    tighter = await store.turns.history(*talk.ids, max_bytes=sum(sizes[-3:]) - 1)
-    nothing = await store.turns.history(*talk.ids, max_bytes=0)
-    everything = await store.turns.history(*talk.ids, max_bytes=sum(sizes))
+    fitting = await store.turns.history(*session_fixture.ids, max_bytes=sum(sizes[-3:]))
+    tighter = await store.turns.history(*session_fixture.ids, max_bytes=sum(sizes[-3:]) - 1)
+    nothing = await store.turns.history(*session_fixture.ids, max_bytes=0)
+    everything = await store.turns.history(*session_fixture.ids, max_bytes=sum(sizes))
 
     assert [turn.header.turn_id for turn in fitting.turns] == ids[-3:]
     assert [turn.header.turn_id for turn in tighter.turns] == ids[-2:]
@@ -70,25 +72,25 @@ async def test_a_bounded_history_is_the_newest_turns_that_fit(talk: Conversation
 
 
 async def test_pages_are_all_turns_in_creation_order_or_those_asked_for(
-    talk: Conversation, store: Store, monkeypatch: pytest.MonkeyPatch
+    session_fixture: SessionFixture, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = [await talk.turn(answer="x" * 1_000) for _ in range(5)]
-    monkeypatch.setattr("stint.store.turns.MAX_BYTES", sum(turn.size for turn in (await talk.turns())[:2]))
+    ids = [await session_fixture.turn(answer="x" * 1_000) for _ in range(5)]
+    monkeypatch.setattr("stint.store.turns.MAX_BYTES", sum(turn.size for turn in (await session_fixture.turns())[:2]))
 
-    pages = [page async for page in store.turns.pages(*talk.ids)]
-    picked = [page async for page in store.turns.pages(*talk.ids, {ids[4], ids[1], "nowhere"})]
+    pages = [page async for page in store.turns.pages(*session_fixture.ids)]
+    picked = [page async for page in store.turns.pages(*session_fixture.ids, {ids[4], ids[1], "nowhere"})]
 
     assert [[turn.header.turn_id for turn in page] for page, _ in pages] == [ids[:2], ids[2:4], ids[4:]]
     assert [more for _, more in pages] == [True, True, False]
-    assert [turn for page, _ in pages for turn in page] == await talk.turns()
+    assert [turn for page, _ in pages for turn in page] == await session_fixture.turns()
     assert [([turn.header.turn_id for turn in page], more) for page, more in picked] == [([ids[1], ids[4]], False)]
-    assert [page async for page in store.turns.pages(*talk.ids, {"nowhere"})] == [([], False)]
+    assert [page async for page in store.turns.pages(*session_fixture.ids, {"nowhere"})] == [([], False)]
 
 
-async def test_a_page_reads_no_blob_of_another_one(cloud: Cloud, talk: Conversation) -> None:
+async def test_a_page_reads_no_blob_of_another_one(cloud: Cloud, session_fixture: SessionFixture) -> None:
     for _ in range(3):
-        await talk.turn(secrets.token_urlsafe(4_000_000))
-    pages = cloud.store.turns.pages(*talk.ids)
+        await session_fixture.turn(secrets.token_urlsafe(4_000_000))
+    pages = cloud.store.turns.pages(*session_fixture.ids)
     cloud.forget()
 
     await anext(pages)
@@ -96,34 +98,38 @@ async def test_a_page_reads_no_blob_of_another_one(cloud: Cloud, talk: Conversat
     assert cloud.calls["GetObject"] == 1
 
 
-async def test_a_bounded_history_reads_no_blob_that_it_leaves_out(cloud: Cloud, talk: Conversation) -> None:
-    await talk.turn(secrets.token_urlsafe(600_000))
-    await talk.turn("short")
+async def test_a_bounded_history_reads_no_blob_that_it_leaves_out(
+    cloud: Cloud, session_fixture: SessionFixture
+) -> None:
+    await session_fixture.turn(secrets.token_urlsafe(600_000))
+    await session_fixture.turn("short")
     cloud.forget()
 
-    history = await cloud.store.turns.history(*talk.ids, max_bytes=100_000)
+    history = await cloud.store.turns.history(*session_fixture.ids, max_bytes=100_000)
 
     assert not history.complete
     assert cloud.calls == {"Query": 1}
 
 
 @pytest.mark.parametrize("turn_id", ["01990000-0000-7000-8000-000000000000", "nonsense", ""])
-async def test_a_turn_that_is_not_there_is_not_found(talk: Conversation, store: Store, turn_id: str) -> None:
-    await talk.turn()
+async def test_a_turn_that_is_not_there_is_not_found(
+    session_fixture: SessionFixture, store: Store, turn_id: str
+) -> None:
+    await session_fixture.turn()
 
     with pytest.raises(NotFound) as raised:
-        await store.turns.get(*talk.ids, turn_id)
+        await store.turns.get(*session_fixture.ids, turn_id)
 
     assert raised.value.code == "turn_not_found"
 
 
-async def test_three_turns_of_2_mb_read_back(cloud: Cloud, talk: Conversation) -> None:
+async def test_three_turns_of_2_mb_read_back(cloud: Cloud, session_fixture: SessionFixture) -> None:
     texts = [secrets.token_urlsafe(1_500_000) for _ in range(3)]
     for text in texts:
-        await talk.turn("show me", text)
+        await session_fixture.turn("show me", text)
     cloud.forget()
 
-    turns = await talk.turns()
+    turns = await session_fixture.turns()
 
     assert [turn.to_turn().output_message.content for turn in turns] == texts
     assert all(turn.size > 2_000_000 for turn in turns)
@@ -133,29 +139,29 @@ async def test_three_turns_of_2_mb_read_back(cloud: Cloud, talk: Conversation) -
 async def test_blobs_lie_where_their_session_is_deleted(cloud: Cloud, tenant: str) -> None:
     large = secrets.token_urlsafe(600_000)
     for expires_at, kept in ((None, "kept"), (int(time.time()) + 60, "ephemeral")):
-        talk = await Conversation.create(cloud.store, tenant, expires_at)
+        session_fixture = await SessionFixture.create(cloud.store, tenant, expires_at)
 
-        turn_id = await talk.turn(large)
+        turn_id = await session_fixture.turn(large)
 
-        where = f"{kept}/{tenant}/{talk.agent_id}/{talk.session_id}/{turn_id}/"
+        where = f"{kept}/{tenant}/{session_fixture.agent_id}/{session_fixture.session_id}/{turn_id}/"
         assert [key for key in cloud.blobs(tenant) if key.startswith(where)]
 
 
-async def test_a_session_of_a_thousand_turns_reads_back(cloud: Cloud, talk: Conversation) -> None:
+async def test_a_session_of_a_thousand_turns_reads_back(cloud: Cloud, session_fixture: SessionFixture) -> None:
     ids = [new_id() for _ in range(1_000)]
-    cloud.write(item for turn_id in ids for item in items_of(cloud, talk, turn_id))
+    cloud.write(item for turn_id in ids for item in items_of(cloud, session_fixture, turn_id))
     cloud.forget()
 
-    turns = await talk.turns()
+    turns = await session_fixture.turns()
 
     assert [turn.header.turn_id for turn in turns] == ids
     assert {turn.status for turn in turns} == {RunStatus.completed}
     assert cloud.calls == {"Query": 3}  # one that is limited, because there could be segments, and one for each MB
 
 
-def items_of(cloud: Cloud, talk: Conversation, turn_id: str) -> list[dict[str, str]]:
-    pk = f"{talk.tenant}#session:{talk.agent_id}:{talk.session_id}"
-    first = to_json(header(turn_id, talk.session_id, "Why? " * 100)).decode()
+def items_of(cloud: Cloud, session_fixture: SessionFixture, turn_id: str) -> list[dict[str, str]]:
+    pk = f"{session_fixture.tenant}#session:{session_fixture.agent_id}:{session_fixture.session_id}"
+    first = to_json(header(turn_id, session_fixture.session_id, "Why? " * 100)).decode()
     last = to_json(record(turn_id, "Hi", RunStatus.completed)).decode()
     return [
         {"pk": pk, "sk": turn_id, "doc": first},
@@ -163,9 +169,9 @@ def items_of(cloud: Cloud, talk: Conversation, turn_id: str) -> list[dict[str, s
     ]
 
 
-async def test_pending_calls_are_noted_replaced_and_forgotten(talk: Conversation, store: Store) -> None:
-    lease = await talk.begin()
-    where = (*talk.ids, lease.turn_id)
+async def test_pending_calls_are_noted_replaced_and_forgotten(session_fixture: SessionFixture, store: Store) -> None:
+    lease = await session_fixture.begin()
+    where = (*session_fixture.ids, lease.turn_id)
     first, second = pending(lease.turn_id), pending(lease.turn_id, secrets.token_urlsafe(400_000))
 
     assert await store.turns.get_pending(*where) is None
@@ -182,15 +188,15 @@ async def test_pending_calls_are_noted_replaced_and_forgotten(talk: Conversation
 async def test_a_simple_turn_costs_four_write_units_and_one_query(
     cloud: Cloud, tenant: str, expires_at: int | None
 ) -> None:
-    talk = await Conversation.create(cloud.store, tenant, expires_at)
-    await talk.turn()
+    session_fixture = await SessionFixture.create(cloud.store, tenant, expires_at)
+    await session_fixture.turn()
     cloud.forget()
 
-    await talk.turn(PROSE * 5, PROSE * 5)
+    await session_fixture.turn(PROSE * 5, PROSE * 5)
     written = dict(cloud.units)
     calls = dict(cloud.calls)
     cloud.forget()
-    await cloud.store.turns.history(*talk.ids)
+    await cloud.store.turns.history(*session_fixture.ids)
 
     assert written == {"UpdateItem": 2, "PutItem": 2}
     assert calls == {"UpdateItem": 2, "PutItem": 2}

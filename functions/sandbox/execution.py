@@ -155,7 +155,7 @@ def run_process(command: list[str], folder: Path, limits: Limits) -> Result:
     )
     output, errors = Output(), Output()
     try:
-        ended_by = follow(process, output, errors, limits, kept)
+        ended_by = read_output(process, output, errors, limits, kept)
     finally:
         kill_descendants(os.getpid(), kept)
         code = process.wait()
@@ -164,7 +164,7 @@ def run_process(command: list[str], folder: Path, limits: Limits) -> Result:
     return Result(output.text(), errors.text(), code, ended_by, truncated)
 
 
-def follow(
+def read_output(
     process: "subprocess.Popen[bytes]", output: Output, errors: Output, limits: Limits, kept: set[int]
 ) -> str | None:
     """Read the output until the process ends or a limit is reached, and return the limit."""

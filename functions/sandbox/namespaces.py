@@ -53,28 +53,28 @@ def map_ids(process: int) -> None:
     (folder / "gid_map").write_text(f"0 0 1\n{NOBODY} {NOBODY} 1" if user == 0 else f"{NOBODY} {group} 1")
 
 
-def make_root(folder: str) -> None:
+def mount_root(folder: str) -> None:
     """Replace the root by one in memory, with the system and `folder` mounted into it."""
     call("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
     root = f"{folder}.root"
     os.mkdir(root)
     call("mount", b"tmpfs", root.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, DISK.encode())
     for path in dict.fromkeys((*SYSTEM, sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(__file__)))):
-        bind(path, root, read_only=True)
+        bind_mount(path, root, read_only=True)
     for device in DEVICES:
-        bind(device, root)
+        bind_mount(device, root)
     os.makedirs(f"{root}/proc")
     call("mount", b"proc", f"{root}/proc".encode(), b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
     for name in ("tmp", "dev/shm"):
         os.makedirs(f"{root}/{name}", exist_ok=True)
-    bind(folder, root)
+    bind_mount(folder, root)
     os.chdir(root)
     call("syscall", 155 if os.uname().machine == "x86_64" else 41, b".", b".")  # pivot_root
     call("umount2", b".", MNT_DETACH)
     os.chdir("/")
 
 
-def bind(path: str, root: str, *, read_only: bool = False) -> None:
+def bind_mount(path: str, root: str, *, read_only: bool = False) -> None:
     """Mount a file or folder of the machine at the same path below the root. A missing one is left out."""
     if os.path.islink(path):
         os.makedirs(os.path.dirname(root + path), exist_ok=True)
@@ -108,7 +108,7 @@ def start(folder: str, command: Sequence[str], mapped: int) -> int:
     process = os.fork()  # the first process of the new process namespace: all others end with it
     if process == 0:
         call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        make_root(folder)
+        mount_root(folder)
         drop_privileges()
         os.execv(command[0], list(command))  # noqa: S606 - the command of this file's caller
     return exit_code(process)

@@ -113,7 +113,7 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         failures = retries(system)
         specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
         if plan.shared:
-            specs = [sharing(spec) for spec in specs]
+            specs = [with_concurrency(spec) for spec in specs]
         queues = Queues(engine, log)
         stack.callback(queues.close)
         functions = Functions(specs, concurrency=plan.concurrency, log=log, throttle=not plan.shared, keep=queues.keep)
@@ -169,7 +169,7 @@ def function_spec(function: Function, services: Mapping[str, str], links: Path, 
     )
 
 
-def sharing(spec: FunctionSpec) -> FunctionSpec:
+def with_concurrency(spec: FunctionSpec) -> FunctionSpec:
     """Let one process run many invocations, if the function streams."""
     if spec.wrapper != _STREAMING:
         return spec

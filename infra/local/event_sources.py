@@ -40,22 +40,22 @@ async def serving_sources(cloud: Cloud, log: Log, visibility: int | None = None)
             queue = await asyncio.to_thread(cloud.queues.open, mapping.queue_arn, visibility)
             most = cloud.functions.concurrency
             concurrency = min(mapping.concurrency or most, most)
-            deliver = to_function(cloud.functions, mapping, log)
+            deliver = function_handler(cloud.functions, mapping, log)
             pollers.append(Poller(queue, deliver, batch=mapping.batch, concurrency=concurrency))
         for rule in rules:
-            queue = await asyncio.to_thread(hold_rule, cloud, rule)
-            pollers.append(Poller(queue, to_event_queue(cloud.functions, rule), batch=10, concurrency=1))
+            queue = await asyncio.to_thread(create_rule, cloud, rule)
+            pollers.append(Poller(queue, rule_handler(cloud.functions, rule), batch=10, concurrency=1))
         yield
     finally:
         await asyncio.gather(*(poller.stop() for poller in pollers))
 
 
-def to_function(functions: Functions, source: QueueSource, log: Log) -> Deliver:
+def function_handler(functions: Functions, source: QueueSource, log: Log) -> Deliver:
     """Return a handler that runs the function for messages, as an event source mapping does."""
 
     async def deliver(messages: list[Message]) -> list[Message]:
         try:
-            invocation = await invoked(functions, source.function, queue_event(messages, source.queue_arn))
+            invocation = await invoke_with_retries(functions, source.function, queue_event(messages, source.queue_arn))
         except PayloadTooLarge:
             return messages
         answer = await invocation.read()
@@ -67,7 +67,7 @@ def to_function(functions: Functions, source: QueueSource, log: Log) -> Deliver:
     return deliver
 
 
-async def invoked(functions: Functions, name: str, event: bytes) -> Invocation:
+async def invoke_with_retries(functions: Functions, name: str, event: bytes) -> Invocation:
     """Run a function, and retry while it is throttled."""
     while True:
         try:
@@ -76,7 +76,7 @@ async def invoked(functions: Functions, name: str, event: bytes) -> Invocation:
             await asyncio.sleep(_THROTTLED_SECONDS)
 
 
-def to_event_queue(functions: Functions, source: RuleSource) -> Deliver:
+def rule_handler(functions: Functions, source: RuleSource) -> Deliver:
     """Return a handler that invokes the function asynchronously with a rule's events."""
 
     async def deliver(messages: list[Message]) -> list[Message]:
@@ -99,7 +99,7 @@ def create_buses(system: System, engine: RunningEngine) -> None:
         events.close()
 
 
-def hold_rule(cloud: Cloud, rule: RuleSource) -> Queue:
+def create_rule(cloud: Cloud, rule: RuleSource) -> Queue:
     """Create the rule in the engine with a queue as target. The engine applies the pattern and the transformer."""
     events, name = cloud.engine.client("events"), f"{STACK}-{rule.bus}-{rule.name}"
     try:

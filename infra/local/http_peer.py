@@ -38,7 +38,7 @@ class HttpPeer:
         return event if isinstance(event, h11.Event) else h11.ConnectionClosed()
 
     @property
-    def hung_up(self) -> bool:
+    def is_closed(self) -> bool:
         """Return whether the peer is known to have closed the connection."""
         return self._reader.at_eof()
 

@@ -94,15 +94,15 @@ class Queue:
             with contextlib.suppress(BotoCoreError, ClientError):
                 self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
 
-    def give_back(self, messages: list[Message]) -> None:
+    def make_visible(self, messages: list[Message]) -> None:
         """Make messages visible at once, unless they were deleted."""
-        self._hide(messages, 0)
+        self._change_visibility(messages, 0)
 
-    def hold(self, messages: list[Message]) -> None:
+    def extend_visibility(self, messages: list[Message]) -> None:
         """Restart a shortened visibility timeout."""
-        self._hide(messages, self.visibility or 0)
+        self._change_visibility(messages, self.visibility or 0)
 
-    def _hide(self, messages: list[Message], seconds: int) -> None:
+    def _change_visibility(self, messages: list[Message], seconds: int) -> None:
         for message in messages:
             with contextlib.suppress(BotoCoreError, ClientError):
                 self._client.change_message_visibility(
@@ -132,7 +132,7 @@ class Poller:
             task.cancel()
         await asyncio.wait(tasks)
         if self._receiving:
-            await asyncio.to_thread(self._queue.give_back, await self._receiving)
+            await asyncio.to_thread(self._queue.make_visible, await self._receiving)
 
     async def _poll(self) -> None:
         while True:
@@ -157,26 +157,26 @@ class Poller:
 
     async def _work(self, messages: list[Message]) -> None:
         try:
-            async with self._held(messages):
+            async with self._extending_visibility(messages):
                 failed = await self._deliver(messages)
             await asyncio.to_thread(self._queue.delete, [message for message in messages if message not in failed])
         except asyncio.CancelledError:
-            await asyncio.to_thread(self._queue.give_back, messages)
+            await asyncio.to_thread(self._queue.make_visible, messages)
             raise
         finally:
             self._slots.release()
 
     @contextlib.asynccontextmanager
-    async def _held(self, messages: list[Message]) -> AsyncIterator[None]:
+    async def _extending_visibility(self, messages: list[Message]) -> AsyncIterator[None]:
         """Keep messages invisible while they are processed."""
-        holding = asyncio.create_task(self._keep_holding(messages))
+        extension = asyncio.create_task(self._keep_invisible(messages))
         try:
             yield
         finally:
-            holding.cancel()
-            await asyncio.wait({holding})
+            extension.cancel()
+            await asyncio.wait({extension})
 
-    async def _keep_holding(self, messages: list[Message]) -> None:
+    async def _keep_invisible(self, messages: list[Message]) -> None:
         while self._queue.visibility is not None:
             await asyncio.sleep(self._queue.visibility / 3)
-            await asyncio.to_thread(self._queue.hold, messages)
+            await asyncio.to_thread(self._queue.extend_visibility, messages)

@@ -153,7 +153,7 @@ class RuntimeApi:
 
     async def _deliver(self, peer: HttpPeer, delivery: Delivery, gone: asyncio.Task[None]) -> None:
         """Send an event, and observe until the next bytes whether the process read it."""
-        if peer.hung_up:
+        if peer.is_closed:
             self._take_back(delivery)
             return
         try:

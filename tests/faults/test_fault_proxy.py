@@ -12,7 +12,7 @@ from botocore.session import get_session
 from infra.local.engine import Engine
 from tests.faults.fault_proxy import PERFORMED, Fault, FaultKind, FaultProxy, ProxyPort
 
-from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoAnswer
+from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoResponse
 from stint.aws.environment import AwsEnvironment
 
 Item = dict[str, Any]
@@ -81,7 +81,7 @@ def test_a_call_and_its_retries_count_as_one(caller: Caller) -> None:
 def test_these_faults_have_no_effect(caller: Caller, kind: FaultKind) -> None:
     caller.proxy.begin(Fault(kind, 0))
 
-    with pytest.raises((DynamoDBError, NoAnswer)):
+    with pytest.raises((DynamoDBError, NoResponse)):
         caller.put()
 
     assert not caller.has()
@@ -91,7 +91,7 @@ def test_these_faults_have_no_effect(caller: Caller, kind: FaultKind) -> None:
 def test_these_faults_come_after_the_effect(caller: Caller, kind: FaultKind) -> None:
     caller.proxy.begin(Fault(kind, 0))
 
-    with pytest.raises(NoAnswer):
+    with pytest.raises(NoResponse):
         caller.put()
 
     assert caller.has()
@@ -102,7 +102,7 @@ def test_a_death_kills_the_process(caller: Caller, kind: FaultKind) -> None:
     caller.proxy.begin(Fault(kind, 1))
 
     caller.put()
-    with pytest.raises(NoAnswer):
+    with pytest.raises(NoResponse):
         caller.has()
 
     assert caller.kills == 3, "once for each attempt of a client that is still there"

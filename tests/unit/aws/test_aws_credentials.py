@@ -15,7 +15,7 @@ from tests.unit.aws.dynamodb_server import DynamoDBServer, Pauses, error, make_c
 
 from stint.aws.credentials import Credentials, CredentialsError, RefreshedCredentials
 from stint.aws.credentials_chain import choose_provider
-from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoAnswer
+from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoResponse
 from stint.aws.environment import AwsEnvironment
 
 SECRETS = {"secret-of-the-key", "token-of-the-session", "AKIDSECRET"}
@@ -158,7 +158,7 @@ async def test_a_refresh_that_fails_early_keeps_the_credentials_and_late_is_an_e
     for _ in range(20):
         await asyncio.sleep(0)
     CLOCK.move(5 * 60)
-    with pytest.raises(NoAnswer, match="no AWS credentials") as raised:
+    with pytest.raises(NoResponse, match="no AWS credentials") as raised:
         await client.call("PutItem", {})
 
     assert not raised.value.unsure
@@ -200,7 +200,7 @@ async def test_malformed_or_expired_credentials_are_refused(container: Container
     client = container.client()
     container.endpoint.script(reply(200, malformed))
 
-    with pytest.raises(NoAnswer, match="AWS credentials"):
+    with pytest.raises(NoResponse, match="AWS credentials"):
         await client.call("GetItem", {})
 
     assert container.server.requests == []
@@ -216,7 +216,7 @@ def test_only_local_endpoints_and_https_have_credentials(url: str) -> None:
 async def test_a_token_that_is_no_header_is_refused(container: Container) -> None:
     client = container.client(AWS_CONTAINER_AUTHORIZATION_TOKEN="a\r\nHost: b")
 
-    with pytest.raises(NoAnswer, match="authorization token"):
+    with pytest.raises(NoResponse, match="authorization token"):
         await client.call("GetItem", {})
 
     assert container.endpoint.requests == []
@@ -256,7 +256,7 @@ async def test_no_credentials_at_all_are_an_error(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     client = make_client(server, variables={"AWS_ACCESS_KEY_ID": ""})
 
-    with pytest.raises(NoAnswer, match="There are no AWS credentials"):
+    with pytest.raises(NoResponse, match="There are no AWS credentials"):
         await client.call("GetItem", {})
 
     assert server.requests == []
@@ -358,7 +358,7 @@ async def test_a_token_that_is_no_text_is_refused(container: Container, tmp_path
     file.write_bytes(b"\xff\xfe")
     client = container.client(AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=str(file))
 
-    with pytest.raises(NoAnswer, match="TOKEN_FILE cannot be read"):
+    with pytest.raises(NoResponse, match="TOKEN_FILE cannot be read"):
         await client.call("GetItem", {})
 
 
@@ -384,7 +384,7 @@ async def test_secrets_are_neither_in_errors_nor_in_logs(
         server, variables={"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_SESSION_TOKEN": token}
     )
     server.script(answer, answer, answer)
-    with pytest.raises((DynamoDBError, NoAnswer)) as raised:
+    with pytest.raises((DynamoDBError, NoResponse)) as raised:
         await client.call("GetItem", {})
 
     said = [repr(Credentials(key, secret, token)), repr(client), repr(AwsEnvironment({"A": secret}))]

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from tests.unit.aws.dynamodb_server import DynamoDBServer, Pauses, error, make_client, ok, reply
 
-from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoAnswer
+from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoResponse
 from stint.aws.retries import Retries
 
 KEY = {"pk": {"S": "a"}, "sk": {"S": "b"}}
@@ -206,7 +206,7 @@ async def test_a_damaged_answer_is_retried_and_unsure(
     assert await client.call("GetItem", {}) == {"Item": KEY}
 
     server.script(damaged, damaged, damaged)
-    with pytest.raises(NoAnswer) as raised:
+    with pytest.raises(NoResponse) as raised:
         await client.call("GetItem", {})
 
     assert raised.value.unsure

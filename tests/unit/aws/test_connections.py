@@ -14,7 +14,7 @@ from tests.unit.aws.dynamodb_server import DynamoDBServer, Pauses, environment, 
 
 from stint.aws.connection import Connection
 from stint.aws.connector import Connector
-from stint.aws.dynamodb import DynamoDBClient, NoAnswer
+from stint.aws.dynamodb import DynamoDBClient, NoResponse
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ async def test_an_answer_that_is_cut_is_retried_and_unsure(
     await client.call("GetItem", {})
     server.script(cut, cut, cut)
 
-    with pytest.raises(NoAnswer, match="closed the connection") as raised:
+    with pytest.raises(NoResponse, match="closed the connection") as raised:
         await client.call("PutItem", {})
 
     assert raised.value.unsure
@@ -187,7 +187,7 @@ async def test_a_silent_server_times_out(server: DynamoDBServer, timed: DynamoDB
             await asyncio.sleep(0)
         CLOCK.move(5.1)
 
-    with pytest.raises(NoAnswer, match="in time") as raised:
+    with pytest.raises(NoResponse, match="in time") as raised:
         await call
 
     assert raised.value.unsure
@@ -240,7 +240,7 @@ async def test_a_server_that_cannot_be_reached_was_surely_not_asked(pauses: Paus
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         client = DynamoDBClient(environment(f"http://127.0.0.1:{unused.getsockname()[1]}"), sleep=pauses)
-        with pytest.raises(NoAnswer, match="cannot be reached") as raised:
+        with pytest.raises(NoResponse, match="cannot be reached") as raised:
             await client.call("PutItem", {})
 
     assert not raised.value.unsure
@@ -257,7 +257,7 @@ async def test_a_handshake_that_does_not_end_times_out(pauses: Pauses) -> None:
     for _ in range(3):
         writers.append(await opened.get())
         CLOCK.move(2.1)
-    with pytest.raises(NoAnswer, match="in time") as raised:
+    with pytest.raises(NoResponse, match="in time") as raised:
         await call
 
     assert not raised.value.unsure

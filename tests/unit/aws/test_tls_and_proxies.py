@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.unit.aws.dynamodb_server import DynamoDBServer, make_client, ok, reply
 
-from stint.aws.dynamodb import NoAnswer
+from stint.aws.dynamodb import NoResponse
 
 
 class Certificate:
@@ -129,7 +129,7 @@ async def test_a_certificate_of_the_bundle_is_accepted(secure: DynamoDBServer, c
 async def test_an_unknown_certificate_is_refused(secure: DynamoDBServer) -> None:
     client = make_client(secure)
 
-    with pytest.raises(NoAnswer, match="certificate verify failed") as raised:
+    with pytest.raises(NoResponse, match="certificate verify failed") as raised:
         await client.call("PutItem", {})
 
     assert not raised.value.unsure
@@ -141,7 +141,7 @@ async def test_a_certificate_of_another_server_is_refused(tmp_path: Path) -> Non
     other = Certificate(tmp_path, "example.com")
     async with DynamoDBServer(other.context) as server:
         client = make_client(server, variables={"AWS_CA_BUNDLE": other.bundle})
-        with pytest.raises(NoAnswer, match=r"certificate is not valid for '127\.0\.0\.1'"):
+        with pytest.raises(NoResponse, match=r"certificate is not valid for '127\.0\.0\.1'"):
             await client.call("PutItem", {})
 
         assert server.requests == []
@@ -151,7 +151,7 @@ async def test_a_certificate_of_another_server_is_refused(tmp_path: Path) -> Non
 async def test_a_missing_bundle_is_an_error(secure: DynamoDBServer) -> None:
     client = make_client(secure, variables={"AWS_CA_BUNDLE": "/nonexistent.pem"})
 
-    with pytest.raises(NoAnswer, match="cannot be reached"):
+    with pytest.raises(NoResponse, match="cannot be reached"):
         await client.call("PutItem", {})
 
     await client.close()
@@ -162,7 +162,7 @@ async def test_old_tls_is_refused(certificate: Certificate) -> None:
         certificate.context.minimum_version = certificate.context.maximum_version = ssl.TLSVersion.TLSv1_1
     async with DynamoDBServer(certificate.context) as server:
         client = make_client(server, variables={"AWS_CA_BUNDLE": certificate.bundle})
-        with pytest.raises(NoAnswer):
+        with pytest.raises(NoResponse):
             await client.call("PutItem", {})
         await client.close()
 
@@ -224,7 +224,7 @@ async def test_a_proxy_that_refuses_is_an_error_without_effect(
     proxy.refusal = refusal
     client = make_client(secure, variables={"HTTPS_PROXY": f"http://user:password@{proxy.address}"})
 
-    with pytest.raises(NoAnswer, match="proxy") as raised:
+    with pytest.raises(NoResponse, match="proxy") as raised:
         await client.call("PutItem", {})
 
     assert not raised.value.unsure
@@ -236,7 +236,7 @@ async def test_a_proxy_that_refuses_is_an_error_without_effect(
 async def test_a_proxy_does_not_replace_the_servers_certificate(secure: DynamoDBServer, proxy: TunnelProxy) -> None:
     client = make_client(secure, variables={"HTTPS_PROXY": f"http://{proxy.address}"})
 
-    with pytest.raises(NoAnswer, match="certificate verify failed"):
+    with pytest.raises(NoResponse, match="certificate verify failed"):
         await client.call("PutItem", {})
 
     assert secure.requests == []
@@ -248,7 +248,7 @@ async def test_a_tunnel_to_another_server_is_refused(tmp_path: Path, proxy: Tunn
     async with DynamoDBServer(other.context) as server:
         variables = {"AWS_CA_BUNDLE": other.bundle, "HTTPS_PROXY": f"http://{proxy.address}"}
         client = make_client(server, variables=variables)
-        with pytest.raises(NoAnswer, match=r"certificate is not valid for '127\.0\.0\.1'"):
+        with pytest.raises(NoResponse, match=r"certificate is not valid for '127\.0\.0\.1'"):
             await client.call("PutItem", {})
 
         assert server.requests == []

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stint.domain.redaction import SEARCHED, Matcher, Redactor, StreamRedactor, cover
+from stint.domain.redaction import SEARCHED, Matcher, Redactor, StreamRedactor, replace_spans
 
 KEY = "sk-ab/c+D ef'gh\"ij&k\\=é~"
 SECRETS = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]), min_size=8, max_size=24)
@@ -151,7 +151,7 @@ def test_a_stream_is_redacted_as_the_whole_text_is_wherever_it_breaks(
     told = "".join(stream.feed(text[begin:end]) for begin, end in zip([0, *ends], ends, strict=False))
     told += stream.flush()
 
-    whole = cover(text, redactor.matcher.find(text)[1])
+    whole = replace_spans(text, redactor.matcher.find(text)[1])
     assert told.replace("******", "***") == whole
     assert not any(secret in told for secret in secrets)
 
@@ -226,4 +226,6 @@ def test_many_secrets_in_a_long_text_are_matched_in_one_pass() -> None:
 
 
 def test_the_longest_form_at_a_place_counts() -> None:
-    assert cover("xabcdefghij", Matcher(["abcdefgh", "abcdefghij", "cdefghij"]).find("xabcdefghij")[1]) == "x***"
+    assert (
+        replace_spans("xabcdefghij", Matcher(["abcdefgh", "abcdefghij", "cdefghij"]).find("xabcdefghij")[1]) == "x***"
+    )

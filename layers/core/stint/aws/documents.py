@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from stint.aws.errors import DynamoDBError, NoAnswer
+from stint.aws.errors import DynamoDBError, NoResponse
 from stint.aws.http1 import HttpResponse
 
 CANONICAL = "The Canonical String"
@@ -21,15 +21,15 @@ def encode_request(request: Mapping[str, Any]) -> bytes:
 def decode_response(response: HttpResponse) -> dict[str, Any]:
     """Return the document of a successful response.
 
-    Raises NoAnswer for a damaged one, and DynamoDBError for an error.
+    Raises NoResponse for a damaged one, and DynamoDBError for an error.
     """
     checksum = response.headers.get("x-amz-crc32")
     if checksum is not None and checksum != str(zlib.crc32(response.body)):
-        raise NoAnswer("The response does not match its checksum.", unsure=True)
+        raise NoResponse("The response does not match its checksum.", unsure=True)
     document = _parse(response)
     if response.status == 200:
         if document is None:
-            raise NoAnswer("The response is not a JSON object.", unsure=True)
+            raise NoResponse("The response is not a JSON object.", unsure=True)
         return document
     raise _error(response, document or {})
 

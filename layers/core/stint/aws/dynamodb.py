@@ -15,7 +15,7 @@ from stint.aws.documents import decode_response, encode_request
 from stint.aws.endpoints import dynamodb_endpoint
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import DynamoDBError as DynamoDBError
-from stint.aws.errors import NoAnswer as NoAnswer
+from stint.aws.errors import NoResponse as NoResponse
 from stint.aws.pool import CONNECTIONS, ConnectionPools, TransportError
 from stint.aws.retries import Retries, is_throttled, is_transient, retry_after
 from stint.aws.signature import amz_date, authorize
@@ -84,14 +84,14 @@ class DynamoDBClient:
     ) -> dict[str, Any]:
         """Call an operation with DynamoDB's JSON, whose binary values are bytes, and return the response.
 
-        Raises DynamoDBError or NoAnswer after the last attempt. The credentials replace those of the environment.
+        Raises DynamoDBError or NoResponse after the last attempt. The credentials replace those of the environment.
         """
         call = Call(operation, encode_request(request), credentials, str(uuid.uuid4()))
         while True:
             call.attempt += 1
             try:
                 document = await self._try(call)
-            except (DynamoDBError, NoAnswer) as error:
+            except (DynamoDBError, NoResponse) as error:
                 call.unsure = error.unsure = call.unsure or error.unsure
                 delay = await self._plan_retry(call, error)
                 if delay is None:
@@ -112,13 +112,13 @@ class DynamoDBClient:
         try:
             call.used = call.credentials or await self._credentials.get()
         except CredentialsError as error:
-            raise NoAnswer(str(error), unsure=False) from error
+            raise NoResponse(str(error), unsure=False) from error
         request = self._head(call, call.used) + call.body
         try:
             response = await self._pools.send(request, self._read_timeout, after=call.lost)
         except TransportError as error:
             call.lost = error
-            raise NoAnswer(str(error), unsure=error.sent) from error
+            raise NoResponse(str(error), unsure=error.sent) from error
         call.lost = None
         return decode_response(response)
 
@@ -141,7 +141,7 @@ class DynamoDBClient:
         )
         return head.encode("latin-1")
 
-    async def _plan_retry(self, call: Call, error: DynamoDBError | NoAnswer) -> float | None:
+    async def _plan_retry(self, call: Call, error: DynamoDBError | NoResponse) -> float | None:
         """Return the time until the next attempt, or None if there is to be none."""
         if call.attempt >= self._retries.max_attempts:
             return None

@@ -31,7 +31,7 @@ class DynamoDBError(Exception):
         self.unsure = status >= 500
 
 
-class NoAnswer(Exception):
+class NoResponse(Exception):
     """There is no response: no connection, no valid certificate, no response in time, or a damaged one.
 
     `unsure` means that an attempt may have taken effect.

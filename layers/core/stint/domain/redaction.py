@@ -165,11 +165,11 @@ class Redactor:
         if len(redacted) != len(runs):  # a secret may have several lines
             redacted = [""] * len(runs)
         hidden = [span for (span, decoded), shown in zip(runs, redacted, strict=True) if shown != decoded]
-        return cover(text, hidden)
+        return replace_spans(text, hidden)
 
     def _plain(self, text: str) -> str:
         if len(self.forms) * len(text) > SEARCHED:
-            return cover(text, self.matcher.find(text)[1])
+            return replace_spans(text, self.matcher.find(text)[1])
         found = [form for form in self.forms if form in text]
         for form in sorted(found, key=len, reverse=True):
             text = text.replace(form, REDACTED)
@@ -218,7 +218,7 @@ class StreamRedactor:
         spans = [(begin - self._start, end - self._start) for begin, end in self._spans if end <= cut]
         self._spans = [span for span in self._spans if span[1] > cut]
         leaving, self._held, self._start = self._held[:size], self._held[size:], cut
-        return cover(leaving, spans)
+        return replace_spans(leaving, spans)
 
 
 def merge(spans: Iterable[Span]) -> list[Span]:
@@ -232,7 +232,7 @@ def merge(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def cover(text: str, spans: Collection[Span]) -> str:
+def replace_spans(text: str, spans: Collection[Span]) -> str:
     """Replace parts of a text."""
     parts: list[str] = []
     end = 0

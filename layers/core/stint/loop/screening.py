@@ -70,7 +70,7 @@ async def screen(shields: Sequence[BoundShield], messages: Sequence[ModelMessage
         ShieldFailed: a shield failed, and none found a violation.
     """
     started_at = now()
-    checks = [asyncio.create_task(ask(bound, messages, touchpoint)) for bound in shields]
+    checks = [asyncio.create_task(run_shield(bound, messages, touchpoint)) for bound in shields]
     try:
         violation = await first_violation(shields, checks)
     finally:
@@ -80,7 +80,9 @@ async def screen(shields: Sequence[BoundShield], messages: Sequence[ModelMessage
     return Screening(touchpoint, started_at, now(), violation)
 
 
-async def ask(bound: BoundShield, messages: Sequence[ModelMessage], touchpoint: Touchpoint) -> SafetyViolation | None:
+async def run_shield(
+    bound: BoundShield, messages: Sequence[ModelMessage], touchpoint: Touchpoint
+) -> SafetyViolation | None:
     """Run one shield.
 
     Raises:

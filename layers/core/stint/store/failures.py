@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stint.aws.dynamodb import DynamoDBError, NoAnswer
+from stint.aws.dynamodb import DynamoDBError, NoResponse
 from stint.domain.errors import StintError, StoreUnavailable
 
 TRY_AGAIN = frozenset(
@@ -56,7 +56,7 @@ def translated(service: str) -> Iterator[None]:
             raise BlobMissing from error
         raise refusal(service, code, error.response["ResponseMetadata"].get("HTTPStatusCode", 500)) from error
     except BotoCoreError as error:
-        raise no_answer(service, unsure=True) from error
+        raise no_response(service, unsure=True) from error
 
 
 @contextmanager
@@ -68,8 +68,8 @@ def table_errors() -> Iterator[None]:
         if error.code == "ConditionalCheckFailedException":
             raise ConditionFailed(error.item) from error
         raise refusal("database", error.code, error.status, unsure=error.unsure) from error
-    except NoAnswer as error:
-        raise no_answer("database", unsure=error.unsure) from error
+    except NoResponse as error:
+        raise no_response("database", unsure=error.unsure) from error
 
 
 def refusal(service: str, code: str, status: int, *, unsure: bool = False) -> StintError:
@@ -79,5 +79,5 @@ def refusal(service: str, code: str, status: int, *, unsure: bool = False) -> St
     return StintError(f"The {service} refused the request ({code}).")
 
 
-def no_answer(service: str, *, unsure: bool) -> StoreUnavailable:
+def no_response(service: str, *, unsure: bool) -> StoreUnavailable:
     return StoreUnavailable(f"The {service} does not respond. Try again.", unsure=unsure)

@@ -81,11 +81,11 @@ class OpenAICompatible:
                     continue
                 if failure.refusal is not None and self._adaptations.learn(request, failure.refusal):
                     continue
-                pause = self.server.pause(failure, repeated)
-                if pause is None:
+                delay = self.server.retry_delay(failure, repeated)
+                if delay is None:
                     raise failure.error from failure.__cause__
             repeated += 1
-            await asyncio.sleep(pause)
+            await asyncio.sleep(delay)
 
     async def aclose(self) -> None:
         """Close the connections, unless the client was passed in."""

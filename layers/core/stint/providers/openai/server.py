@@ -86,11 +86,11 @@ class OpenAIServer:
             except ProviderFailure as failure:
                 if failure.at_once:
                     continue
-                pause = self.pause(failure, repeated)
-                if pause is None:
+                delay = self.retry_delay(failure, repeated)
+                if delay is None:
                     raise failure.error from failure.__cause__
             repeated += 1
-            await asyncio.sleep(pause)
+            await asyncio.sleep(delay)
 
     async def _post_once(self, path: str, content: bytes) -> Any:
         key, trace = await self.read_key(), ConnectionTrace()
@@ -130,7 +130,7 @@ class OpenAIServer:
             case _:
                 return ModelError(f"The model's provider at {server} closed the connection ({type(error).__name__})")
 
-    def pause(self, failure: ProviderFailure, repeated: int) -> float | None:
+    def retry_delay(self, failure: ProviderFailure, repeated: int) -> float | None:
         """Return the seconds to wait before a retry; None if the call is not retried."""
         wait = failure.refusal.retry_after if failure.refusal is not None else None
         if not failure.may_repeat or repeated >= self._repeats or (wait or 0.0) > LONGEST_WAIT:

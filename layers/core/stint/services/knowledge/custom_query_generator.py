@@ -50,7 +50,7 @@ class CustomQueries:
                 f"The toolgroup {config.toolgroup!r} is of the provider {group.provider_id!r}. A query generator is a "
                 "tool of the provider lambda-function or remote-execution."
             )
-        found = tools.chosen(selection, await tools.signatures(group, {}))
+        found = tools.select_tools(selection, await tools.signatures(group, {}))
         if len(found) != 1:
             names = ", ".join(f"{group.identifier}/{tool.signature.name}" for tool in found)
             raise InvalidRequest(f"The toolgroup {config.toolgroup!r} has {len(found)} tools. Name one of: {names}")

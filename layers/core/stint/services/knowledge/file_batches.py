@@ -77,7 +77,7 @@ class FileBatches:
         return await self.to_resource(store, batch)
 
     async def to_resource(self, store: StoredVectorStore, batch: StoredFileBatch) -> FileBatch:
-        counts = await self.usage.of_batch(store, batch.id)
+        counts = await self.usage.count_batch(store, batch.id)
         status: DocumentStatus = "in_progress" if counts.in_progress else "completed"
         return FileBatch(
             id=batch.id,

@@ -87,7 +87,7 @@ class UsageCounter:
     tasks: IngestionTasks
     recent: RecentCounts = field(default_factory=RecentCounts)
 
-    async def of(self, store: StoredVectorStore) -> StoreUsage:
+    async def count_store(self, store: StoredVectorStore) -> StoreUsage:
         """Return the usage of a store. It is kept in the store's record once no document is changing."""
         if store.usage is not None and not is_outdated(store.usage):
             return store.usage
@@ -102,7 +102,7 @@ class UsageCounter:
         await self.requeue(store.id, documents.live)
         return usage
 
-    async def of_batch(self, store: StoredVectorStore, batch_id: str) -> FileCounts:
+    async def count_batch(self, store: StoredVectorStore, batch_id: str) -> FileCounts:
         """Return the numbers of documents of a batch."""
         if recent := self.recent.get(store.id, batch_id, store.change_id):
             return recent.file_counts

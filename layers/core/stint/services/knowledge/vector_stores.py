@@ -78,16 +78,16 @@ class TenantVectorStores:
         if files:
             await self.documents.insertions.insert(stored.id, files)
             stored = await self.store.vector_stores.get(self.tenant, stored.id)
-        return to_resource(stored, await self.usage.of(stored))
+        return to_resource(stored, await self.usage.count_store(stored))
 
     async def get(self, store_id: str) -> VectorStore:
         stored = await self.documents.open(store_id)
-        return to_resource(stored, await self.usage.of(stored))
+        return to_resource(stored, await self.usage.count_store(stored))
 
     async def list(self, after: str | None, before: str | None, limit: int, order: Order) -> VectorStoreList:
         page = await self.store.vector_stores.list(self.tenant, after=after, before=before, limit=limit, order=order)
         await map_concurrently(self.documents.expired.delete_contents, page.data)
-        usages = await map_concurrently(self.usage.of, page.data)
+        usages = await map_concurrently(self.usage.count_store, page.data)
         resources = [to_resource(stored, usage) for stored, usage in zip(page.data, usages, strict=True)]
         return VectorStoreList.of(resources, page.has_more)
 
@@ -100,7 +100,7 @@ class TenantVectorStores:
         merged = named | {"metadata": named["metadata"] or {}} if "metadata" in named else named
         settings = stored.settings.model_copy(update=merged)
         stored = await self.store.vector_stores.update(self.tenant, store_id, settings)
-        return to_resource(stored, await self.usage.of(stored))
+        return to_resource(stored, await self.usage.count_store(stored))
 
     async def delete(self, store_id: str) -> DeletedVectorStore:
         """Delete a store with its documents. When this returns, no reader can find it. Its files stay.

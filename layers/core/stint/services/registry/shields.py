@@ -11,7 +11,7 @@ from stint.domain.llama_stack.agents import ToolShieldNames
 from stint.domain.llama_stack.registrations import RegisteredShield, SafetyMessage, ShieldRegisterRequest, SystemMessage
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolResponseMessage
-from stint.loop.screening import BoundShield, ToolShields, ask
+from stint.loop.screening import BoundShield, ToolShields, run_shield
 from stint.services.registry.catalogue import shield_of
 from stint.services.registry.registry import Registry
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
@@ -113,7 +113,7 @@ class Shields:
         await self.registry.renew()
         shield = await self.bind(name, "shield_id")
         touchpoint: Touchpoint = "assistant-output" if isinstance(messages[-1], CompletionMessage) else "user-input"
-        return await ask(shield, [as_model_message(each) for each in messages], touchpoint)
+        return await run_shield(shield, [as_model_message(each) for each in messages], touchpoint)
 
 
 def refuse_many(names: Sequence[str], param: str) -> None:

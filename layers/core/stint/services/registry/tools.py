@@ -52,7 +52,7 @@ class Tools:
         signatures = dict(zip(groups, listed, strict=True))
         server: dict[str, ServerTool] = {}
         for selection in selections:
-            for tool in self.chosen(selection, signatures[selection.toolgroup.identifier]):
+            for tool in self.select_tools(selection, signatures[selection.toolgroup.identifier]):
                 add_tool(server, tool, client)
         refuse_too_many(server, "toolgroups", "Name the ones to use as group/tool.")
         return Toolbox(client, server, provider_data, self.result_bytes)
@@ -110,7 +110,7 @@ class Tools:
             )
         return provider
 
-    def chosen(self, selection: Selection, signatures: list[ToolSignature]) -> list[ServerTool]:
+    def select_tools(self, selection: Selection, signatures: list[ToolSignature]) -> list[ServerTool]:
         """Select the tools of a toolgroup. Raises InvalidRequest if it has no tool with the name."""
         group, provider = as_port(selection.toolgroup), self.provider_of(selection.toolgroup)
         names = [signature.name for signature in signatures]

@@ -124,15 +124,15 @@ def answer_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFor
 
 def override(agent: AgentConfig, overrides: TurnOverrides) -> AgentConfig:
     """Return the agent's configuration with the turn's overrides, except toolgroups."""
-    changes = given(overrides, but="toolgroups")
+    changes = set_fields(overrides, but="toolgroups")
     for name in ("sampling_params", "tool_config"):
         if name in changes:
             base: Schema = getattr(agent, name)
-            changes[name] = base.model_copy(update=given(changes[name]))
+            changes[name] = base.model_copy(update=set_fields(changes[name]))
     return agent.model_copy(update=changes)
 
 
-def given(overrides: Schema, *, but: str = "") -> dict[str, Any]:
+def set_fields(overrides: Schema, *, but: str = "") -> dict[str, Any]:
     """Return the fields that have a value."""
     fields = {name: getattr(overrides, name) for name in type(overrides).model_fields if name != but}
     return {name: value for name, value in fields.items() if value is not None}

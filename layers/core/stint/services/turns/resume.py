@@ -54,7 +54,7 @@ def is_answer(stored: Sequence[ToolResponse], responses: Sequence[ToolResponse])
     """Return whether stored responses are those that are given, except results that a shield has replaced."""
     by_id = {response.call_id: response for response in stored if (response.metadata or {}).get(REPLACED)}
     given = [by_id.get(response.call_id, response) for response in responses]
-    return by_call(stored) == by_call(given)
+    return sort_by_call(stored) == sort_by_call(given)
 
 
 def is_check(step: Step | None) -> bool:
@@ -62,7 +62,7 @@ def is_check(step: Step | None) -> bool:
     return isinstance(step, ShieldCallStep) and step.metadata is not None
 
 
-def by_call(responses: Sequence[ToolResponse]) -> list[ToolResponse]:
+def sort_by_call(responses: Sequence[ToolResponse]) -> list[ToolResponse]:
     """Return responses in the order of their calls, without the tools' names, which are stored as in the calls."""
     unnamed = [response.model_copy(update={"tool_name": ""}) for response in responses]
     return sorted(unnamed, key=lambda response: response.call_id)

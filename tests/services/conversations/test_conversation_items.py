@@ -62,7 +62,7 @@ class ConversationFixture:
 
 
 @pytest.fixture
-def queue(cloud: Cloud, tenant: str) -> ConversationFixture:
+def conversations(cloud: Cloud, tenant: str) -> ConversationFixture:
     return ConversationFixture(cloud, tenant)
 
 

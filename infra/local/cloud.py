@@ -116,7 +116,9 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
             specs = [with_concurrency(spec) for spec in specs]
         queues = Queues(engine, log)
         stack.callback(queues.close)
-        functions = Functions(specs, concurrency=plan.concurrency, log=log, throttle=not plan.shared, keep=queues.keep)
+        functions = Functions(
+            specs, concurrency=plan.concurrency, log=log, throttle=not plan.shared, send_failure=queues.send_failure
+        )
         stack.push_async_callback(functions.stop)
         allowed = {tool.name for tool in tools} | {one.name for one in system.functions if one.logical_id == SANDBOX}
         await stack.enter_async_context(serving(lambda_api(functions, allowed), listener))

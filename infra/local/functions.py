@@ -28,7 +28,7 @@ __all__ = [
 
 PAYLOAD_LIMIT = 6 * 1024 * 1024
 Started = TypeVar("Started", bound=FunctionProcess)
-Keep = Callable[[str, str], Awaitable[None]]
+SendFailure = Callable[[str, str], Awaitable[None]]
 
 
 class UnknownFunction(LookupError):
@@ -44,8 +44,8 @@ class Functions:
 
     A call beyond them gets Throttled if another one waits already; without `throttle` every call waits.
     `log` gets (function name, line) for the output of the functions. `retry_delay` is the time between the attempts of
-    an asynchronous invocation (Lambda waits one and two minutes). `keep` gets the ARN of a queue and the record of an
-    event whose last attempt failed.
+    an asynchronous invocation (Lambda waits one and two minutes). `send_failure` gets the ARN of a queue and the
+    record of an event whose last attempt failed.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Functions:
         log: Log,
         throttle: bool = True,
         retry_delay: float = 1.0,
-        keep: Keep | None = None,
+        send_failure: SendFailure | None = None,
     ) -> None:
         self._log = log
         self._retry_delay = retry_delay
-        self._keep = keep
+        self._send_failure = send_failure
         self._throttle = throttle
         self.concurrency = concurrency
         self._folder = tempfile.TemporaryDirectory(prefix="stint-functions-")
@@ -131,8 +131,8 @@ class Functions:
             if invocation.error is None:
                 return
             self._log(pool.spec.name, f"Attempt {attempt + 1} of {attempts} failed: {invocation.error.message}")
-        if self._keep and retries.queue_arn:
-            await self._keep(retries.queue_arn, failure_record(invocation, pool.spec.arn, attempts))
+        if self._send_failure and retries.queue_arn:
+            await self._send_failure(retries.queue_arn, failure_record(invocation, pool.spec.arn, attempts))
 
     async def _run(self, pool: Pool, invocation: Invocation) -> None:
         try:

@@ -37,7 +37,7 @@ class Queues:
         self._client.create_queue(QueueName=name)
         return self.open(f"arn:aws:sqs:{self._engine.region}:{ACCOUNT}:{name}")
 
-    async def keep(self, arn: str, record: str) -> None:
+    async def send_failure(self, arn: str, record: str) -> None:
         """Send the record of an event whose last attempt failed. Errors are logged."""
         try:
             await asyncio.to_thread(lambda: self.open(arn).send(record))

@@ -43,9 +43,9 @@ async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float)
             ):
                 state.publish(url, cloud.engine)
                 access = await describe_access(plan, cloud, folder)
-                say(welcome(cloud, url, folder, time.monotonic() - began, access))
+                print_line(welcome(cloud, url, folder, time.monotonic() - began, access))
                 await watch(cloud.engine)
-        say(f"Stopped. The state is kept in {folder}.")
+        print_line(f"Stopped. The state is kept in {folder}.")
 
 
 async def watch(engine: RunningEngine) -> None:
@@ -70,7 +70,7 @@ def stop_on_signals() -> None:
     def stop(number: int) -> None:
         for each in signals:
             loop.add_signal_handler(each, os._exit, 128 + number)
-        say("\nStopping (Ctrl-C again stops at once) ...")
+        print_line("\nStopping (Ctrl-C again stops at once) ...")
         if task:
             task.cancel()
 
@@ -130,7 +130,7 @@ def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, access: Access
     )
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     print(text, flush=True)
 
 
@@ -144,7 +144,7 @@ class Logs:
 
     def __call__(self, subject: str, line: str) -> None:
         if subject == "api":
-            say(f"{time.strftime('%H:%M:%S')} {line}")
+            print_line(f"{time.strftime('%H:%M:%S')} {line}")
             return
         if subject not in self._files:
             self._files[subject] = (self._folder / f"{subject}.log").open("a", buffering=1)

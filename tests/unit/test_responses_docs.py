@@ -16,7 +16,7 @@ from openai.types.responses import (
 )
 from pydantic import BaseModel
 
-from stint.domain.fields import Refused
+from stint.domain.fields import UnsupportedField
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.input_items import KNOWN_ITEMS, REFUSED_ITEMS
 from stint.domain.openai.parts import INPUT_PARTS, OUTPUT_PARTS, REFUSED_PARTS
@@ -64,7 +64,8 @@ def types_of(classes: Iterable[Any]) -> set[str]:
 def fields_of(kind: type[BaseModel]) -> dict[str, bool]:
     """Return for each field of a request whether it is supported."""
     return {
-        name: not any(isinstance(each, Refused) for each in field.metadata) for name, field in kind.model_fields.items()
+        name: not any(isinstance(each, UnsupportedField) for each in field.metadata)
+        for name, field in kind.model_fields.items()
     }
 
 

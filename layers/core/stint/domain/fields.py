@@ -34,7 +34,7 @@ Nothing = Annotated[None, Field(exclude=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class UnsupportedField:
     """Marks a documented field that this server does not support. Any value but null is an error that says why."""
 
     reason: str
@@ -49,7 +49,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Only:
+class SupportedValues:
     """Marks a field that supports some of its documented values. Null is accepted, other values are an error.
 
     A supported value is read as null, its equivalent, unless it is `kept`.
@@ -91,7 +91,7 @@ class KnownTypes:
 
 
 @dataclass(frozen=True, slots=True)
-class AtMost:
+class MaxEntries:
     """Refuses an object with more entries before they are validated. Each invalid one would be an error of its own."""
 
     entries: int
@@ -118,7 +118,7 @@ def invalid(message: str) -> PydanticCustomError:
 Metadata = Annotated[
     dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]],
     Field(max_length=16),
-    AtMost(16),
+    MaxEntries(16),
 ]
 """Metadata of an object: 16 keys of up to 64 characters, with values of up to 512."""
 

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from stint.domain.fields import AtMost, invalid
+from stint.domain.fields import MaxEntries, invalid
 from stint.domain.schema import Request
 
 MAX_DEPTH, MAX_CONDITIONS, MAX_VALUES = 5, 100, 100
@@ -32,7 +32,7 @@ NewAttributes = Annotated[
         Annotated[Text, Field(strict=True)] | StrictBool | StrictInt | StrictFloat,
     ],
     Field(max_length=MAX_ATTRIBUTES),
-    AtMost(MAX_ATTRIBUTES),
+    MaxEntries(MAX_ATTRIBUTES),
 ]
 """Attributes of a request: 16 keys of up to 64 characters; texts have up to 512."""
 

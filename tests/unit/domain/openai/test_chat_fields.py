@@ -9,7 +9,7 @@ from openai.types.chat import completion_create_params
 from pydantic import ValidationError
 from tests.unit.domain.openai.request_bodies import IMAGE, JSON, Json, bodies_near, check_refusal
 
-from stint.domain.fields import Only, Refused
+from stint.domain.fields import SupportedValues, UnsupportedField
 from stint.domain.inference import Usage
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_input import CalledFunction, ChatToolCall
@@ -98,9 +98,9 @@ def test_nulls_stand_for_defaults() -> None:
 @pytest.mark.parametrize("name", sorted(completion_create_params.CompletionCreateParamsBase.__annotations__))
 def test_each_field_of_the_openai_client_is_honoured_or_refused_by_its_name(name: str) -> None:
     field = ChatCompletionRequest.model_fields[name]
-    if any(isinstance(each, Refused) for each in field.metadata):
+    if any(isinstance(each, UnsupportedField) for each in field.metadata):
         assert problems_of(**{name: {"any": "thing"}}) == [name]
-    elif any(isinstance(each, Only) for each in field.metadata):
+    elif any(isinstance(each, SupportedValues) for each in field.metadata):
         other = {"n": 2, "modalities": ["audio"], "logit_bias": {"5": 1}, "top_logprobs": 1}
         assert problems_of(**{name: other.get(name, True)}) == [name]
     else:

@@ -7,7 +7,7 @@ from openai.types.responses import response_create_params
 from pydantic import BaseModel, ValidationError
 from tests.unit.domain.openai.request_bodies import INPUT_ITEMS, JSON, Json, bodies_near, check_refusal, items_near
 
-from stint.domain.fields import Refused
+from stint.domain.fields import UnsupportedField
 from stint.domain.openai.conversations import CreateConversation, CreateItems, UpdateConversation
 from stint.domain.openai.response_requests import CompactRequest, CreateResponse, InputTokensRequest
 
@@ -119,7 +119,7 @@ def test_a_summary_may_be_asked_for_by_its_older_name() -> None:
 @pytest.mark.parametrize("name", sorted(response_create_params.ResponseCreateParamsBase.__annotations__))
 def test_each_field_of_the_openai_client_is_honoured_or_refused_by_its_name(name: str) -> None:
     field = CreateResponse.model_fields[name]
-    refused = any(isinstance(each, Refused) for each in field.metadata)
+    refused = any(isinstance(each, UnsupportedField) for each in field.metadata)
 
     if refused:
         assert problems_of({"model": "m", name: {"any": "thing"}})[name]

@@ -15,7 +15,7 @@ from pydantic import (
     field_validator,
 )
 
-from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.inference import Decoding
 from stint.domain.limits import MAX_MESSAGES, PartLimit, ToolLimit
 from stint.domain.openai.chat_input import NO_AUDIO, ChatAllowedToolsChoice, ChatFunctionChoice, ChatMessage, ChatTool
@@ -118,18 +118,18 @@ class ChatCompletionRequest(Request):
     prompt_cache_key: Omitted[CacheKey] = None
     prompt_cache_retention: Omitted[CacheRetention] = None
     user: Omitted[str] = None
-    n: Annotated[Omitted[StrictInt], Only((1,), "Only one completion per request is supported")] = None
-    modalities: Annotated[Omitted[list[str]], Only((["text"],), NO_AUDIO)] = None
+    n: Annotated[Omitted[StrictInt], SupportedValues((1,), "Only one completion per request is supported")] = None
+    modalities: Annotated[Omitted[list[str]], SupportedValues((["text"],), NO_AUDIO)] = None
     logprobs: Omitted[StrictBool] = None
     top_logprobs: Omitted[Annotated[StrictInt, Field(ge=0, le=MAX_TOP_LOGPROBS)]] = None
-    logit_bias: Annotated[Omitted[dict[str, Any]], Only(({},), "No provider supports logit_bias")] = None
+    logit_bias: Annotated[Omitted[dict[str, Any]], SupportedValues(({},), "No provider supports logit_bias")] = None
     store: Omitted[StrictBool] = None
-    audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
-    prediction: Annotated[Nothing, Refused("No provider supports predicted output")] = None
-    functions: Annotated[Nothing, Refused("It is deprecated. Use tools")] = None
-    function_call: Annotated[Nothing, Refused("It is deprecated. Use tool_choice")] = None
-    web_search_options: Annotated[Nothing, Refused("Use POST /v1/responses with the tool web_search")] = None
-    moderation: Annotated[Nothing, Refused("Completions are not moderated. Remove it")] = None
+    audio: Annotated[Nothing, UnsupportedField(NO_AUDIO)] = None
+    prediction: Annotated[Nothing, UnsupportedField("No provider supports predicted output")] = None
+    functions: Annotated[Nothing, UnsupportedField("It is deprecated. Use tools")] = None
+    function_call: Annotated[Nothing, UnsupportedField("It is deprecated. Use tool_choice")] = None
+    web_search_options: Annotated[Nothing, UnsupportedField("Use POST /v1/responses with the tool web_search")] = None
+    moderation: Annotated[Nothing, UnsupportedField("Completions are not moderated. Remove it")] = None
     prompt_cache_options: CacheOptions = None
 
     @field_validator("tool_choice")

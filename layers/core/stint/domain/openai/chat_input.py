@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from stint.domain.fields import KnownTypes, Nothing, Omitted, Refused, invalid
+from stint.domain.fields import KnownTypes, Nothing, Omitted, UnsupportedField, invalid
 from stint.domain.openai.parts import MAX_FILE, MAX_IMAGE, CacheBreakpoint, FileId, Text
 from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
 from stint.domain.schema import Request
@@ -121,8 +121,8 @@ class ChatAssistantMessage(Request):
     reasoning_content: Omitted[str] = None
     refusal: Omitted[str] = None
     tool_calls: list[ChatToolCallInput] = Field(default_factory=list)
-    audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
-    function_call: Annotated[Nothing, Refused("It is deprecated. Use tool_calls")] = None
+    audio: Annotated[Nothing, UnsupportedField(NO_AUDIO)] = None
+    function_call: Annotated[Nothing, UnsupportedField("It is deprecated. Use tool_calls")] = None
     name: Name = None
 
 

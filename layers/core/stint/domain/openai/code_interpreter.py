@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from stint.domain.fields import LONG_TEXT, Nothing, Omitted, Only, Refused
+from stint.domain.fields import LONG_TEXT, Nothing, Omitted, SupportedValues, UnsupportedField
 from stint.domain.limits import MAX_CODE_BYTES, MAX_CODE_FILES
 from stint.domain.schema import Request
 
@@ -22,13 +22,13 @@ ContainerId = Annotated[str, Field(min_length=1, max_length=200)]
 ContainerFileIds = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=MAX_CONTAINER_FILES)
 ]
-MemoryLimit = Annotated[Omitted[str], Only(("1g",), NO_MEMORY), Field(exclude=True)]
+MemoryLimit = Annotated[Omitted[str], SupportedValues(("1g",), NO_MEMORY), Field(exclude=True)]
 
 
 class NoNetwork(Request):
     """The network policy of all containers."""
 
-    type: Annotated[str, Only(("disabled",), NO_NETWORK, kept=True)]
+    type: Annotated[str, SupportedValues(("disabled",), NO_NETWORK, kept=True)]
 
 
 class AutoContainer(Request):
@@ -38,7 +38,7 @@ class AutoContainer(Request):
     file_ids: Omitted[ContainerFileIds] = None
     memory_limit: MemoryLimit = None
     network_policy: Annotated[Omitted[NoNetwork], Field(exclude=True)] = None
-    skills: Annotated[Nothing, Refused("Skills are not supported. Remove them")] = None
+    skills: Annotated[Nothing, UnsupportedField("Skills are not supported. Remove them")] = None
 
 
 def form_of_container(value: object) -> str:
@@ -54,7 +54,9 @@ class CodeInterpreterTool(Request):
     ]
     allowed_callers: Annotated[
         Omitted[list[str]],
-        Only((["direct"],), "Programmatic tool calling is not supported. The model calls its tools directly"),
+        SupportedValues(
+            (["direct"],), "Programmatic tool calling is not supported. The model calls its tools directly"
+        ),
         Field(exclude=True),
     ] = None
 

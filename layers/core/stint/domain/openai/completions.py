@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, model_validator
 
-from stint.domain.fields import Nothing, Omitted, Only, Refused, invalid
+from stint.domain.fields import Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.inference import Decoding
 from stint.domain.openai.chat import MAX_STOPS, ChatStreamOptions, Penalty, Tokens, read_stop
 from stint.domain.openai.chat_output import CompletionUsage
@@ -52,11 +52,11 @@ class TextCompletionRequest(Request):
     ] = None
     seed: Omitted[StrictInt] = None
     user: Omitted[str] = None
-    logprobs: Annotated[Omitted[StrictBool | StrictInt], Only((False,), NO_LOGPROBS)] = None
-    logit_bias: Annotated[Omitted[dict[str, Any]], Only(({},), "No provider supports logit_bias")] = None
-    suffix: Annotated[Omitted[str], Only(("",), "Chat models cannot fill in a text before a suffix")] = None
-    guided_choice: Annotated[Nothing, Refused("Use POST /chat/completions with a response_format")] = None
-    prompt_logprobs: Annotated[Nothing, Refused("No provider returns log probabilities of a prompt")] = None
+    logprobs: Annotated[Omitted[StrictBool | StrictInt], SupportedValues((False,), NO_LOGPROBS)] = None
+    logit_bias: Annotated[Omitted[dict[str, Any]], SupportedValues(({},), "No provider supports logit_bias")] = None
+    suffix: Annotated[Omitted[str], SupportedValues(("",), "Chat models cannot fill in a text before a suffix")] = None
+    guided_choice: Annotated[Nothing, UnsupportedField("Use POST /chat/completions with a response_format")] = None
+    prompt_logprobs: Annotated[Nothing, UnsupportedField("No provider returns log probabilities of a prompt")] = None
 
     @model_validator(mode="after")
     def limit_choices(self) -> "TextCompletionRequest":

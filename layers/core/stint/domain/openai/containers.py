@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from stint.domain.expiry import MAX_SECONDS
-from stint.domain.fields import Nothing, Omitted, Refused
+from stint.domain.fields import Nothing, Omitted, UnsupportedField
 from stint.domain.openai.code_interpreter import ContainerFileIds, MemoryLimit, NoNetwork
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
@@ -27,7 +27,7 @@ class CreateContainer(Request):
     expires_after: Omitted[ContainerExpiry] = None
     memory_limit: MemoryLimit = None
     network_policy: Annotated[Omitted[NoNetwork], Field(exclude=True)] = None
-    skills: Annotated[Nothing, Refused("Skills are not supported. Remove them")] = None
+    skills: Annotated[Nothing, UnsupportedField("Skills are not supported. Remove them")] = None
 
 
 class AddContainerFile(Request):

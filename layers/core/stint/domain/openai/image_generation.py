@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt
 
-from stint.domain.fields import LONG_TEXT, Nothing, Omitted, Only, Refused
+from stint.domain.fields import LONG_TEXT, Nothing, Omitted, SupportedValues, UnsupportedField
 from stint.domain.schema import Request
 
 NO_EDITS = "Images are generated, not edited. Remove it"
@@ -23,13 +23,13 @@ class ImageGenerationTool(Request):
     """
 
     type: Literal["image_generation"] = "image_generation"
-    action: Annotated[Omitted[str], Only(("generate", "auto"), NO_EDITS), Field(exclude=True)] = None
+    action: Annotated[Omitted[str], SupportedValues(("generate", "auto"), NO_EDITS), Field(exclude=True)] = None
     background: Omitted[Background] = None
-    complexity: Annotated[Nothing, Refused("The image model plans by itself. Remove it")] = None
-    frame_count: Annotated[Nothing, Refused(NO_ANIMATIONS)] = None
-    frame_duration_ms: Annotated[Nothing, Refused(NO_ANIMATIONS)] = None
-    input_fidelity: Annotated[Nothing, Refused(NO_EDITS)] = None
-    input_image_mask: Annotated[Nothing, Refused(NO_EDITS)] = None
+    complexity: Annotated[Nothing, UnsupportedField("The image model plans by itself. Remove it")] = None
+    frame_count: Annotated[Nothing, UnsupportedField(NO_ANIMATIONS)] = None
+    frame_duration_ms: Annotated[Nothing, UnsupportedField(NO_ANIMATIONS)] = None
+    input_fidelity: Annotated[Nothing, UnsupportedField(NO_EDITS)] = None
+    input_image_mask: Annotated[Nothing, UnsupportedField(NO_EDITS)] = None
     model: Omitted[Annotated[str, Field(min_length=1, max_length=256)]] = None
     moderation: Omitted[Literal["auto", "low"]] = None
     output_compression: Omitted[Annotated[StrictInt, Field(ge=0, le=100)]] = None
@@ -37,7 +37,7 @@ class ImageGenerationTool(Request):
     partial_images: Omitted[Annotated[StrictInt, Field(ge=0, le=3)]] = None
     quality: Omitted[Quality] = None
     size: Omitted[Size] = None
-    svg: Annotated[Nothing, Refused("Vector images are not supported. Remove it")] = None
+    svg: Annotated[Nothing, UnsupportedField("Vector images are not supported. Remove it")] = None
 
     @property
     def options(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.limits import MessageLimit, PartLimit
 from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
@@ -26,10 +26,10 @@ from stint.domain.schema import Request
 CallId = Annotated[str, Field(min_length=1, max_length=64)]
 Caller = Annotated[
     Omitted[dict[str, Any]],
-    Only(({"type": "direct"},), "Programmatic tool calling is not supported. Set the caller to direct"),
+    SupportedValues(({"type": "direct"},), "Programmatic tool calling is not supported. Set the caller to direct"),
     Field(exclude=True),
 ]
-Namespace = Annotated[Nothing, Refused("Tool namespaces are not supported. Remove it")]
+Namespace = Annotated[Nothing, UnsupportedField("Tool namespaces are not supported. Remove it")]
 
 
 class FunctionCallInput(FunctionCall):

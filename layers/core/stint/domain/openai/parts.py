@@ -4,14 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictInt, model_validator
 
-from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.schema import Request
 
 MAX_IMAGE = 20_971_520
 MAX_FILE = 33_554_432
 """Maximum characters of an image's URL and of a file's base64 data, as in Open Responses."""
 
-CacheBreakpoint = Annotated[Nothing, Refused("Explicit cache breakpoints are not supported. Remove it")]
+CacheBreakpoint = Annotated[Nothing, UnsupportedField("Explicit cache breakpoints are not supported. Remove it")]
 Text = Annotated[str, Field(max_length=LONG_TEXT)]
 
 
@@ -55,7 +55,7 @@ class InputFile(Request):
     file_url: Omitted[str] = None
     file_id: Omitted[FileId] = None
     detail: Annotated[
-        Omitted[str], Only(("auto",), "Only auto is supported: files are read as text"), Field(exclude=True)
+        Omitted[str], SupportedValues(("auto",), "Only auto is supported: files are read as text"), Field(exclude=True)
     ] = None
     prompt_cache_breakpoint: CacheBreakpoint = None
 

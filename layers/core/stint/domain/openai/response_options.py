@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool
 
-from stint.domain.fields import KnownTypes, Omitted, Only, refusal
+from stint.domain.fields import KnownTypes, Omitted, SupportedValues, refusal
 from stint.domain.inference import ReasoningOptions
 from stint.domain.schema import Request
 
@@ -77,10 +77,12 @@ class ReasoningRequest(ReasoningSettings):
     generate_summary: Annotated[Omitted[Summary], Field(exclude=True)] = None
     context: Annotated[
         Omitted[str],
-        Only(("auto",), "Only auto is supported: reasoning is sent with its items"),
+        SupportedValues(("auto",), "Only auto is supported: reasoning is sent with its items"),
         Field(exclude=True),
     ] = None
-    mode: Annotated[Omitted[str], Only(("standard",), "Only standard is supported"), Field(exclude=True)] = None
+    mode: Annotated[Omitted[str], SupportedValues(("standard",), "Only standard is supported"), Field(exclude=True)] = (
+        None
+    )
 
     def to_settings(self) -> ReasoningSettings | None:
         """Return the stored settings; None if nothing is set."""

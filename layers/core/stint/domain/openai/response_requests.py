@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from stint.domain.expiry import Expiry
-from stint.domain.fields import Metadata, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.fields import Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, ToolLimit, too_long
 from stint.domain.openai.input_items import Input
 from stint.domain.openai.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
@@ -35,8 +35,8 @@ from stint.domain.when_busy import WhenBusy
 
 ModelName = Annotated[str, Field(min_length=1)]
 CacheKey = Annotated[str, Field(max_length=64)]
-CacheOptions = Annotated[Nothing, Refused("The provider decides how prompts are cached. Remove it")]
-ImageOptions = Annotated[Nothing, Refused("Images are passed on unchanged. Remove it")]
+CacheOptions = Annotated[Nothing, UnsupportedField("The provider decides how prompts are cached. Remove it")]
+ImageOptions = Annotated[Nothing, UnsupportedField("Images are passed on unchanged. Remove it")]
 
 
 class ConversationReference(Request):
@@ -161,15 +161,16 @@ class CreateResponse(ContextRequest):
     user: Omitted[str] = None
     top_logprobs: Annotated[
         Omitted[Annotated[StrictInt, Field(ge=0, le=20)]],
-        Only((0,), "Responses have no log probabilities. Use POST /v1/chat/completions", kept=True),
+        SupportedValues((0,), "Responses have no log probabilities. Use POST /v1/chat/completions", kept=True),
     ] = None
-    prompt: Annotated[Nothing, Refused("Prompts are not stored. Send the text as instructions")] = None
+    prompt: Annotated[Nothing, UnsupportedField("Prompts are not stored. Send the text as instructions")] = None
     context_management: Annotated[
-        Nothing, Refused("Nothing is compacted automatically. Use POST /v1/responses/compact, or truncation auto")
+        Nothing,
+        UnsupportedField("Nothing is compacted automatically. Use POST /v1/responses/compact, or truncation auto"),
     ] = None
-    moderation: Annotated[Nothing, Refused("Responses are not moderated. Remove it")] = None
+    moderation: Annotated[Nothing, UnsupportedField("Responses are not moderated. Remove it")] = None
     image: ImageOptions = None
-    access_programs: Annotated[Nothing, Refused("Access programs are not supported. Remove it")] = None
+    access_programs: Annotated[Nothing, UnsupportedField("Access programs are not supported. Remove it")] = None
     prompt_cache_options: CacheOptions = None
 
     @field_validator("background")
@@ -229,4 +230,6 @@ class CompactRequest(Request):
 class InputTokensRequest(ContextRequest):
     """The body of POST /responses/input_tokens."""
 
-    personality: Annotated[Nothing, Refused("Personalities are not supported. Describe it in instructions")] = None
+    personality: Annotated[
+        Nothing, UnsupportedField("Personalities are not supported. Describe it in instructions")
+    ] = None

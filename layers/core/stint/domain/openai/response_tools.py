@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, field_validator
 
-from stint.domain.fields import AtMost, KnownTypes, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.fields import KnownTypes, MaxEntries, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.limits import ServerToolNames
 from stint.domain.openai.code_interpreter import CodeInterpreterChoice, CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
@@ -15,8 +15,8 @@ from stint.domain.schema import Request
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 NO_SEARCH = "Tool search is not supported. Declare the tool in full"
 NO_PROGRAMS = "Programmatic tool calling is not supported. The model calls its tools directly"
-DeferLoading = Annotated[Omitted[StrictBool], Only((False,), NO_SEARCH), Field(exclude=True)]
-AllowedCallers = Annotated[Omitted[list[str]], Only((["direct"],), NO_PROGRAMS), Field(exclude=True)]
+DeferLoading = Annotated[Omitted[StrictBool], SupportedValues((False,), NO_SEARCH), Field(exclude=True)]
+AllowedCallers = Annotated[Omitted[list[str]], SupportedValues((["direct"],), NO_PROGRAMS), Field(exclude=True)]
 
 
 class FunctionTool(Request):
@@ -31,19 +31,19 @@ class FunctionTool(Request):
     allowed_callers: AllowedCallers = None
     asynchronous: Annotated[
         Omitted[StrictBool],
-        Only((False,), "Asynchronous calls are not supported. Remove async"),
+        SupportedValues((False,), "Asynchronous calls are not supported. Remove async"),
         Field(alias="async", exclude=True),
     ] = None
-    output_schema: Annotated[Nothing, Refused("The results of functions are not checked. Remove it")] = None
+    output_schema: Annotated[Nothing, UnsupportedField("The results of functions are not checked. Remove it")] = None
 
 
 class McpToolFilter(Request):
     """A filter of a server's tools by their names."""
 
     tool_names: Omitted[ServerToolNames] = None
-    read_only: Annotated[Nothing, Refused("Servers' hints about their tools are not trusted. List the tool_names")] = (
-        None
-    )
+    read_only: Annotated[
+        Nothing, UnsupportedField("Servers' hints about their tools are not trusted. List the tool_names")
+    ] = None
 
     def matches(self, name: str) -> bool:
         """Return whether a tool matches. An empty filter matches every tool."""
@@ -85,11 +85,11 @@ class McpTool(Request):
 
     type: Literal["mcp"] = "mcp"
     server_label: ToolName
-    connector_id: Annotated[Nothing, Refused("Connectors are not supported. Set the server_url")] = None
-    tunnel_id: Annotated[Nothing, Refused("Tunnels are not supported. Set the server_url")] = None
+    connector_id: Annotated[Nothing, UnsupportedField("Connectors are not supported. Set the server_url")] = None
+    tunnel_id: Annotated[Nothing, UnsupportedField("Tunnels are not supported. Set the server_url")] = None
     server_url: str
     server_description: str | None = None
-    headers: Omitted[Annotated[dict[str, str], AtMost(100)]] = None
+    headers: Omitted[Annotated[dict[str, str], MaxEntries(100)]] = None
     authorization: Omitted[str] = None
     allowed_tools: AllowedNames | None = None
     require_approval: Approval = "always"
@@ -143,11 +143,13 @@ class WebSearchTool(Request):
 
     type: Literal["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
     search_context_size: Literal["low", "medium", "high"] = "medium"
-    filters: Annotated[Nothing, Refused(NO_FILTERS)] = None
-    user_location: Annotated[Nothing, Refused(NO_FILTERS)] = None
-    external_web_access: Annotated[Omitted[StrictBool], Only((True,), NO_FILTERS), Field(exclude=True)] = None
+    filters: Annotated[Nothing, UnsupportedField(NO_FILTERS)] = None
+    user_location: Annotated[Nothing, UnsupportedField(NO_FILTERS)] = None
+    external_web_access: Annotated[Omitted[StrictBool], SupportedValues((True,), NO_FILTERS), Field(exclude=True)] = (
+        None
+    )
     search_content_types: Annotated[
-        Omitted[list[str]], Only((["text"],), "Only text search is supported"), Field(exclude=True)
+        Omitted[list[str]], SupportedValues((["text"],), "Only text search is supported"), Field(exclude=True)
     ] = None
 
 

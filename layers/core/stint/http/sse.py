@@ -27,6 +27,8 @@ def encode_frame(data: bytes, name: str = "") -> bytes:
 
 def escape_line_breaks(text: bytes) -> bytes:
     """Escape characters that JSON allows and some readers take for the end of a line."""
+    if text.isascii():
+        return text
     for character, escaped in LINE_BREAKS.items():
         text = text.replace(character, escaped)
     return text

@@ -21,6 +21,7 @@ from stint.loop.plan import Plan
 from stint.loop.result_budget import ResultBudget
 from stint.loop.screening import Screening, screen
 from stint.loop.transcript import Transcript
+from stint.run_stop import raise_if_stopped
 
 ACCEPTANCE_SECONDS = 5.0
 """Maximum delay of the first event, so that a provider's refusal can be returned with its status."""
@@ -152,8 +153,10 @@ class Run:
             return
         left = self.deadline - asyncio.get_running_loop().time()
         try:
-            accepting = self.inference.wait_until_accepted(min(ACCEPTANCE_SECONDS, left))
-            await with_deadline(self.deadline + ACCEPTANCE_SECONDS, accepting)
+            raise_if_stopped()
+            if not self.inference.accepted.is_set():
+                accepting = self.inference.wait_until_accepted(min(ACCEPTANCE_SECONDS, left))
+                await with_deadline(self.deadline + ACCEPTANCE_SECONDS, accepting)
         except BaseException as error:
             if isinstance(error, ContextLengthExceeded) and self.plan.shortens:
                 return

@@ -171,6 +171,8 @@ class ResponseStream:
         if self._answer.done() or self._writer.is_closing() or not data:
             return
         self._writer.write(data)
+        if not self._writer.transport.get_write_buffer_size():
+            return
         try:
             await self._writer.drain()
         except OSError:

@@ -39,11 +39,17 @@ class HeartbeatResponse(StreamingResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def send_body(self, body: "BeatingBody") -> None:
-        async with asyncio.TaskGroup() as group, aclosing(self.chunks) as chunks:
+        """Send the chunks in a task, which resumes without the frames of all middleware."""
+        async with asyncio.TaskGroup() as group:
             beats = group.create_task(body.keep_beating())
+            sending = group.create_task(self.send_chunks(body))
+            sending.add_done_callback(lambda _: beats.cancel())
+        sending.result()
+
+    async def send_chunks(self, body: "BeatingBody") -> None:
+        async with aclosing(self.chunks) as chunks:
             async for chunk in chunks:
                 await body.send_chunk(chunk)
-            beats.cancel()
 
 
 class BeatingBody:

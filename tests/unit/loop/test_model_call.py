@@ -3,14 +3,17 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 import pytest
+from tests.clock import CLOCK
 from tests.script_model import Script, collect, deadline, said, script
 
-from stint.domain.errors import DeadlineExceeded, ModelError
+from stint.domain.errors import DeadlineExceeded, ModelError, Stopped
 from stint.domain.inference import InferenceRequest, TextChunk
 from stint.domain.known_secrets import begin_request, remember
 from stint.domain.redaction import Redactor
+from stint.domain.stops import WHOLE_TENANT
 from stint.loop.model_call import Inference, with_deadline
 from stint.loop.redacted_chunks import ChunkRedactor
+from stint.run_stop import RunStop, set_run_stop
 
 
 def inference_of(model: Script) -> Inference:
@@ -53,6 +56,54 @@ async def test_the_deadline_ends_a_silent_model(place: int) -> None:
 
     await inference.close()
     assert model.closed == 1
+    task = asyncio.current_task()
+    assert task is not None and task.cancelling() == 0
+
+
+async def test_a_deadline_that_passes_between_two_reads_ends_the_next_one() -> None:
+    inference = inference_of(script([TextChunk("a"), TextChunk("b"), asyncio.Event()]))
+
+    with CLOCK.stop():
+        chunks = inference.read(deadline(5))
+        assert await anext(chunks) == TextChunk("a")
+        CLOCK.move(5)
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+        with pytest.raises(DeadlineExceeded):
+            await anext(chunks)
+    await inference.close()
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["first chunk", "a later one"])
+async def test_a_reader_that_is_cancelled_is_not_late(place: int) -> None:
+    inference = inference_of(script([*said()[:place], asyncio.Event()]))
+    reading = asyncio.create_task(collect(inference.read(deadline(5))))
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+    reading.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await inference.close()
+
+
+async def test_a_later_read_ends_when_the_run_is_stopped() -> None:
+    stop = RunStop({WHOLE_TENANT})
+    set_run_stop(stop)
+    inference = inference_of(script([TextChunk("a"), asyncio.Event()]))
+    chunks = inference.read(deadline(30))
+    assert await anext(chunks) == TextChunk("a")
+    reading = asyncio.ensure_future(anext(chunks))
+    await asyncio.sleep(0)
+
+    stop.apply({WHOLE_TENANT})
+
+    with pytest.raises(Stopped):
+        await reading
+    set_run_stop(None)
+    await inference.close()
 
 
 async def test_nothing_is_read_behind_the_end() -> None:

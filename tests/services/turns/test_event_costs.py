@@ -1,0 +1,59 @@
+"""The work of a streamed event, counted in calls of functions, which no other process disturbs."""
+
+import sys
+from types import FrameType
+
+from starlette.types import Message
+from tests.services.conftest import MakeTurnFixture
+from tests.services.turn_fixture import TurnFixture
+
+from stint.http.heartbeats import HeartbeatResponse
+from stint.http.routes.turns import TURN_EVENTS
+from stint.http.streaming import stream_events
+from stint.http.turn_admission import number_events
+from stint.models.scripted.model import Scripted
+from stint.observability import Observation
+
+MOST_CALLS = 95
+"""Of Python's functions, for each event. Each resumption of a coroutine is one, and Python 3.11 makes 84."""
+
+
+class CallCount:
+    """Counts the calls of a body."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __enter__(self) -> "CallCount":
+        sys.setprofile(self.note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def note(self, _frame: FrameType, event: str, _argument: object) -> None:
+        self.calls += event == "call"
+
+
+async def drop(message: Message) -> None:
+    """Take a part of a response."""
+
+
+async def calls_of(fixture: TurnFixture, words: int) -> int:
+    """Return how many functions are called while an answer of so many words is streamed."""
+    turn = await fixture.start(f"long: {words} words")
+    events = number_events(Observation("request", "turns").yield_events(fixture.turns.run(turn), None), 0)
+    response = await stream_events(events, TURN_EVENTS, 30, turn)
+    assert isinstance(response, HeartbeatResponse)
+    with CallCount() as count:
+        await response.stream_response(drop)
+    return count.calls
+
+
+async def test_an_event_takes_few_calls(make_turn_fixture: MakeTurnFixture) -> None:
+    fixture = await make_turn_fixture(Scripted(word_delay=0, names=("m",))).open()
+    await calls_of(fixture, 1)
+
+    few, many = await calls_of(fixture, 100), await calls_of(fixture, 300)
+
+    assert (many - few) / 200 <= MOST_CALLS

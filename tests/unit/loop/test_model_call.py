@@ -57,7 +57,8 @@ async def test_the_deadline_ends_a_silent_model(place: int) -> None:
     await inference.close()
     assert model.closed == 1
     task = asyncio.current_task()
-    assert task is not None and task.cancelling() == 0
+    assert task is not None
+    assert task.cancelling() == 0
 
 
 async def test_a_deadline_that_passes_between_two_reads_ends_the_next_one() -> None:

@@ -109,7 +109,7 @@ async def test_a_run_goes_on_if_its_place_cannot_be_removed(
     await waiting.accept("one")
     with monkeypatch.context() as patched:
         patched.setattr(WaitingLine, "finish", unavailable)
-        patched.setattr(WaitingLine, "leave", unavailable)
+        patched.setattr(WaitingLine, "remove_place", unavailable)
         await waiting.work()
     admission = waiting.fixture.turns.make_turn_admission(waiting.agent_id, waiting.session_id)
     assert await admission.find_running() is None

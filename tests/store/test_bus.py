@@ -32,6 +32,15 @@ async def test_an_event_is_put_on_the_named_bus(aws: Any) -> None:
     assert json.loads(entry["Detail"]) == {"kind": "response", "tenant": "acme", "response_id": "resp_1"}
 
 
+async def test_events_are_discarded_without_a_bus(aws: Any) -> None:
+    sent: list[Any] = []
+    aws.meta.events.register("provide-client-params.events.PutEvents", lambda params, **_: sent.append(params))
+
+    await EventBridgeBus(lambda: aws, "").put("stint", "Response Completed", DETAIL)
+
+    assert not sent
+
+
 async def test_an_entry_that_is_refused_for_good_is_an_error(aws: Any) -> None:
     with pytest.raises(StintError, match=r"refused event .* .InvalidArgument") as raised:
         await EventBridgeBus(lambda: aws, "ours").put("", "Response Completed", DETAIL)

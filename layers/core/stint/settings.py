@@ -51,7 +51,7 @@ class Settings(BaseModel):
     bucket: str = Field(default="", description="Name of the S3 bucket for bodies over 300 KB.")
     queue_url: str = Field(default="", description="URL of the worker's SQS queue.")
     event_bus: str = Field(
-        default="", description="EventBridge bus of the stack; completion events are published on it."
+        default="", description="EventBridge bus on which completion events are published; if empty, none are."
     )
     own_functions: str = Field(default="", description="Names of the stack's own functions, which cannot be tools.")
 

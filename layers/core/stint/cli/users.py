@@ -27,7 +27,7 @@ CHUNK = 65_536
 
 def add_commands(groups: "Subparsers") -> None:
     """Add the group to the parser."""
-    commands = groups.add_parser("users", help="End users").add_subparsers(metavar="COMMAND", required=True)
+    commands = groups.add_parser("users", help="end users").add_subparsers(metavar="COMMAND", required=True)
     listing = add_user_command(commands, "list", "List the objects of an end user.")
     listing.set_defaults(run=list_objects)
     export = add_user_command(commands, "export", "Write everything of an end user as JSON lines.")

@@ -73,7 +73,10 @@ class EventsClient(Protocol):
 
 
 class EventBridgeBus:
-    """One event bus by its name. The client is made when first used, and each call waits in a thread."""
+    """One event bus by its name; without a name, events are discarded.
+
+    The client is made when first used, and each call waits in a thread.
+    """
 
     def __init__(self, connect: Callable[[], EventsClient], name: str) -> None:
         self._connect = connect
@@ -84,6 +87,8 @@ class EventBridgeBus:
 
         Raises StoreUnavailable if EventBridge does not accept it now, StintError if it never will.
         """
+        if not self._name:
+            return
         entry = BusEntry(
             Source=source, DetailType=detail_type, Detail=detail.model_dump_json(), EventBusName=self._name
         )

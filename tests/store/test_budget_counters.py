@@ -1,9 +1,14 @@
 import asyncio
 import time
+from functools import partial
 
 import pytest
+from tests.clock import CLOCK
 from tests.store.conftest import Cloud
 
+from stint.domain.principals import Budgets
+from stint.spending.blocks import BudgetHolder, ReservedBlocks, month_of
+from stint.spending.budgets import RunBudgets
 from stint.store import budget_keys
 from stint.store.budgets import BudgetSpent, BudgetStore
 from stint.store.keys import Key
@@ -82,3 +87,19 @@ async def test_counters_of_tenants_keys_and_months_are_separate_and_expire(
 
     assert [each["microdollars"] for each in counted] == [5, 5, 5]
     assert {item["expires_at"]["N"] for item in cloud.items(tenant)} == {str(expires_at)}
+
+
+async def test_money_that_a_run_returns_after_the_end_of_its_month_is_not_money_of_the_next_one(
+    budgets: BudgetStore, tenant: str
+) -> None:
+    key_of = partial(budget_keys.key_budget, tenant, "k1")
+    holder = BudgetHolder("API key 'k1'", key_of, Budgets(dollars_per_month=1))
+    run = RunBudgets(ReservedBlocks(budgets), [holder], call_dollars=0.6)
+    first = month_of(time.time())
+    await run.admit()
+
+    CLOCK.move(32 * 86_400)
+    await run.close(0.1, started=True)
+
+    counted = [await budgets.add(key_of(month), {"microdollars": 0}, LATER) for month in (first, month_of(time.time()))]
+    assert [each["microdollars"] for each in counted] == [100_000, 0]

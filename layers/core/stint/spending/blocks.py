@@ -136,13 +136,20 @@ class ReservedBlocks:
         return await self._store.reserve(holder.key_of(month), added, limits, end_of(month), forgotten)
 
     async def spend(self, holder: BudgetHolder, name: str, amount: int) -> None:
-        """Count what was spent without a reservation, whatever the limit is. A negative amount is returned."""
-        block = self.block_of(holder)
-        if name not in holder.limits or amount == 0:
-            return
-        month = month_of(time.time())
-        counted = await self._store.add(holder.key_of(month), {attribute_of(name, block.minute): amount}, end_of(month))
-        note(holder, block, counted)
+        """Count what was spent without a reservation, whatever the limit is."""
+        if name in holder.limits and amount > 0:
+            block = self.block_of(holder)
+            await self._add(holder, block, attribute_of(name, block.minute), amount, month_of(time.time()))
+
+    async def return_money(self, holder: BudgetHolder, microdollars: int, month: str) -> None:
+        """Return reserved money to the month in which it was reserved. It is no money of the next one."""
+        if MICRODOLLARS in holder.limits and microdollars > 0:
+            await self._add(holder, self.block_of(holder), MICRODOLLARS, -microdollars, month)
+
+    async def _add(self, holder: BudgetHolder, block: ReservedBlock, attribute: str, amount: int, month: str) -> None:
+        counted = await self._store.add(holder.key_of(month), {attribute: amount}, end_of(month))
+        if month == month_of(time.time()):
+            note(holder, block, counted)
 
 
 def note(holder: BudgetHolder, block: ReservedBlock, counted: Item) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from dataclasses import dataclass
 from math import ceil
@@ -10,12 +11,14 @@ from stint.domain.errors import StintError
 from stint.spending.blocks import (
     MICRO,
     MICRODOLLARS,
+    MINUTE,
     PARTS,
     REQUESTS,
     TOKENS,
     BudgetHolder,
     ReservedBlock,
     ReservedBlocks,
+    month_of,
     seconds_left,
 )
 
@@ -111,8 +114,19 @@ class RunBudgets:
         for block in [] if started else self.admitted:
             block.put_back({REQUESTS: 1})
         spent = ceil(self.spent + dollars * MICRO) if self.admitted else 0
-        settling = (self.spend(each, MICRODOLLARS, spent - self.reserved[each.name]) for each in self.holders)
-        await asyncio.gather(*settling)
+        month = month_of(self.admitted[0].minute * MINUTE if self.admitted else time.time())
+        await asyncio.gather(*(self.settle_money(each, spent, month) for each in self.holders))
+
+    async def settle_money(self, holder: BudgetHolder, spent: int, month: str) -> None:
+        """Count what was spent beyond the reservation, or return the rest of it to the month of the run's start."""
+        unused = self.reserved[holder.name] - spent
+        if unused < 0:
+            await self.spend(holder, MICRODOLLARS, -unused)
+            return
+        try:
+            await self.blocks.return_money(holder, unused, month)
+        except StintError as error:
+            logger.warning("A budget was not settled", extra={"error": error.message})
 
     async def spend(self, holder: BudgetHolder, name: str, amount: int) -> None:
         """Count what was spent. A failure is only logged: the reservation then counts instead."""

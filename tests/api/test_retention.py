@@ -11,6 +11,8 @@ from tests.api.app_fixture import AppFixture
 from tests.clock import CLOCK
 from tests.store.tenant_records import list_blobs, read_records
 
+from stint.domain.ids import new_id
+
 HOUR = {"anchor": "created_at", "seconds": 3_600}
 LONG = "plums " * 200_000
 CHAT = {"model": "scripted/demo", "messages": [{"role": "user", "content": "say: hi"}], "store": True}
@@ -70,6 +72,33 @@ def test_all_records_and_bodies_of_a_response_expire(http: httpx.Client, app_fix
     assert [key for key in endless_records(app_fixture) if not key.endswith("lease")] == []
     blobs = list_blobs(app_fixture.s3, app_fixture.settings.bucket, app_fixture.tenant)
     assert {key.partition("/")[0] for key in blobs} <= {"expiring"}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_answer_of_an_idempotency_key_ends_with_its_response(http: httpx.Client, stream: bool) -> None:
+    body = {"model": "scripted/demo", "input": "say: hi", "expires_after": HOUR, "stream": stream}
+    headers = {"idempotency-key": new_id()}
+    first = http.post("/v1/responses", json=body, headers=headers)
+    assert http.post("/v1/responses", json=body, headers=headers).content == first.content
+
+    CLOCK.move(3_601)
+    again = http.post("/v1/responses", json=body, headers=headers)
+
+    assert again.status_code == 200
+    assert "idempotent-replayed" not in again.headers
+    assert again.content != first.content
+
+
+def test_the_answer_of_an_idempotency_key_ends_with_the_session_of_its_turn(http: httpx.Client) -> None:
+    agent = create_agent(http)
+    session = sent(http, f"/v1/agents/{agent}/session", {"session_name": "s", "expires_after": HOUR})["session_id"]
+    path, headers = f"/v1/agents/{agent}/session/{session}/turn", {"idempotency-key": new_id()}
+    body = {"messages": [{"role": "user", "content": "say: hi"}], "stream": False}
+    assert http.post(path, json=body, headers=headers).status_code == 200
+
+    CLOCK.move(3_601)
+
+    assert http.post(path, json=body, headers=headers).status_code == 404
 
 
 def test_a_conversation_does_not_exist_after_its_end(http: httpx.Client, app_fixture: AppFixture) -> None:

@@ -26,7 +26,8 @@ class RequestAttempt:
 
     A request with an idempotency key has the `object_id` of what it creates, which `rename` replaces. `repeated`: an
     earlier attempt may have created it. `follows`: the earlier one runs, so that this one only follows its run.
-    `owners` are the hashes of the end users to whom its answer belongs. `mark_sent` notes in the key's record that it
+    `owners` are the hashes of the end users to whom its answer belongs, `ends` the times at which what its answer shows
+    expires. `mark_sent` notes in the key's record that it
     has sent a call that must not be sent again. `sent`: an earlier attempt has noted that.
 
     `expires_at` is the end of what a request that has waited creates, 0 if there is none or it has not waited.
@@ -39,6 +40,7 @@ class RequestAttempt:
     repeated: bool = False
     rename: Callable[[str], Awaitable[None]] | None = None
     owners: set[str] = field(default_factory=set, compare=False)
+    ends: set[int] = field(default_factory=set, compare=False)
     follows: bool = False
     expires_at: int = 0
     mark_sent: Callable[[], Awaitable[None]] | None = None
@@ -101,6 +103,13 @@ def record_owners(hashes: Iterable[str]) -> None:
     attempt = find_attempt()
     if attempt.object_id:
         attempt.owners.update(hashes)
+
+
+def record_end(expires_at: int | None) -> None:
+    """Note when an object expires that the answer of the current request shows, so that the stored answer does, too."""
+    attempt = find_attempt()
+    if attempt.object_id and expires_at is not None:
+        attempt.ends.add(expires_at)
 
 
 def set_attempt(attempt: RequestAttempt) -> None:

@@ -180,7 +180,7 @@ class AnswerRecorder:
         self._request = request
         self._path = path
         self._users = users
-        self._owners = find_attempt().owners
+        self._owners, self._ends = find_attempt().owners, find_attempt().ends
         self._status = 0
         self._headers = Headers()
         self._parts: list[bytes] = []
@@ -240,7 +240,7 @@ class AnswerRecorder:
         headers = {name: self._headers[name] for name in KEPT_HEADERS if name in self._headers}
         answer = StoredAnswer(status=self._status, headers=headers, body=body.decode())
         kept = refusal_of_secret() if self._path in SECRET_ROUTES else answer
-        await self._request.finish(kept, self._users, self._owners)
+        await self._request.finish(kept, self._users, self._owners, self._ends)
 
 
 def refusal_of_secret() -> StoredAnswer:

@@ -116,15 +116,15 @@ class RequestRecords:
         return str(item["object_id"]) if item is not None and runs else None
 
     async def put_answer(
-        self, tenant: str, digest: str, record: RequestRecord, answer: StoredAnswer, owners: str = ""
+        self, tenant: str, digest: str, record: RequestRecord, answer: StoredAnswer, owners: str = "", end: int | None = None
     ) -> None:
         """Store the answer of a request in place of its lease; do nothing if the lease is lost.
 
-        `owners` are the hashes of the end users to whom it belongs, for a unit each.
+        `owners` are the hashes of the end users to whom it belongs, for a unit each. At `end`, it expires at the latest.
         """
         names = ("pk", "sk", "body_hash", "object_id", "expires_at")
         item = {name: record.lease.item[name] for name in names} | {"answered": 1}
-        ends = int(item["expires_at"])
+        ends = item["expires_at"] = int(item["expires_at"]) if end is None else min(int(item["expires_at"]), end)
         item |= await add_entries(self._table, tenant, owners, "idempotent_request", digest, expires_at=ends)
         prefix, held = request_keys.idempotency_blobs(tenant, digest), {":held": record.lease.lease_id}
         try:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from stint.caller import end_users_of, next_object_ids
+from stint.caller import end_users_of, next_object_ids, record_end
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import NotFound
 from stint.domain.expiry import find_end
@@ -73,6 +73,7 @@ class Conversations:
             metadata=request.metadata,
             expires_at=find_end(now, request.expires_after, self.retention_days),
         )
+        record_end(conversation.expires_at)
         await self.store.create(self.tenant, conversation, first, end_users_of())
         return conversation
 
@@ -110,6 +111,7 @@ class Conversations:
         """
         added = await self.prepare_items(items)
         conversation = await self.store.get(self.tenant, conversation_id)
+        record_end(conversation.expires_at)
         await self.store.add_items(self.tenant, conversation_id, added, conversation.expires_at, end_users_of())
         return ItemList.of([include_fields(stored.item, include) for stored in added], has_more=False)
 

@@ -31,14 +31,18 @@ class OpenRequest:
     records: RequestRecords
     keeper: LeaseKeeper[RequestRecord]
 
-    async def finish(self, answer: StoredAnswer, users: Iterable[str], owners: Iterable[str]) -> None:
-        """Store the answer. It belongs to the end users `users`, and to those with the hashes `owners`.
+    async def finish(
+        self, answer: StoredAnswer, users: Iterable[str], owners: Iterable[str], ends: Iterable[int]
+    ) -> None:
+        """Store the answer until the first of `ends`. It belongs to the end users `users`, and to the hashes `owners`.
 
         A failure is only logged: once the lease has lapsed, a repetition runs the request."""
         await self._stop()
         try:
             hashes = sorted({*map(hash_user, users), *owners})
-            await self.records.put_answer(self.tenant, self.digest, self.keeper.lease, answer, " ".join(hashes))
+            await self.records.put_answer(
+                self.tenant, self.digest, self.keeper.lease, answer, " ".join(hashes), min(ends, default=None)
+            )
         except StintError as error:
             logger.warning("The answer of an idempotency key was not stored", extra={"error": error.message})
 

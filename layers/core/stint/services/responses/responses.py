@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from stint.caller import find_attempt
+from stint.caller import find_attempt, record_end
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, error_param
 from stint.domain.expiry import find_end
@@ -147,6 +147,8 @@ class Responses:
     def new_header(self, request: CreateResponse, response_id: str) -> ResponseHeader:
         """Return the header of a request. Only the worker needs the servers' full URLs again."""
         now, settings, own_end = time.time(), request.to_settings(), find_attempt().expires_at
+        expires_at = own_end or self.find_end(now, request)
+        record_end(expires_at)
         return ResponseHeader(
             response_id=response_id,
             created_at=int(now),
@@ -155,7 +157,7 @@ class Responses:
             previous_response_id=request.previous_response_id,
             conversation_id=request.conversation_id,
             background=request.background,
-            expires_at=own_end or self.find_end(now, request),
+            expires_at=expires_at,
             streamed=request.background and request.stream,
         )
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from stint.caller import find_attempt, find_end_user, record_owners
+from stint.caller import find_attempt, find_end_user, record_end, record_owners
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
@@ -205,6 +205,7 @@ class SessionOpener:
             owner=hash_user(user) if user else "",
         )
         record_owners(lease.owner.split())
+        record_end(lease.expires_at)
         return lease
 
     async def read_unless_known(self, known: SessionTranscript | None, agent_id: str, session_id: str) -> History:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from stint.caller import end_users_of
+from stint.caller import end_users_of, record_end
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
 from stint.domain.expiry import find_end
 from stint.domain.openai.chat import ChatCompletionRequest
@@ -41,10 +41,10 @@ class StoredChats:
         """
         users = end_users_of(request.safety_identifier, request.user)
         stored = StoredChatCompletion(messages=request.messages, completion=completion)
+        expires_at = find_end(time.time(), None, self.retention_days)
+        record_end(expires_at)
         try:
-            await self.store.chat_completions.put(
-                self.tenant, stored, users, find_end(time.time(), None, self.retention_days)
-            )
+            await self.store.chat_completions.put(self.tenant, stored, users, expires_at)
         except StintError as error:
             raise StoreUnavailable(
                 f"The completion could not be stored, and does not exist. Send the request again, or without store. "

@@ -20,7 +20,7 @@ class Administration:
         self.now = 1_000_000_000.0
         self.tenant, self.other, self.operators = tenant, f"{tenant}-2", f"{tenant}-0"
         self.keys = ApiKeys(ApiKeyStore(Table(cloud.client, table)), lambda: self.now)
-        self.api = KeyAdministration(self.keys, self.operators)
+        self.api = KeyAdministration(self.keys, self.operators, cloud.store.stops)
 
     async def admin(self, tenant: str, **rights: object) -> Principal:
         """Return a caller with a stored key."""

@@ -3,7 +3,7 @@ from infra.local.engine import Engine
 from tests.store.conftest import Cloud
 
 from stint.domain.api_keys import NewApiKey
-from stint.domain.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
+from stint.domain.errors import Forbidden, InvalidRequest, NotFound, Stopped, Unauthenticated
 from stint.domain.ids import new_id, new_name
 from stint.domain.principals import ANONYMOUS, Principal
 from stint.domain.stop_requests import StopRequest
@@ -22,8 +22,9 @@ class Administration:
         self.now = 1_000_000_000.0
         self.tenant, self.other, self.operators = tenant, f"{tenant}-2", f"{tenant}-0"
         self.keys = ApiKeys(ApiKeyStore(Table(cloud.client, table)), lambda: self.now)
-        self.stops = Stops(cloud.store.stops, self.keys, lambda: self.now)
-        self.api = StopAdministration(self.stops, KeyAdministration(self.keys, self.operators))
+        self.store = cloud.store.stops
+        self.stops = Stops(self.store, self.keys, lambda: self.now)
+        self.api = StopAdministration(self.stops, KeyAdministration(self.keys, self.operators, self.store))
 
     async def admin(self, tenant: str) -> Principal:
         """Return a caller with a stored key."""
@@ -57,6 +58,25 @@ async def test_a_tenants_admin_stops_sessions_keys_and_its_tenant(administration
     for stop in listed:
         assert await api.lift(operator, stop.kind, stop.id, caller.tenant) == stop
     assert await api.list(caller, None) == []
+
+
+async def test_a_stopped_key_gets_no_other_key_and_lifts_no_stop(administration: Administration) -> None:
+    keys = KeyAdministration(administration.keys, administration.operators, administration.store)
+    caller = await administration.admin(administration.tenant)
+    colleague, session = await administration.admin(administration.tenant), new_id()
+    await administration.stop(colleague, kind="session", id=session)
+    await administration.stop(colleague, kind="key", id=caller.key_id)
+
+    with pytest.raises(Stopped):
+        await keys.create(caller, NewApiKey.model_validate({"scopes": ["use", "admin"]}))
+    for key_id in (caller.key_id, colleague.key_id):
+        with pytest.raises(Stopped):
+            await keys.rotate(caller, key_id, 0)
+    with pytest.raises(Stopped):
+        await administration.api.lift(caller, "session", session, None)
+
+    await keys.revoke(caller, caller.key_id)
+    assert await administration.api.lift(colleague, "session", session, None)
 
 
 async def test_a_stopped_tenant_and_a_stopped_key_cannot_lift_their_own_stop(administration: Administration) -> None:

@@ -35,7 +35,11 @@ class OperatorComposition(Composition):
 
     @cached_property
     def stops(self) -> Stops:
-        return Stops(StopStore(self.dynamodb, self.settings.table), self.api_keys)
+        return Stops(self.stop_store, self.api_keys)
+
+    @cached_property
+    def stop_store(self) -> StopStore:
+        return StopStore(self.dynamodb, self.settings.table)
 
     @cached_property
     def store(self) -> Store:
@@ -52,7 +56,7 @@ class OperatorComposition(Composition):
 
     @cached_property
     def key_administration(self) -> KeyAdministration:
-        return KeyAdministration(self.api_keys, self.settings.operator_tenant)
+        return KeyAdministration(self.api_keys, self.settings.operator_tenant, self.stop_store)
 
     def compose_requests(self, tenant: str) -> "IdempotentRequests":
         """Make the use cases of requests with an idempotency key. Their answers fit into an item."""

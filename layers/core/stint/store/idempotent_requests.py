@@ -116,11 +116,17 @@ class RequestRecords:
         return str(item["object_id"]) if item is not None and runs else None
 
     async def put_answer(
-        self, tenant: str, digest: str, record: RequestRecord, answer: StoredAnswer, owners: str = "", end: int | None = None
+        self,
+        tenant: str,
+        digest: str,
+        record: RequestRecord,
+        answer: StoredAnswer,
+        owners: str = "",
+        end: int | None = None,
     ) -> None:
         """Store the answer of a request in place of its lease; do nothing if the lease is lost.
 
-        `owners` are the hashes of the end users to whom it belongs, for a unit each. At `end`, it expires at the latest.
+        `owners` are the hashes of the end users to whom it belongs, for a unit each. It does not outlive `end`.
         """
         names = ("pk", "sk", "body_hash", "object_id", "expires_at")
         item = {name: record.lease.item[name] for name in names} | {"answered": 1}

@@ -4,12 +4,14 @@ from contextlib import suppress
 
 from stint.caller import find_attempt, next_object_id
 from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, NewApiKey
-from stint.domain.errors import Forbidden, NotFound, Unauthenticated
+from stint.domain.errors import Forbidden, NotFound, Stopped, Unauthenticated
 from stint.domain.ids import hex_of
 from stint.domain.paging import Page
 from stint.domain.principals import ANONYMOUS, Principal
+from stint.domain.stops import stop_name
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.grants import refuse_excess
+from stint.store.stops import StopStore
 
 NO_CALLERS = (
     "Keys and stops cannot be managed by this API, because the stack was built with AUTH=none, so that anyone could. "
@@ -21,20 +23,23 @@ class KeyAdministration:
     """The keys of a stack for an authenticated caller, which needs the scope `admin`.
 
     An admin of the operator's tenant may do everything. Others manage the keys of their own tenant, and pass on at most
-    the rights that they have. The record of the caller's own key is read each time, since the authorizer's answer may
-    be older than its revocation.
+    the rights that they have. A key that was stopped gets no other one. The record of the caller's own key is read each
+    time, since the authorizer's answer may be older than its revocation.
     """
 
-    def __init__(self, keys: ApiKeys, operator_tenant: str) -> None:
+    def __init__(self, keys: ApiKeys, operator_tenant: str, stops: StopStore) -> None:
         self._keys = keys
+        self._stops = stops
         self._operator_tenant = operator_tenant
 
     async def create(self, caller: Principal, request: NewApiKey) -> ApiKeyWithSecret:
-        """Create a key. Raises Forbidden if it is another tenant's, or has rights that the caller lacks.
+        """Create a key.
 
+        Raises Forbidden if it is another tenant's, or has rights that the caller lacks, or the caller's was stopped.
         If a request with the same idempotency key has created it, and its secret was not returned, it gets another one.
         """
         own = await self.authenticate(caller)
+        await self.refuse_stopped(caller)
         wanted = request.of_tenant(caller.tenant)
         self.check_tenant(caller, wanted.tenant)
         if not self.is_operator(caller):
@@ -60,8 +65,12 @@ class KeyAdministration:
         return await self._keys.revoke(self._scope(caller), key_id)
 
     async def rotate(self, caller: Principal, key_id: str, overlap_seconds: int) -> ApiKeyWithSecret:
-        """Replace a key's secret. Raises Forbidden if the caller would get the secret of a key with more rights."""
+        """Replace a key's secret.
+
+        Raises Forbidden if the caller's was stopped, or it would get the secret of a key with more rights.
+        """
         own = await self.authenticate(caller)
+        await self.refuse_stopped(caller)
         found = await self._keys.get(self._scope(caller), key_id)
         if not self.is_operator(caller) and found.id != caller.key_id:
             refuse_excess(caller, own.expires_at if own else None, found)
@@ -77,6 +86,13 @@ class KeyAdministration:
         if own is None:
             raise Unauthenticated("The API key of this request is revoked or expired.")
         return own
+
+    async def refuse_stopped(self, caller: Principal) -> None:
+        """Raise Stopped if the caller's key was stopped: with another one, it could go on, or lift the stop."""
+        if not caller.key_id:
+            return
+        if stop_name("key", caller.key_id) in await self._stops.read(caller.tenant, consistent=True):
+            raise Stopped(f"The API key {caller.key_id} was stopped by an admin. Ask another one to lift the stop.")
 
     def is_operator(self, caller: Principal) -> bool:
         """Return whether a caller is of the operator's tenant."""

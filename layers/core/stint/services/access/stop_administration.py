@@ -86,7 +86,8 @@ class StopAdministration:
 
         Raises:
             NotFound: the caller may not manage the tenant.
-            Forbidden: it is the stop of the caller's own key, or of its tenant, which the operator may have set.
+            Forbidden: it is the stop of the caller's own key, or of its tenant, which the operator may have set, or the
+                caller's key was stopped.
         """
         await self._keys.authenticate(caller)
         chosen = tenant or (identifier if kind == "tenant" else caller.tenant)
@@ -96,6 +97,7 @@ class StopAdministration:
             raise Forbidden(OPERATOR_LIFTS)
         if kind == "key" and identifier == caller.key_id:
             raise Forbidden(OTHERS_LIFT)
+        await self._keys.refuse_stopped(caller)
         return await self._stops.lift(chosen, kind, identifier)
 
     async def _admit(self, caller: Principal, tenant: str | None) -> str:

@@ -178,10 +178,15 @@ def set_tenant(tenant: str) -> None:
     _tenant.set(tenant)
 
 
-def require_tenant() -> str:
-    """Return the tenant whose data the current code may use: the caller's, or else that of the worker's task."""
+def find_tenant() -> str:
+    """Return the tenant whose data the current code may use: the caller's, or else that of the task. Empty: none."""
     principal = _principal.get()
-    tenant = principal.tenant if principal is not None else _tenant.get()
+    return principal.tenant if principal is not None else _tenant.get()
+
+
+def require_tenant() -> str:
+    """Return the tenant as `find_tenant`. Raises RuntimeError if there is none."""
+    tenant = find_tenant()
     if not tenant:
         raise RuntimeError("A tenant's data is used by code that has neither a caller nor a task.")
     return tenant

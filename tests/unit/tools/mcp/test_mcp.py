@@ -12,7 +12,7 @@ from tests.clock import CLOCK
 from tests.servers.mcp_server import PNG, TOKEN
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
-from stint.caller import set_principal
+from stint.caller import set_principal, set_tenant
 from stint.domain.content import ImageContentItem, text_of
 from stint.domain.errors import InvalidRequest, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.principals import ANONYMOUS
@@ -397,10 +397,14 @@ async def test_a_list_is_not_shared_between_callers_with_other_credentials(tools
         await tools.list_tools(group(url), {})
 
 
-async def test_a_list_is_not_shared_between_tenants(tools: McpTools, mcp_server: str, seen: Count) -> None:
+@pytest.mark.parametrize("worker", [False, True])
+async def test_a_list_is_not_shared_between_tenants(
+    tools: McpTools, mcp_server: str, seen: Count, worker: bool
+) -> None:
     url = f"{mcp_server}/mcp"
     for tenant in ("acme", "zoo"):
-        set_principal(replace(ANONYMOUS, tenant=tenant))
+        set_principal(None if worker else replace(ANONYMOUS, tenant=tenant))
+        set_tenant(tenant if worker else "")
         before = seen("POST /mcp")
         assert tools.known_tools(group(url), {}) is None
 

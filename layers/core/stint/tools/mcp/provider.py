@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from stint.caller import find_principal
+from stint.caller import find_tenant
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
 from stint.net.guard import Guard
@@ -216,6 +216,5 @@ def read_endpoint(toolgroup: Toolgroup, provider_data: dict[str, Any]) -> tuple[
 
 def key_of(url: str, headers: dict[str, str]) -> str:
     """Return a cache key of a tenant, an endpoint and its headers that does not contain credentials."""
-    caller = find_principal()
     parts = sorted((name.lower(), value) for name, value in headers.items())
-    return hashlib.sha256(json.dumps([caller and caller.tenant, url, parts]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([find_tenant(), url, parts]).encode()).hexdigest()

@@ -183,7 +183,7 @@ async def run_once(requests: IdempotentRequests) -> None:
     for number in ("1", "2"):
         opened = await requests.acquire(number * 64, "body", deadline)
         assert isinstance(opened, OpenRequest)
-        await (opened.finish(answer, (), ()) if number == "1" else opened.forget())
+        await (opened.finish(answer, (), (), ()) if number == "1" else opened.forget())
     assert await requests.acquire("1" * 64, "body", deadline) == answer
 
 

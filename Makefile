@@ -84,6 +84,7 @@ DURABILITY := tests/faults tests/services/recovery
 # Tests that wait for the engine leave a processor idle, so there are three workers for two processors.
 WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
+# EXAMPLES=1000: that many values for each property that is tested with generated ones, instead of 50
 test: setup ## run the tests of modules and use cases (two minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist each --max-worker-restart 0 $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients --ignore tests/october $(ARGS)
 

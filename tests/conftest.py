@@ -1,5 +1,6 @@
 import gc
 import io
+import os
 import ssl
 import subprocess
 import sys
@@ -27,7 +28,8 @@ from stint.observability import make_logger
 
 CLOCK.install()
 SLOW = [hypothesis.HealthCheck.too_slow]
-hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=SLOW)
+EXAMPLES = int(os.environ.get("EXAMPLES", "50"))
+hypothesis.settings.register_profile("untimed", max_examples=EXAMPLES, deadline=None, suppress_health_check=SLOW)
 hypothesis.settings.load_profile("untimed")
 # The tests create thousands of clients. Without the caches, each would read megabytes of JSON and the certificates, and
 # derive the names of hundreds of events.

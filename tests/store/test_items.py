@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.store.conftest import Cloud
 
@@ -11,7 +11,6 @@ ATTRIBUTES = st.dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(ATTRIBUTES)
 def test_an_item_reads_back_as_it_was(item: items.Item) -> None:
     assert items.decode(items.encode(item)) == item

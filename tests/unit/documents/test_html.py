@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stint.documents.html import html_to_text
@@ -70,7 +70,6 @@ def test_a_link_is_its_text_with_its_address(html: str, text: str) -> None:
     assert text_of(html) == text
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.sampled_from(["<", ">", "a", "/", "!--", "-->", "<p>", "</p>", "<script>", '"', "=", "&", ";", " "]))
 )

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stint.domain.errors import ModelError
@@ -24,7 +24,6 @@ def test_an_event_is_one_data_line_and_an_empty_line() -> None:
     )
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_text_stays_on_its_line_and_comes_back(text: str) -> None:
     sent = encode_event(progress(text)).decode()

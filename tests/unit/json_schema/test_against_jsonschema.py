@@ -4,7 +4,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stint.json_schema.document import SchemaDocument
@@ -62,7 +62,6 @@ LEFT_OUT_IN_BRANCHES = {
 }
 
 
-@settings(max_examples=100, deadline=None)
 @given(SCHEMAS, LEAF, st.lists(VALUES, min_size=1, max_size=5))
 @example(LEFT_OUT_IN_BRANCHES, {}, [{"a": 1, "b": 2}, {"ab": 1}, {"ab": 2}, {"a": 1, "ab": 1}])
 @example({"prefixItems": [{}], "contains": {"type": "string"}, "unevaluatedItems": False}, {}, [[1, "a"], [1, 2]])

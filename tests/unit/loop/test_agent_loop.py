@@ -4,7 +4,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.clock import CLOCK
 from tests.script_model import CALLED, ListLog, Part, Script, called, collect, run_of, said, script, shape, until
@@ -223,7 +223,6 @@ ends = st.one_of(
 answers = st.builds(lambda body, end: [*body, *([end] if end else [])], st.lists(chunks, max_size=6), ends)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(answers, min_size=3, max_size=3))
 async def test_every_run_stores_before_it_announces_and_ends_once(played: list[list[Part]]) -> None:
     log = ListLog()

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stint.domain.errors import ShieldFailed
@@ -72,7 +72,6 @@ def cut(draw: st.DrawFn, text: str) -> list[str]:
     return [text[start:end] for start, end in pairwise(places)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data(), TEXTS, PHRASES, MODES)
 async def test_nothing_of_what_is_forbidden_leaves_and_all_of_what_is_allowed_does(
     data: st.DataObject, text: str, phrases: list[str], window: int | None
@@ -101,7 +100,6 @@ def text_of_redacted(guard: OutputGuard, answer: Answer) -> str:
     return message.content
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data(), st.text("ab ", max_size=60), st.text("ab ", max_size=60), st.integers(1, 40), st.integers(0, 300))
 async def test_not_even_the_beginning_of_a_phrase_leaves(
     data: st.DataObject, before: str, behind: str, window: int, extra: int

@@ -2,7 +2,7 @@ import re
 import warnings
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stint.regex.budget import Budget, StepLimitExceeded
@@ -63,7 +63,6 @@ def refusal_of(pattern: str) -> str | None:
     return None
 
 
-@settings(max_examples=100, deadline=None)
 @given(PATTERNS, TEXTS.filter(len), st.booleans())
 @example("a$", "a\n", False)
 @example("(?:a*)*b", "aab", False)
@@ -77,7 +76,6 @@ def test_a_pattern_matches_where_re_matches(pattern: str, text: str, ignore_case
     assert search(pattern, text, ignore_case=ignore_case) == (None if expected is None else 0)
 
 
-@settings(max_examples=100, deadline=None)
 @given(SCRAPS)
 def test_what_is_no_pattern_for_re_is_refused(pattern: str) -> None:
     with warnings.catch_warnings():

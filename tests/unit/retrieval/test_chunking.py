@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stint.domain.errors import InvalidRequest
@@ -84,7 +84,6 @@ def test_windows_of_an_impossible_size_are_refused(size: int, overlap: int | Non
 SIZES = st.integers(100, 400).flatmap(lambda most: st.tuples(st.just(most), st.integers(0, most // 2)))
 
 
-@settings(deadline=None)
 @given(st.lists(TEXTS, max_size=30).map("".join), SIZES)
 def test_chunks_fit_and_miss_nothing(text: str, sizes: tuple[int, int]) -> None:
     chunks = chunk_static(text, *sizes)

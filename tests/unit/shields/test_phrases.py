@@ -1,7 +1,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stint.regex.budget import Budget
@@ -36,7 +36,6 @@ def joined(before: str, after: str) -> bool:
     return is_in_word(before) and is_in_word(after)
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS, st.integers(1, 10))
 def test_pieces_make_the_text_that_folding_the_whole_makes(text: str, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -46,7 +45,6 @@ def test_pieces_make_the_text_that_folding_the_whole_makes(text: str, size: int)
     assert "".join(pieces).strip() == fold_whole(text)
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS, PHRASES, st.booleans(), st.integers(1, 50))
 def test_phrases_are_found_where_a_search_for_each_finds_them(
     text: str, phrases: list[str], whole_words: bool, size: int

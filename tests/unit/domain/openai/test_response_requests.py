@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import response_create_params
 from pydantic import BaseModel, ValidationError
@@ -216,7 +216,6 @@ REQUESTS: dict[type[BaseModel], Json] = {
 
 
 @given(kind=st.sampled_from(list(REQUESTS)), data=st.data())
-@settings(max_examples=100, deadline=None)
 def test_any_body_is_read_or_refused_by_a_field(kind: type[BaseModel], data: st.DataObject) -> None:
     body = data.draw(JSON | bodies_near(REQUESTS[kind]), label="body")
 
@@ -224,7 +223,6 @@ def test_any_body_is_read_or_refused_by_a_field(kind: type[BaseModel], data: st.
 
 
 @given(items=st.lists(items_near(), min_size=1, max_size=3), tool=st.sampled_from(FULL["tools"]).flatmap(bodies_near))
-@settings(max_examples=100, deadline=None)
 def test_any_item_and_tool_is_read_or_refused_by_a_field(items: list[Json], tool: Json) -> None:
     check_refusal(CreateResponse, {"model": "m", "input": items, "tools": [tool]})
 

@@ -403,3 +403,19 @@ def test_items_that_are_added_for_an_end_user_make_the_conversation_theirs(
 
     assert (receipt["complete"], receipt["deleted"]) == (True, {"conversation": 1})
     assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/responses", {"input": "say: hi"}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "say: hi"}], "store": True}),
+        ("/v1/completions", {"prompt": "say: hi"}),
+        ("/v1/embeddings", {"input": "hi"}),
+    ],
+)
+def test_an_end_user_whom_no_path_can_name_is_refused(http: httpx.Client, path: str, body: dict[str, Any]) -> None:
+    refused = http.post(path, json={"model": "scripted/demo", **body, "user": "x" * 513})
+
+    assert_error(refused, 400, "invalid_request")
+    assert refused.json()["error"]["param"] == "user"

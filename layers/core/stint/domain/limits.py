@@ -17,6 +17,12 @@ MAX_TOOLS = 128
 MAX_SERVER_TOOLS = 512
 """Maximum tools that a request's servers list for the model."""
 
+MAX_END_USER = 512
+"""Maximum characters of the id of an end user in a header, a path or a body."""
+
+EndUserId = Annotated[str, Field(max_length=MAX_END_USER)]
+"""An end user in a body. A longer id could not be in the path of an export or an erasure."""
+
 MAX_TOOL_CALLS = 200
 """Maximum calls that the server runs in one turn or response."""
 

@@ -17,7 +17,7 @@ from pydantic import (
 
 from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.inference import Decoding
-from stint.domain.limits import MAX_MESSAGES, PartLimit, ToolLimit
+from stint.domain.limits import MAX_MESSAGES, EndUserId, PartLimit, ToolLimit
 from stint.domain.openai.chat_input import NO_AUDIO, ChatAllowedToolsChoice, ChatFunctionChoice, ChatMessage, ChatTool
 from stint.domain.openai.response_options import Effort, JsonObject, PlainText, Verbosity
 from stint.domain.openai.response_requests import CacheKey, CacheOptions, ModelName
@@ -117,7 +117,7 @@ class ChatCompletionRequest(Request):
     safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
     prompt_cache_key: Omitted[CacheKey] = None
     prompt_cache_retention: Omitted[CacheRetention] = None
-    user: Omitted[str] = None
+    user: Omitted[EndUserId] = None
     n: Annotated[Omitted[StrictInt], SupportedValues((1,), "Only one completion per request is supported")] = None
     modalities: Annotated[Omitted[list[str]], SupportedValues((["text"],), NO_AUDIO)] = None
     logprobs: Omitted[StrictBool] = None

@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt,
 
 from stint.domain.fields import Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.inference import Decoding
+from stint.domain.limits import EndUserId
 from stint.domain.openai.chat import MAX_STOPS, ChatStreamOptions, Penalty, Tokens, read_stop
 from stint.domain.openai.chat_output import CompletionUsage
 from stint.domain.openai.response_requests import ModelName
@@ -51,7 +52,7 @@ class TextCompletionRequest(Request):
         BeforeValidator(read_stop, json_schema_input_type=str | list[str] | None),
     ] = None
     seed: Omitted[StrictInt] = None
-    user: Omitted[str] = None
+    user: Omitted[EndUserId] = None
     logprobs: Annotated[Omitted[StrictBool | StrictInt], SupportedValues((False,), NO_LOGPROBS)] = None
     logit_bias: Annotated[Omitted[dict[str, Any]], SupportedValues(({},), "No provider supports logit_bias")] = None
     suffix: Annotated[Omitted[str], SupportedValues(("",), "Chat models cannot fill in a text before a suffix")] = None

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from stint.domain.fields import invalid
+from stint.domain.limits import EndUserId
 from stint.domain.schema import Request, Schema
 
 MOST_INPUTS = 2048
@@ -29,7 +30,7 @@ class EmbeddingsRequest(Request):
     input: Annotated[list[str], BeforeValidator(read_input), Field(min_length=1, max_length=MOST_INPUTS)]
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(default=None, ge=1, le=4096)
-    user: str | None = None
+    user: EndUserId | None = None
 
 
 class EmbeddingObject(Schema):

@@ -16,7 +16,7 @@ from pydantic import (
 
 from stint.domain.expiry import Expiry
 from stint.domain.fields import Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
-from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, ToolLimit, too_long
+from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, EndUserId, ToolLimit, too_long
 from stint.domain.openai.input_items import Input
 from stint.domain.openai.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
 from stint.domain.openai.response_tools import (
@@ -158,7 +158,7 @@ class CreateResponse(ContextRequest):
     safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
     prompt_cache_key: Omitted[CacheKey] = None
     prompt_cache_retention: Omitted[CacheRetention] = None
-    user: Omitted[str] = None
+    user: Omitted[EndUserId] = None
     top_logprobs: Annotated[
         Omitted[Annotated[StrictInt, Field(ge=0, le=20)]],
         SupportedValues((0,), "Responses have no log probabilities. Use POST /v1/chat/completions", kept=True),

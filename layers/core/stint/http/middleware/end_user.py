@@ -4,11 +4,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stint.caller import set_end_user
 from stint.domain.errors import InvalidRequest, StintError
+from stint.domain.limits import MAX_END_USER
 from stint.http.errors import respond
 from stint.http.scopes import END_USER_HEADER
-
-MAX_END_USER = 512
-"""Maximum characters of the id of an end user in a header or a path."""
 
 
 class EndUserMiddleware:

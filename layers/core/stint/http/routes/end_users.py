@@ -6,9 +6,9 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from stint.domain.end_users import EndUserObjects, ErasureReceipt
+from stint.domain.limits import MAX_END_USER
 from stint.http.end_user_dependencies import EndUserServicesDep
 from stint.http.json_responses import document
-from stint.http.middleware.end_user import MAX_END_USER
 from stint.http.requests import StrictRoute
 
 USER = "/v1/admin/users/{user:path}"

@@ -50,6 +50,7 @@ class Gateway:
             match = self._match(request)
             context = await self._authorization.authorize(request, match)
         except Refused as refused:
+            await read_body(receive)
             await answer(send, *render(refused.refusal, request, self._system.gateway_responses))
             return
         integration = match.route.integration
@@ -78,6 +79,12 @@ def invoke_authorizer(event: bytes) -> bytes | FunctionError:
         return json.dumps(authorizer.handler(json.loads(event), CONTEXT)).encode()
     except Exception as error:  # noqa: BLE001 - like Lambda
         return FunctionError.of(type(error).__name__, str(error))
+
+
+async def read_body(receive: Receive) -> None:
+    """Read a request to its end, like API Gateway. A server that closes before resets the connection of its client."""
+    while (message := await receive())["type"] == "http.request" and message.get("more_body"):
+        pass
 
 
 async def answer(send: Send, head: Head, body: bytes) -> None:

@@ -58,7 +58,7 @@ def attack_with(case: corpus.Case, stranger: httpx.Client, caller: httpx.Client,
             return
         where = route_of(request)
         with attacks.attack(where):
-            refused = send(stranger, request)
+            refused = send_unread(stranger, request)
         if refused.status != 401 and refused.body != NO_HTTP:
             attacks.got_in.append(f"{request} without a credential: {refused.status} {refused.body[:200]!r}")
         if len(request.body) > MOST_BYTES or PEER in request.body:
@@ -76,6 +76,14 @@ def attack_with(case: corpus.Case, stranger: httpx.Client, caller: httpx.Client,
 def send(http: httpx.Client, request: Request) -> Answer:
     answer = http.request(request.method, request.path, content=request.body, headers=request.headers)
     return Answer(answer.status_code, answer.content)
+
+
+def send_unread(http: httpx.Client, request: Request) -> Answer:
+    """Send a request whose body the server need not read: if it is not HTTP, the connection may be reset instead."""
+    try:
+        return send(http, request)
+    except (httpx.ReadError, httpx.WriteError):
+        return Answer(400, NO_HTTP)
 
 
 def route_of(request: Request) -> str:

@@ -26,18 +26,18 @@ SLOW = "faulty/gated"
 
 
 class Sent(threading.Thread):
-    """A POST whose response is read by another thread."""
+    """A request whose response is read by another thread."""
 
-    def __init__(self, http: httpx.Client, path: str, body: dict[str, Any]) -> None:
+    def __init__(self, http: httpx.Client, path: str, body: dict[str, Any], method: str = "POST") -> None:
         super().__init__(daemon=True)
-        self.http, self.path, self.body = http, path, body
+        self.http, self.path, self.body, self.method = http, path, body, method
         self.begun = threading.Event()
         self.text = ""
         self.status = 0
         self.start()
 
     def run(self) -> None:
-        with self.http.stream("POST", self.path, json=self.body) as response:
+        with self.http.stream(self.method, self.path, json=self.body) as response:
             self.status = response.status_code
             for text in response.iter_text():
                 self.text += text
@@ -380,11 +380,12 @@ def test_the_id_of_a_merged_message_leads_to_its_turn(
         hurried.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
         body = {"messages": [user("call ask")], "when_busy": "merge"}
         own = f"{session}/turn/{http.post(f'{session}/turn', json=body).json()['turn_id']}"
-    assert http.get(f"{own}/events").status_code == 404
+    waiting_reader = Sent(http, f"{own}/events", {}, "GET")
     gate.set()
     turn = first.last["event"]["payload"]["turn"]
     [call] = turn["output_message"]["tool_calls"]
 
+    waiting_reader.join(60)
     followed = http.get(f"{own}/events").text
     step = http.get(f"{own}/step/{turn['steps'][0]['step_id']}")
     answer = {"call_id": call["call_id"], "tool_name": "ask", "content": "yes"}
@@ -393,6 +394,7 @@ def test_the_id_of_a_merged_message_leads_to_its_turn(
     refused = http.post(f"{own}/resume", json={"tool_responses": [answer | {"content": "no"}]})
 
     assert http.get(own).json()["turn_id"] == turn["turn_id"]
+    assert waiting_reader.events == first.events
     assert [line[6:] for line in followed.splitlines() if line.startswith("data: {")] == first.events
     assert step.status_code == 200
     assert (resumed.json()["status"], resumed.json()["turn_id"]) == ("completed", turn["turn_id"])

@@ -1,13 +1,13 @@
 """Responses of conversations in use: they start at once, later, or not at all."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from stint.apis.openai import OpenAIServices
 from stint.caller import find_attempt
-from stint.domain.errors import DeadlineExceeded, NotFound
+from stint.domain.errors import DeadlineExceeded, NotFound, StintError, StoreUnavailable
 from stint.domain.ids import name_of
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_options import Include
@@ -125,6 +125,50 @@ async def use_run(services: OpenAIServices, response_id: str, use: Callable[[str
         return await use(await services.make_waiting_responses().find_run(response_id))
 
     return await stored_or_waiting(lambda: use(response_id), use_found)
+
+
+async def follow_run(
+    services: OpenAIServices, response_id: str, after: int, deadline: float
+) -> AsyncGenerator[str, None]:
+    """Return the events after a number of a response, or of the one that has the message with its id, as JSON.
+
+    Those of a message that waits begin once it has started.
+
+    Raises:
+        NotFound: there is no such response or message.
+        InvalidRequest: the response has no event with that number.
+    """
+    read = services.tail.read_events
+
+    async def follow_waiting() -> AsyncGenerator[str, None]:
+        found = (await services.make_waiting_responses().get(response_id)).id
+        if found == response_id:
+            return follow_message(services, response_id, after, deadline)
+        return await read(found, after, deadline)
+
+    return await stored_or_waiting(lambda: read(response_id, after, deadline), follow_waiting)
+
+
+async def follow_message(
+    services: OpenAIServices, response_id: str, after: int, deadline: float
+) -> AsyncGenerator[str, None]:
+    """Yield the events after a number of the response that has a message, once it has started.
+
+    If it is not started, `response.failed` is the last event. Raises NotFound, DeadlineExceeded or StoreUnavailable.
+    """
+    waiting = services.make_waiting_responses()
+    try:
+        run_id = await waiting.wait_for_start(response_id, services.make_response_admission, deadline)
+    except (DeadlineExceeded, StoreUnavailable):
+        raise
+    except StintError:
+        for event in await waiting.end_events(response_id, after):
+            yield event.model_dump_json()
+        return
+    events = await services.tail.read_events(run_id, after, deadline)
+    async with aclosing(events):
+        async for text in events:
+            yield text
 
 
 async def cancel_run(services: OpenAIServices, response_id: str) -> Response:

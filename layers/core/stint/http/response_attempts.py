@@ -1,5 +1,6 @@
 """Retries of responses over HTTP: their answer is that of the response that the first attempt created."""
 
+import logging
 from dataclasses import dataclass
 
 from stint.apis.openai import OpenAIServices
@@ -7,6 +8,8 @@ from stint.caller import EarlierRunUnavailable, find_attempt, renew_object_id
 from stint.domain.errors import Conflict, StintError
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
+
+logger = logging.getLogger(__name__)
 
 OUTCOME_UNKNOWN = (
     "An earlier request with this Idempotency-Key ended without an answer. It had called a tool that is not "
@@ -60,3 +63,11 @@ async def find_earlier_response(services: OpenAIServices, deadline: float, *, st
     else:
         return None
     return FollowedResponse(services, found) if found is not None else None
+
+
+def omit_end_marker(error: Exception) -> tuple[()]:
+    """Write nothing after an error. A client without the end marker reconnects after its last event."""
+    if not isinstance(error, StintError):
+        raise error
+    logger.info("A stream was closed before its end", extra={"error_code": error.code})
+    return ()

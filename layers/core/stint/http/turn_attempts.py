@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -92,6 +93,40 @@ async def use_run(services: AgentsServices, ids: TurnIds, use: Callable[[TurnIds
         if found == turn_id:
             raise
     return await use((agent_id, session_id, found))
+
+
+async def follow_run(
+    services: AgentsServices, ids: TurnIds, after: int, deadline: float
+) -> AsyncGenerator[NumberedEvent, None]:
+    """Return the events after a number of a turn, or of the one that has the message with its id, once it has started.
+
+    Raises:
+        NotFound: there is no such turn or message.
+        InvalidRequest: the turn has ended, and has no event with that number.
+    """
+    follow = services.make_turn_tail().follow
+    try:
+        return await follow(*ids, after, deadline)
+    except NotFound:
+        found = await services.turns.get(*ids)
+    if found.turn_id == ids[2]:
+        return follow_message(services, ids, after, deadline)
+    return await follow(*ids[:2], found.turn_id, after, deadline)
+
+
+async def follow_message(
+    services: AgentsServices, ids: TurnIds, after: int, deadline: float
+) -> AsyncGenerator[NumberedEvent, None]:
+    """Yield the events after a number of the turn that has a message, once it has started.
+
+    Raises StintError if it is not started, or as `follow_run`.
+    """
+    agent_id, session_id, message_id = ids
+    started = await services.make_turn_admission(agent_id, session_id).admission.wait_for_start(message_id, deadline)
+    events = await services.make_turn_tail().follow(agent_id, session_id, started.run_id, after, deadline)
+    async with aclosing(events):
+        async for numbered in events:
+            yield numbered
 
 
 async def note_turn(turn_id: str) -> None:

@@ -1,7 +1,6 @@
 """Routes of responses, which may stream."""
 
 import json
-import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -28,8 +27,16 @@ from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order, page
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
-from stint.http.response_admission import WAITS, NewResponse, WaitingResponse, cancel_run, read_response, use_run
-from stint.http.response_attempts import FollowedResponse, find_earlier_response
+from stint.http.response_admission import (
+    WAITS,
+    NewResponse,
+    WaitingResponse,
+    cancel_run,
+    follow_run,
+    read_response,
+    use_run,
+)
+from stint.http.response_attempts import FollowedResponse, find_earlier_response, omit_end_marker
 from stint.http.sse import DONE, encode_frame
 from stint.http.stream_position import LastEvent
 from stint.http.streaming import (
@@ -44,8 +51,6 @@ from stint.http.waiting_runs import TaskReader, wait_until
 from stint.observability import Observation
 from stint.services.responses.response_run import ResponseRun
 from stint.tools.port import ProviderData
-
-logger = logging.getLogger(__name__)
 
 RESPONSES = "/v1/responses"
 RESPONSE = RESPONSES + "/{response_id}"
@@ -214,8 +219,7 @@ async def begin_in_background(
 
 
 async def answer_following(response_id: str, after: int, request: Request, services: OpenAIServices) -> Response:
-    deadline, read = deadline_of(request), services.tail.read_events
-    events = await use_run(services, response_id, lambda own: read(own, after, deadline))
+    events = await follow_run(services, response_id, after, deadline_of(request))
     return stream_frames(encode_events(events, STORED_EVENTS), services.heartbeat_seconds)
 
 
@@ -230,14 +234,6 @@ def encode_event(event: ResponseEvent | str) -> bytes:
 
 def encode_stored_event(text: str) -> bytes:
     return encode_frame(text.encode(), json.loads(text)["type"])
-
-
-def omit_end_marker(error: Exception) -> tuple[()]:
-    """Write nothing after an error. A client without the end marker reconnects after its last event."""
-    if not isinstance(error, StintError):
-        raise error
-    logger.info("A stream was closed before its end", extra={"error_code": error.code})
-    return ()
 
 
 def encode_error(error: Exception) -> bytes:

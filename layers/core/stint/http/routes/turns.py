@@ -39,6 +39,7 @@ from stint.http.turn_attempts import (
     find_earlier_turn,
     find_waiting,
     follow_resume,
+    follow_run,
     use_run,
 )
 from stint.http.waiting_runs import TaskReader, wait_until
@@ -206,9 +207,8 @@ async def follow_turn(
     agent_id: str, session_id: str, turn_id: str, request: Request, services: AgentsServicesDep, last: LastEvent = None
 ) -> Response:
     """Stream the events of a turn after the last one that the client has, until the turn ends or waits."""
-    position, follow = (-1 if last is None else last, deadline_of(request)), services.make_turn_tail().follow
-    events = await use_run(services, (agent_id, session_id, turn_id), lambda ids: follow(*ids, *position))
-    return stream_earlier(events, services)
+    ids, after = (agent_id, session_id, turn_id), -1 if last is None else last
+    return stream_earlier(await follow_run(services, ids, after, deadline_of(request)), services)
 
 
 @router.post(TURN + "/cancel", response_model=Turn)

@@ -1,18 +1,19 @@
 """Messages that wait for their conversation, as responses that are queued."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from stint.caller import RequestAttempt, find_end_user
 from stint.domain.errors import Conflict, NotFound
 from stint.domain.ids import name_of
+from stint.domain.openai.response_events import ResponseCreated, ResponseEvent, ResponseFailed
 from stint.domain.openai.response_options import Include
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import DeletedResponse, Response, make_response
 from stint.domain.openai.stored_responses import ResponseError, ResponseOutcome, ResponseStatus
 from stint.domain.waiting_messages import MessageState
-from stint.services.background.response_admission import is_lost
+from stint.services.background.response_admission import ResponseAdmission, is_lost
 from stint.services.responses.input_items import owner_of
 from stint.services.responses.masking import masked
 from stint.services.responses.merging import message_of
@@ -132,6 +133,29 @@ class WaitingResponses:
             merged = (await self.reader.read(running)).merged
             return [each.message_id for each in merged if each.fingerprint == attempt.fingerprint]
         return []
+
+    async def wait_for_start(self, response_id: str, admit: Callable[[str], ResponseAdmission], deadline: float) -> str:
+        """Return the id of the response that has a message, once other processes have started it.
+
+        `admit` returns the admission of a conversation. Raises as `Admission.wait_for_start`.
+        """
+        state = await find_state(self.responses.store, self.responses.tenant, response_id)
+        if state is None:  # its response was stored in the meantime
+            return response_id
+        started = await admit(conversation_of(state)).admission.wait_for_start(message_of(response_id), deadline)
+        return name_of("resp", started.run_id)
+
+    async def end_events(self, response_id: str, after: int) -> list[ResponseEvent]:
+        """Return the events after a number, and at least the last one, of a message that is not started.
+
+        Raises NotFound if it was deleted.
+        """
+        ended = await self.get(response_id)
+        if ended.status not in (ResponseStatus.cancelled, ResponseStatus.failed):  # its conversation is being deleted
+            raise NotFound("Response", response_id)
+        queued = ended.model_copy(update={"status": ResponseStatus.queued, "error": None})
+        failed = ResponseFailed(sequence_number=1, response=ended)
+        return [ResponseCreated(response=queued), failed] if after < 0 else [failed]
 
     async def find(self, response_id: str) -> MessageState:
         """Return the state of a message. Raises NotFound."""

@@ -133,6 +133,14 @@ class Admission:
                     return started
                 await pauses.wait()
 
+    async def wait_for_start(self, message_id: str, deadline: float) -> StartedRun:
+        """Return the run of a message that other processes start. Raises as `start_waiting`, and NotFound."""
+        pauses = PollingPauses(deadline)
+        while message_id in [place.message_id for place in await self.line.read()]:
+            await self.find_running()  # raises NotFound if the session or conversation was deleted
+            await pauses.wait()
+        return await self.find_started(message_id)
+
     async def start_if_first(self, message_id: str, start: Start[T]) -> T | StartedRun | None:
         """Start a run if no other message waits before its own, and no run runs."""
         places = [place.message_id for place in await self.line.read()]
@@ -191,7 +199,7 @@ class Admission:
             return StartedRun(message_id, message_id)
         if state.error is not None:
             raise state.error.to_error()
-        if state.claimed_by is None:
+        if state.cancelled or state.claimed_by is None:
             raise Cancelled("The message was cancelled before it was started.")
         return StartedRun(message_id, state.claimed_by)
 

@@ -58,4 +58,4 @@ def test_the_shares_of_workers_are_about_equal() -> None:
     numbers = [first.number(file) for file in files]
 
     assert [second.number(file) for file in files for _ in range(2)] == [number for number in numbers for _ in range(2)]
-    assert max(first.sizes) < 1.2 * min(first.sizes)
+    assert max(first.weights) < 1.2 * min(first.weights)

@@ -68,14 +68,15 @@ sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and 
 PROCESSES := tests/runtime tests/system tests/samples tests/unit/test_imports.py tests/unit/http/test_deferred_models.py \
 	tests/unit/documents/test_files.py tests/unit/documents/test_converter.py
 
-# Tests of the cost of hostile requests, and of the time of regular expressions. A test takes up to ten seconds of CPU time.
+# Tests of the cost of hostile requests, files, templates and regular expressions. A test takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial
 
 # Attacks on the API behind its authorizer, and by code on the sandbox that runs it.
 ATTACKS := tests/security
 
-# Tests of every route over HTTP, of the table and the bucket, with generated faults, and of the calls of MCP servers.
-INTERFACES := tests/api tests/store tests/unit/http/test_scopes.py tests/unit/http/test_request_bodies.py \
+# Tests of every route over HTTP, of the table and the bucket, with generated faults, of the calls of MCP servers, and of
+# the checks of responses by the schema of Open Responses.
+INTERFACES := tests/api tests/openresponses tests/store tests/unit/http/test_scopes.py tests/unit/http/test_request_bodies.py \
 	tests/unit/tools/mcp/test_mcp.py
 
 # Deaths of processes and failures of AWS at every call, over HTTP and of use cases.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.script_model import script
-from tests.services.test_waiting_runs import Waiting
+from tests.services.recovery.test_waiting_runs import Waiting
 from tests.services.turn_fixture import TurnFixture
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud

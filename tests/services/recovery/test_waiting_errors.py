@@ -8,7 +8,7 @@ import pytest
 from tests.clock import CLOCK
 from tests.script_model import said, script
 from tests.services.deaths import die_at
-from tests.services.test_waiting_runs import Waiting, WaitingInConversation
+from tests.services.recovery.test_waiting_runs import Waiting, WaitingInConversation
 from tests.services.turn_fixture import die
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud

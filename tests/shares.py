@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from xdist.scheduler import EachScheduling  # type: ignore[import-untyped]  # it has no types
 
-
 USE_CASES = Path(__file__).parent / "services"
 USE_CASE_WEIGHT = 3
 """Tests of use cases store what they do in the engine, and take about three times as long per byte as others."""

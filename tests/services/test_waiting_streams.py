@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.clock import CLOCK
 from tests.script_model import deadline, said, script
-from tests.services.test_waiting_runs import Waiting, WaitingInConversation
+from tests.services.recovery.test_waiting_runs import Waiting, WaitingInConversation
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 

@@ -13,6 +13,9 @@ logger = logging.getLogger(__name__)
 ENDING_SECONDS = 2.0
 """Seconds after a turn's deadline for storing its ending. The lease ends after them."""
 
+NOT_RENEWED = "This run lost its lease, because it could not renew it in time. Another request may have taken over."
+"""The reason why a run has lost its lease, unless a renewal was refused."""
+
 
 class Renewable(Protocol):
     """A lease."""
@@ -45,6 +48,7 @@ class LeaseKeeper(Generic[L_co]):
         self.seconds = seconds
         self.deadline = deadline
         self.valid_until = valid_until
+        self.reason = NOT_RENEWED
         self.renewal = asyncio.create_task(self.keep_renewing())
 
     def check(self) -> None:
@@ -54,10 +58,7 @@ class LeaseKeeper(Generic[L_co]):
             Interrupted: it lapsed, or another request has taken it over.
         """
         if asyncio.get_running_loop().time() >= self.valid_until:
-            raise Interrupted(
-                "This run lost its lease, because it could not renew it in time. Another request "
-                "may have taken over. Finished steps are stored."
-            )
+            raise Interrupted(f"{self.reason} Finished steps are stored.")
 
     async def keep_renewing(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -66,8 +67,8 @@ class LeaseKeeper(Generic[L_co]):
             asked, span = clock(), lease_span(self.seconds, self.deadline)
             try:
                 await self.lease.renew(span)
-            except Interrupted:
-                self.valid_until = asked
+            except Interrupted as lost:
+                self.valid_until, self.reason = asked, f"This run lost its lease: {lost.message}"
                 return
             except StintError as error:
                 logger.warning("The lease could not be renewed; trying again", extra={"error": error.message})

@@ -127,8 +127,10 @@ class Lease:
         held = f"{self.kind.id_name} = :held AND attribute_not_exists(deleted_at)"
         try:
             return await self.kind.table.update(self.key, assign, held, {":held": self.lease_id})
-        except ConditionFailed:
-            raise Interrupted(f"{self.resource} was taken over by another request, or deleted.") from None
+        except ConditionFailed as refused:
+            deleted = refused.item is None or "deleted_at" in refused.item
+            reason = "deleted" if deleted else "taken over by another request"
+            raise Interrupted(f"{self.resource} was {reason}.") from None
 
     async def release(self, assign: Item | None = None) -> None:
         """Release the lease and change other attributes; do nothing if the lease is lost."""

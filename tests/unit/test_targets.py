@@ -1,6 +1,7 @@
 """Each test file is run by one target of the Makefile."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 from tests.shares import FileShares
@@ -41,6 +42,12 @@ def test_what_other_targets_run_is_ignored_by_the_first() -> None:
     for path in OWN_TARGETS:
         assert f"--ignore {path}" in first
         assert sum(f" {path}" in recipe_of(target).replace("--ignore ", "--ignore=") for target in targets) == 1
+
+
+def test_the_name_of_a_test_file_is_unique() -> None:
+    names = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py") if "node_modules" not in file.parts)
+
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_tests_of_processes_do_not_move_the_clock() -> None:

@@ -31,28 +31,28 @@ class HeartbeatResponse(StreamingResponse):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         failure: BaseException | None = None
         try:
-            await self.send_body(BeatingBody(send, self.beat, self.seconds))
+            await self.send_body(HeartbeatBody(send, self.beat, self.seconds))
         except BaseExceptionGroup as failures:
             failure = failures.exceptions[0]
         if failure is not None:
             raise failure
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def send_body(self, body: "BeatingBody") -> None:
+    async def send_body(self, body: "HeartbeatBody") -> None:
         """Send the chunks in a task, which resumes without the frames of all middleware."""
         async with asyncio.TaskGroup() as group:
-            beats = group.create_task(body.keep_beating())
+            beats = group.create_task(body.send_heartbeats())
             sending = group.create_task(self.send_chunks(body))
             sending.add_done_callback(lambda _: beats.cancel())
         sending.result()
 
-    async def send_chunks(self, body: "BeatingBody") -> None:
+    async def send_chunks(self, body: "HeartbeatBody") -> None:
         async with aclosing(self.chunks) as chunks:
             async for chunk in chunks:
                 await body.send_chunk(chunk)
 
 
-class BeatingBody:
+class HeartbeatBody:
     """The body of a response, which gets a beat after each silence. A chunk that is being sent is no silence."""
 
     def __init__(self, send: Send, beat: bytes, seconds: float) -> None:
@@ -65,7 +65,7 @@ class BeatingBody:
         async with self.sending:
             await self.write(chunk)
 
-    async def keep_beating(self) -> None:
+    async def send_heartbeats(self) -> None:
         while True:
             await asyncio.sleep(self.sent_at + self.seconds - self.clock())
             async with self.sending:

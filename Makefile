@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-api test-knowledge test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -71,16 +71,16 @@ PROCESSES := tests/runtime tests/system tests/samples tests/unit/test_imports.py
 # Tests of the cost of hostile requests, files, templates and regular expressions. A test takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial
 
-# Attacks on the API behind its authorizer, and by code on the sandbox that runs it; credentials, keys and stops.
-ATTACKS := tests/security tests/services/access tests/unit/oidc
+# Attacks on the API behind its authorizer, and by code on the sandbox that runs it.
+ATTACKS := tests/security
 
 # Tests of every route over HTTP, of the table and the bucket, with generated faults, of the calls of MCP servers, and of
 # the checks of responses by the schema of Open Responses.
 INTERFACES := tests/api tests/openresponses tests/store tests/unit/http/test_scopes.py tests/unit/http/test_request_bodies.py \
 	tests/unit/tools/mcp/test_mcp.py
 
-# Files, vector stores, their indexes and searches.
-KNOWLEDGE := tests/services/knowledge tests/unit/retrieval
+# Use cases, which store what they do in the local engine. Their recovery is tested with DURABILITY.
+USE_CASES := tests/services
 
 # Deaths of processes and failures of AWS at every call, over HTTP and of use cases.
 DURABILITY := tests/faults tests/services/recovery
@@ -89,14 +89,14 @@ DURABILITY := tests/faults tests/services/recovery
 WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
 # EXAMPLES=1000: that many values for each property that is tested with generated ones, instead of 50
-test: setup ## run the tests of modules and use cases (two minutes)
-	@$(BIN)/pytest -q -n $(WORKERS) --dist each --max-worker-restart 0 $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(KNOWLEDGE:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients --ignore tests/october $(ARGS)
+test: setup ## run the tests of modules (one minute)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist each --max-worker-restart 0 $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(USE_CASES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients --ignore tests/october $(ARGS)
+
+test-services: setup ## run the tests of use cases (two minutes)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist each --max-worker-restart 0 $(USE_CASES) --ignore tests/services/recovery $(ARGS)
 
 test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (four minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(INTERFACES) $(ARGS)
-
-test-knowledge: setup ## run the tests of files, vector stores and searches (one minute)
-	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(KNOWLEDGE) $(ARGS)
 
 # MEMORY=128: with the settings that a streaming function of 128 MB needs (docs/memory.md)
 test-adversarial: setup ## measure CPU time and memory of hostile requests, files and texts (five minutes)

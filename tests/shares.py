@@ -10,25 +10,18 @@ from typing import Any
 import pytest
 from xdist.scheduler import EachScheduling  # type: ignore[import-untyped]  # it has no types
 
-USE_CASES = Path(__file__).parent / "services"
-USE_CASE_WEIGHT = 3
-"""Tests of use cases store what they do in the engine, and take about three times as long per byte as others."""
-
 
 class FileShares:
-    """Shares of about equal time, made in the order in which files are found, which is the same in all workers.
-
-    `weights` has an estimate of the time of each share, from the sizes of its files.
-    """
+    """Shares of about equal size, made in the order in which files are found, which is the same in all workers."""
 
     def __init__(self, count: int) -> None:
-        self.weights = [0] * count
+        self.sizes = [0] * count
         self.number = cache(self._add)
 
     def _add(self, path: Path) -> int:
-        """Add a file to the lightest share, and return the number of the share."""
-        number = self.weights.index(min(self.weights))
-        self.weights[number] += path.stat().st_size * (USE_CASE_WEIGHT if path.is_relative_to(USE_CASES) else 1)
+        """Add a file to the smallest share, and return the number of the share."""
+        number = self.sizes.index(min(self.sizes))
+        self.sizes[number] += path.stat().st_size
         return number
 
 

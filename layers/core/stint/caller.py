@@ -26,9 +26,9 @@ class RequestAttempt:
 
     A request with an idempotency key has the `object_id` of what it creates, which `rename` replaces. `repeated`: an
     earlier attempt may have created it. `follows`: the earlier one runs, so that this one only follows its run.
-    `owners` are the hashes of the end users to whom its answer belongs, `ends` the times at which what its answer shows
-    expires. `mark_sent` notes in the key's record that it
-    has sent a call that must not be sent again. `sent`: an earlier attempt has noted that.
+    `owners` are the hashes of the end users to whom its answer belongs. `ends` are the times at which the objects
+    expire that its answer shows, in seconds since 1970. `mark_sent` notes in the key's record that it has sent a call
+    that must not be sent again. `sent`: an earlier attempt has noted that.
 
     `expires_at` is the end of what a request that has waited creates, 0 if there is none or it has not waited.
     """

@@ -25,10 +25,14 @@ PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 MakeServices = Callable[[str], "AgentsServices | OpenAIServices | KnowledgeServices | AdminServices"]
 
 
-async def agents_services_of(request: Request) -> AgentsServices:
+def find_agents_services(request: Request) -> AgentsServices:
     """Return the services of the caller's tenant. The first request of a process makes them."""
     services: AgentsServices = request.app.state.make_services(require_principal().tenant)
     return services
+
+
+async def agents_services_of(request: Request) -> AgentsServices:
+    return find_agents_services(request)
 
 
 async def provider_data_of(request: Request) -> ProviderData:
@@ -59,8 +63,7 @@ class AgentRoute(StrictRoute):
 
     def name_lines(self, request: Request) -> None:
         super().name_lines(request)
-        services: AgentsServices = request.app.state.make_services(require_principal().tenant)
-        services.agents.name_lines(request.path_params.get("agent_id", ""))
+        find_agents_services(request).agents.name_lines(request.path_params.get("agent_id", ""))
 
 
 AgentsServicesDep = Annotated[AgentsServices, Depends(agents_services_of)]

@@ -9,7 +9,7 @@ from starlette.types import Send
 
 
 class HeartbeatResponse(StreamingResponse):
-    """A streamed response with `beat` after every `seconds` of silence.
+    """A streamed response with `heartbeat` after every `seconds` of silence.
 
     API Gateway cuts a stream after 5 minutes of silence (30 seconds at an edge-optimized endpoint), proxies sooner:
     https://docs.aws.amazon.com/apigateway/latest/developerguide/response-transfer-mode.html
@@ -18,20 +18,20 @@ class HeartbeatResponse(StreamingResponse):
     def __init__(
         self,
         chunks: AsyncGenerator[bytes, None],
-        beat: bytes,
+        heartbeat: bytes,
         seconds: float,
         media_type: str,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(chunks, media_type=media_type, headers=headers)
-        self.chunks, self.beat, self.seconds = chunks, beat, seconds
+        self.chunks, self.heartbeat, self.seconds = chunks, heartbeat, seconds
 
     async def stream_response(self, send: Send) -> None:
-        """Send the chunks as they arrive. A failure of a beat ends them, too."""
+        """Send the chunks as they arrive. A failure of a heartbeat ends them, too."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         failure: BaseException | None = None
         try:
-            await self.send_body(HeartbeatBody(send, self.beat, self.seconds))
+            await self.send_body(HeartbeatBody(send, self.heartbeat, self.seconds))
         except BaseExceptionGroup as failures:
             failure = failures.exceptions[0]
         if failure is not None:
@@ -41,9 +41,9 @@ class HeartbeatResponse(StreamingResponse):
     async def send_body(self, body: "HeartbeatBody") -> None:
         """Send the chunks in a task, which resumes without the frames of all middleware."""
         async with asyncio.TaskGroup() as group:
-            beats = group.create_task(body.send_heartbeats())
+            heartbeats = group.create_task(body.send_heartbeats())
             sending = group.create_task(self.send_chunks(body))
-            sending.add_done_callback(lambda _: beats.cancel())
+            sending.add_done_callback(lambda _: heartbeats.cancel())
         sending.result()
 
     async def send_chunks(self, body: "HeartbeatBody") -> None:
@@ -53,10 +53,10 @@ class HeartbeatResponse(StreamingResponse):
 
 
 class HeartbeatBody:
-    """The body of a response, which gets a beat after each silence. A chunk that is being sent is no silence."""
+    """The body of a response, which gets a heartbeat after each silence. A chunk that is being sent is no silence."""
 
-    def __init__(self, send: Send, beat: bytes, seconds: float) -> None:
-        self.send, self.beat, self.seconds = send, beat, seconds
+    def __init__(self, send: Send, heartbeat: bytes, seconds: float) -> None:
+        self.send, self.heartbeat, self.seconds = send, heartbeat, seconds
         self.clock = asyncio.get_running_loop().time
         self.sent_at = self.clock()
         self.sending = asyncio.Lock()
@@ -70,7 +70,7 @@ class HeartbeatBody:
             await asyncio.sleep(self.sent_at + self.seconds - self.clock())
             async with self.sending:
                 if self.clock() - self.sent_at >= self.seconds:
-                    await self.write(self.beat)
+                    await self.write(self.heartbeat)
 
     async def write(self, data: bytes) -> None:
         await self.send({"type": "http.response.body", "body": data, "more_body": True})

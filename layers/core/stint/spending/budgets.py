@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from math import ceil
 
@@ -122,18 +123,12 @@ class RunBudgets:
         unused = self.reserved[holder.name] - spent
         if unused < 0:
             await self.spend(holder, MICRODOLLARS, -unused)
-            return
-        try:
-            await self.blocks.return_money(holder, unused, month)
-        except StintError as error:
-            logger.warning("A budget was not settled", extra={"error": error.message})
+        else:
+            await log_failure(self.blocks.return_money(holder, unused, month))
 
     async def spend(self, holder: BudgetHolder, name: str, amount: int) -> None:
-        """Count what was spent. A failure is only logged: the reservation then counts instead."""
-        try:
-            await self.blocks.spend(holder, name, amount)
-        except StintError as error:
-            logger.warning("A budget was not settled", extra={"error": error.message})
+        """Count what was spent."""
+        await log_failure(self.blocks.spend(holder, name, amount))
 
     def to_headers(self) -> dict[str, str]:
         """Return OpenAI's headers of rate limits, for the holder who has the least left."""
@@ -164,6 +159,14 @@ class CallReservation:
     async def settle(self, tokens: int, dollars: float) -> None:
         """Replace the reservation by what the call has spent."""
         await self.budgets.settle_call(self, tokens, dollars)
+
+
+async def log_failure(settling: Awaitable[None]) -> None:
+    """Log the failure of a change of a counter. What was reserved counts instead."""
+    try:
+        await settling
+    except StintError as error:
+        logger.warning("A budget was not settled", extra={"error": error.message})
 
 
 def to_microdollars(dollars: float) -> int:

@@ -172,7 +172,7 @@ class ResponseStream:
             return
         self._writer.write(data)
         if not self._writer.transport.get_write_buffer_size():
-            return
+            return  # all was sent at once, so there is nothing to wait for
         try:
             await self._writer.drain()
         except OSError:

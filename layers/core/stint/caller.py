@@ -8,9 +8,9 @@ All tasks of a request share them.
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.errors import Forbidden, NotFound, Unauthenticated
 from stint.domain.ids import derive_ids, new_id
 from stint.domain.principals import Principal, Scope, matches_model

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Protocol
 
+from stint.dataclasses import dataclass, field
 from stint.domain.inference import Usage
 from stint.domain.prices import MILLION, Prices
 from stint.domain.receipts import DIGITS, Consumption

@@ -8,13 +8,13 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from stint.dataclasses import dataclass, field
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import begin_request, redact
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Protocol
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Cancelled, StintError, Stopped
 from stint.domain.run_signals import (
     HEARTBEAT_SECONDS,

@@ -1,9 +1,9 @@
 """The use cases that the routes of administration call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass
 from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration
 

@@ -1,9 +1,9 @@
 """The use cases of one tenant that the routes call."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass
 from stint.domain.llama_stack.registry import Provider
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions

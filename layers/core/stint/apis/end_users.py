@@ -1,7 +1,6 @@
 """The use cases of one tenant that the routes of end users call."""
 
-from dataclasses import dataclass
-
+from stint.dataclasses import dataclass
 from stint.services.end_users.end_users import EndUsers
 from stint.services.end_users.export import EndUserExport
 

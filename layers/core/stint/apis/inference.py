@@ -1,7 +1,6 @@
 """The use cases of one tenant that the routes of inference call."""
 
-from dataclasses import dataclass
-
+from stint.dataclasses import dataclass
 from stint.services.inference.chat.stored import StoredChats
 from stint.services.inference.completions import TextCompletions
 from stint.services.inference.inference import ModelInference

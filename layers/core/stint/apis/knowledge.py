@@ -1,9 +1,9 @@
 """The use cases of one tenant that the routes of knowledge call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass
 from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.files import Files
 from stint.services.knowledge.store_documents import StoreDocuments

@@ -1,10 +1,10 @@
 """The use cases of one tenant that the routes of the API of October 2024 call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stint.apis.agents import AgentsServices
+from stint.dataclasses import dataclass
 from stint.services.inference.inference import ModelInference
 
 if TYPE_CHECKING:  # loaded by the composition

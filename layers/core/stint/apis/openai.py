@@ -1,9 +1,9 @@
 """The use cases of one tenant that the OpenAI API's routes call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass
 from stint.services.background.background import Background
 from stint.services.background.tail import StreamTail
 from stint.services.conversations.conversations import Conversations

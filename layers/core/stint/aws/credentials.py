@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from stint.dataclasses import dataclass, field
 
 ADVISORY_SECONDS = 15 * 60
 """Time before the expiry from which credentials are refreshed in the background."""

@@ -5,7 +5,6 @@ import sys
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from stint.aws.connector import Connector
@@ -19,6 +18,7 @@ from stint.aws.errors import NoResponse as NoResponse
 from stint.aws.pool import CONNECTIONS, ConnectionPools, TransportError
 from stint.aws.retries import Retries, is_throttled, is_transient, retry_after
 from stint.aws.signature import amz_date, authorize
+from stint.dataclasses import dataclass
 
 API = "DynamoDB_20120810"
 CONTENT_TYPE = "application/x-amz-json-1.0"

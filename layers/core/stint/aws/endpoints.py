@@ -1,11 +1,11 @@
 """Addresses of AWS services."""
 
 import re
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import AwsConfigurationError
+from stint.dataclasses import dataclass
 
 PARTITIONS = {
     re.compile(r"cn-\w+-\d+"): ("amazonaws.com.cn", "api.amazonwebservices.com.cn"),

@@ -3,10 +3,10 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stint.aws.errors import AwsConfigurationError
+from stint.dataclasses import dataclass, field
 
 if TYPE_CHECKING:
     from stint.aws.proxies import Proxy

@@ -1,7 +1,8 @@
 """Responses of HTTP/1.1 (RFC 9112), parsed strictly: a response whose end is ambiguous is refused."""
 
 import re
-from dataclasses import dataclass
+
+from stint.dataclasses import dataclass
 
 HEAD_LIMIT = 64 * 1024
 BODY_LIMIT = 32 * 1024 * 1024

@@ -2,10 +2,10 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from stint.aws.errors import AwsConfigurationError
+from stint.dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """The parts of the knowledge services."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import model_access
+from stint.dataclasses import dataclass
 from stint.domain.tasks import SendTask
 from stint.services.deletions import Deletions
 from stint.spending.meters import Meters

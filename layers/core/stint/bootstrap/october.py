@@ -1,7 +1,6 @@
 """Composition of the services of the API of October 2024. Only its own function loads this module."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.restore import per_tenant
+from stint.dataclasses import fields
 from stint.documents.document_reader import DocumentReader
 from stint.services.inference.inference import ModelInference
 from stint.services.knowledge.embeddings import TextEmbeddings

@@ -1,10 +1,9 @@
 """Composition of the memory banks of October 2024. It is loaded when the first one is used."""
 
-from dataclasses import dataclass
-
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.rag import compose_rag
 from stint.bootstrap.vector_stores import compose_vector_stores
+from stint.dataclasses import dataclass
 from stint.services.october.bank_queries import BankQueries
 from stint.services.october.banks import MemoryBanks
 from stint.services.october.entity_extraction import EntityExtraction

@@ -1,11 +1,11 @@
 """Composition of vector dbs and of the retrieval of context. Functions load it when the first one is used."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import make_registry, model_access
+from stint.dataclasses import dataclass
 from stint.documents.document_reader import DocumentReader
 from stint.domain.llama_stack.registry import Model
 from stint.domain.tasks import DeletionTask, SendTask

@@ -1,8 +1,8 @@
 """Composition of vector stores: their documents, ingestion and searches."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass
 from stint.services.knowledge.chunk_writer import ChunkWriter
 from stint.services.knowledge.contents import ContentReader
 from stint.services.knowledge.expired_stores import ExpiredStores

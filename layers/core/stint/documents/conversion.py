@@ -1,7 +1,6 @@
 """Conversion of one document to text. It runs in the API's process, or in a process of its own for costly documents."""
 
-from dataclasses import dataclass
-
+from stint.dataclasses import dataclass
 from stint.documents.html import html_to_text
 from stint.documents.mime_types import Kind
 from stint.documents.pdf import pdf_to_text

@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.documents.limits import Limits
 from stint.documents.reading import Fetch, read_documents
 from stint.documents.served import Originals

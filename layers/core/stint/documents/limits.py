@@ -1,6 +1,6 @@
 """Limits on the documents of a request."""
 
-from dataclasses import dataclass, replace
+from stint.dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

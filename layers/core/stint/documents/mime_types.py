@@ -1,9 +1,9 @@
 """MIME types, and how documents of each type become text."""
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 
+from stint.dataclasses import dataclass
 from stint.documents.served import Unreadable
 
 ESSENCE = re.compile(r"\s*([\w!#$&^.+-]+/[\w!#$&^.+*-]+|\*/\*)?\s*", re.ASCII)

@@ -6,9 +6,9 @@ import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Self
 
+from stint.dataclasses import asdict
 from stint.documents.conversion import Job
 from stint.documents.limits import Limits
 from stint.documents.served import Unreadable

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.documents.converter import Converter
 from stint.documents.data_urls import parse_data_url
 from stint.documents.limits import Limits

@@ -1,7 +1,8 @@
 """A document before it is read, and the error if it cannot be."""
 
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from stint.dataclasses import dataclass, field
 
 
 class DocumentData(Protocol):

@@ -4,12 +4,12 @@ import hmac
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, field_validator
 
+from stint.dataclasses import dataclass
 from stint.domain.principals import NO_BUDGETS, Budgets, Principal, Scope
 from stint.domain.schema import Request, Schema
 

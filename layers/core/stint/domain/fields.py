@@ -1,11 +1,12 @@
 """Field types of the OpenAI wire objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from stint.dataclasses import dataclass, field
 
 T = TypeVar("T")
 

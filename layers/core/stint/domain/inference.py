@@ -1,11 +1,11 @@
 """A model call: its request, and the closed union of its chunks."""
 
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.content import Content
 from stint.domain.fields import Omitted
 from stint.domain.schema import Request, Schema

@@ -1,8 +1,9 @@
 """Pages of a list, and their limits in entries and bytes."""
 
 import json
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from stint.dataclasses import dataclass
 
 T = TypeVar("T")
 

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from stint.dataclasses import dataclass, field
 from stint.domain.inference import Usage
 from stint.domain.validation import describe_faults
 

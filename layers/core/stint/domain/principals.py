@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from stint.dataclasses import dataclass
 from stint.domain.ids import TENANT, TENANT_PATTERN
 
 Scope = Literal["use", "registry:write", "users:act", "admin"]

@@ -1,11 +1,11 @@
 """Searches in vector stores: what callers ask for, and what is found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.filters import Attributes, Filter
 from stint.domain.schema import Request
 

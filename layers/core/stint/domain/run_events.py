@@ -1,11 +1,11 @@
 """Events of a run of the loop: steps, their progress, and the end."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from stint.dataclasses import dataclass
 from stint.domain.inference import Reasoning
 from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import Schema

@@ -1,8 +1,8 @@
 """Signals to runs in other processes, which those read while they run."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from stint.dataclasses import dataclass
 from stint.domain.schema import Schema
 
 OnDisconnect = Literal["continue", "cancel"]

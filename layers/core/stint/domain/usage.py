@@ -1,10 +1,10 @@
 """Sums of usage as the API returns them."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
+from stint.dataclasses import dataclass
 from stint.domain.fields import Omitted
 from stint.domain.schema import Schema
 

@@ -1,7 +1,6 @@
 """Messages that wait for their session or conversation."""
 
-from dataclasses import dataclass
-
+from stint.dataclasses import dataclass
 from stint.domain.fields import Omitted
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.schema import Schema, Timestamp

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request, Response
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import InvalidRequest, UnsupportedMediaType
 from stint.domain.openai.files import INVALID_NAME, name_of
 from stint.http.requests import StrictRoute

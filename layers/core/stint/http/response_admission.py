@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from stint.apis.openai import OpenAIServices
 from stint.caller import find_attempt
+from stint.dataclasses import dataclass
 from stint.domain.errors import DeadlineExceeded, NotFound, StintError, StoreUnavailable
 from stint.domain.ids import name_of
 from stint.domain.openai.response_events import ResponseEvent

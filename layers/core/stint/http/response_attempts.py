@@ -1,10 +1,10 @@
 """Retries of responses over HTTP: their answer is that of the response that the first attempt created."""
 
 import logging
-from dataclasses import dataclass
 
 from stint.apis.openai import OpenAIServices
 from stint.caller import EarlierRunUnavailable, find_attempt, renew_object_id
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, StintError
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus

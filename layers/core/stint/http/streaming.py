@@ -4,11 +4,11 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from fastapi import Response
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import StintError
 from stint.domain.schema import Schema
 from stint.http.errors import late_document_of

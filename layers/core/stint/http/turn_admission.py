@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from stint.apis.agents import AgentsServices
+from stint.dataclasses import dataclass
 from stint.domain.errors import DeadlineExceeded
 from stint.domain.llama_stack.events import Event, NumberedEvent
 from stint.domain.llama_stack.turns import TurnCreateRequest

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from stint.apis.agents import AgentsServices
 from stint.caller import EarlierRunUnavailable, find_attempt, renew_object_id, set_attempt
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, DeadlineExceeded, NotFound, StintError, StoreUnavailable
 from stint.domain.llama_stack.events import NumberedEvent, TurnFailed
 from stint.domain.llama_stack.turns import TurnResumeRequest

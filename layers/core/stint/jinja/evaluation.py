@@ -1,7 +1,6 @@
 """The evaluation of templates: Jinja's sandbox, with a budget for what a template reads and makes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, SupportsIndex, cast
 
@@ -12,6 +11,7 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 
+from stint.dataclasses import dataclass
 from stint.jinja.syntax import FIELDS, ITERATE, LOOP_FIELDS, READ
 from stint.jinja.syntax import TESTS as ALLOWED_TESTS
 

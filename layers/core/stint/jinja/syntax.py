@@ -5,11 +5,12 @@ The tree of a template is checked against lists of what is allowed before any of
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import cast
 
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
+
+from stint.dataclasses import dataclass
 
 MAX_NODES = 1_000
 MAX_DEPTH = 30

@@ -1,9 +1,9 @@
 """The check of one value against one schema, which the functions of the keywords use."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.json_schema.document import JsonSchema, SchemaDocument, Subschema
 from stint.json_schema.outcome import Outcome
 from stint.json_schema.paths import Path

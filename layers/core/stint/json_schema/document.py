@@ -4,9 +4,9 @@ Nothing is fetched: references lead to other places in the same schema.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+from stint.dataclasses import dataclass, field
 from stint.json_schema.dialects import DRAFT_4, DRAFT_7, is_keyword, version_of
 from stint.json_schema.errors import SchemaError
 from stint.json_schema.forms import FORMS, LIST_KEYWORDS, MAP_KEYWORDS, REFERENCES, SCHEMA_KEYWORDS

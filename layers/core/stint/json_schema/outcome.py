@@ -1,8 +1,8 @@
 """The outcome of the check of one value."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.json_schema.paths import Path
 
 

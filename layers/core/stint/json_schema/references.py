@@ -1,8 +1,9 @@
 """References inside a schema. Nothing is fetched."""
 
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urljoin
+
+from stint.dataclasses import dataclass, field
 
 
 @dataclass(slots=True, eq=False)

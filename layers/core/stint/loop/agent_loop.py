@@ -5,9 +5,9 @@ It knows neither sessions nor HTTP. It stores steps through a `Log`, each before
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import replace
 from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails

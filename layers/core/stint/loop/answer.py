@@ -1,10 +1,10 @@
 """A model's answer, assembled from its chunks as they arrive."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import ModelError
 from stint.domain.ids import new_id
 from stint.domain.inference import (

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field, replace
 
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.ids import new_id
 from stint.domain.run_events import StepEvent
 from stint.domain.schema import now

@@ -1,9 +1,9 @@
 """The step of a run that retrieves context, with the checks of the tool's shields."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.content import Content
 from stint.domain.ids import new_id
 from stint.domain.inference import ModelMessage, ToolResult

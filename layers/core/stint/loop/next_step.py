@@ -1,8 +1,8 @@
 """Decision about the next step after an answer of the model."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.ids import new_id
 from stint.domain.inference import FinishReason
 from stint.domain.run_outcome import IncompleteReason, RunOutcome, RunStatus

@@ -8,8 +8,8 @@ times. Tool calls are released at the end of the answer in either case.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
 
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.inference import AssistantAnswer
 from stint.domain.run_events import Delta, TextDelta, ToolCallDelta
 from stint.domain.steps import CompletionMessage, InferenceStep

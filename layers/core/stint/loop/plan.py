@@ -1,9 +1,9 @@
 """The plan of a run: its model, tools, shields and limits."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, ModelMessage, ReasoningOptions, SystemText
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.loop.retrieval import Retriever

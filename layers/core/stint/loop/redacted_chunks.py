@@ -1,8 +1,8 @@
 """Redaction of the caller's credentials in a model's chunks."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from stint.dataclasses import replace
 from stint.domain.inference import ModelChunk, ReasoningChunk, RefusalChunk, TextChunk
 from stint.domain.redaction import Redactor, StreamRedactor
 

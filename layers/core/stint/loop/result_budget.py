@@ -1,7 +1,6 @@
 """The limit on the results of the server's tools in one run."""
 
-from dataclasses import dataclass
-
+from stint.dataclasses import dataclass
 from stint.domain.limits import MAX_RESULT_BYTES
 
 SPENT = (

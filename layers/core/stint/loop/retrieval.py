@@ -1,9 +1,9 @@
 """Retrieval of context before the first model call of a run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from stint.dataclasses import dataclass
 from stint.domain.content import Content
 from stint.domain.inference import ModelMessage
 from stint.loop.screening import ToolShields

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.errors import ContextLengthExceeded
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, Usage

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import ShieldFailed, StintError, TooLarge
 from stint.domain.ids import new_id
 from stint.domain.inference import ModelMessage

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import Cancelled, DeadlineExceeded, Stopped
 from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails

@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.content import Content, TextContentItem, items_of
 from stint.domain.errors import ShieldFailed, TooLarge
 from stint.domain.ids import new_id

@@ -3,10 +3,10 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from traceback import format_tb
 from typing import Any
 
+from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Sequence, Set
-from dataclasses import replace
 
+from stint.dataclasses import replace
 from stint.domain.content import text_of
 from stint.domain.ids import item_name
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput

@@ -1,8 +1,8 @@
 """Default parameters of a provider's chats."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import asdict, replace
 
+from stint.dataclasses import asdict, replace
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.inference import Decoding, InferenceRequest, ModelChunk
 from stint.models.port import ChatModel, close_chunks

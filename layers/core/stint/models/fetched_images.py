@@ -4,10 +4,10 @@ import asyncio
 import base64
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Protocol
 
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.content import ContentItem, ImageContentItem, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest, error_param
 from stint.domain.inference import InferenceRequest, ModelChunk, ModelMessage, ToolResult, UserInput

@@ -2,8 +2,8 @@
 
 import base64
 import binascii
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.content import ImageSource
 from stint.domain.errors import InvalidRequest
 

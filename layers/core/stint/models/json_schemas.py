@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AnswerFormat, GrammarResponseFormat, JsonObjectResponseFormat
 

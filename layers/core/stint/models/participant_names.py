@@ -1,8 +1,8 @@
 """Names of participants, in a field of a message or in its text."""
 
 import re
-from dataclasses import replace
 
+from stint.dataclasses import replace
 from stint.domain.content import Content, TextContentItem, items_of
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, UserInput
 

@@ -3,8 +3,8 @@
 import hashlib
 import re
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import replace
 
+from stint.dataclasses import replace
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
     AssistantAnswer,

@@ -1,9 +1,9 @@
 """The operator's exceptions to the URL guard."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import ip_network
 
+from stint.dataclasses import dataclass
 from stint.net.addresses import Address, Network, parse_address
 
 

@@ -5,10 +5,10 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
-from dataclasses import dataclass
 
 import httpx
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, UnresolvableURL
 from stint.net.addresses import Address, kind_of, parse_address
 from stint.net.allow_list import AllowList, Peer, normalise_host, split_port

@@ -6,7 +6,6 @@ by the id in its header. The header's other parameters, such as jku, x5u and jwk
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jwt.api_jwk import PyJWK
@@ -14,6 +13,7 @@ from jwt.api_jws import PyJWS
 from jwt.exceptions import PyJWTError
 from jwt.utils import base64url_decode
 
+from stint.dataclasses import dataclass
 from stint.domain.credentials import InvalidCredential
 from stint.oidc.key_set import KeySet
 from stint.oidc.strict_json import read_object

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import time
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import ModelUnauthorized
 from stint.domain.known_secrets import remember
 

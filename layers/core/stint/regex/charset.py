@@ -2,8 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
+
+from stint.dataclasses import dataclass
 
 SPECIAL = "\u0131\u017f\u03c2\u00b5\u0345\u1fbe\u03d0\u03d1\u03d5\u03d6\u03f0\u03f1\u03f5"
 SPECIAL += "\u1e9b\u1c80\u1c81\u1c82\u1c83\u1c84\u1c85\u1c86\u1c87\u1c88"

@@ -5,8 +5,8 @@ cached when they are first reached (R. Cox, "Regular Expression Matching Can Be 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.regex.alphabet import Alphabet
 from stint.regex.budget import Budget
 from stint.regex.charset import Charset, is_word

@@ -4,8 +4,8 @@ It is the syntax of Python's `re` without features that need backtracking. Group
 """
 
 import re
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.regex.charset import Charset
 
 LONGEST_PATTERN = 2000

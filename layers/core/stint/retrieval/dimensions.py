@@ -1,8 +1,8 @@
 """The dimensions of known embedding models, and the name of Llama Stack's."""
 
 import re
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 
 MINILM = "all-MiniLM-L6-v2"

@@ -1,8 +1,8 @@
 """Routing of embedding model ids to embedders."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 from stint.retrieval.dimensions import MINILM, minilm_model
 from stint.retrieval.metered import MeteredEmbedder

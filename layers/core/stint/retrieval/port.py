@@ -1,9 +1,9 @@
 """The ports of retrieval: an index of vectors and texts, and a model that embeds texts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import ContextLengthExceeded
 from stint.domain.filters import Attributes, Filter
 from stint.domain.retrieval import RRFRanker, SearchMode, WeightedRanker

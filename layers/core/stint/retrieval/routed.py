@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound, StoreUnavailable
 from stint.domain.filters import Attributes
 from stint.retrieval.port import Entry, Hit, IndexQuery, VectorIndex

@@ -3,8 +3,8 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import StintError
 from stint.domain.tasks import DeletionTask, ObjectKind, SendTask
 

@@ -5,12 +5,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, ShieldFailed, TooLarge
 from stint.domain.inference import ModelMessage
 from stint.domain.steps import SafetyViolation

@@ -4,8 +4,8 @@ import re
 from array import array
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.regex.budget import Budget
 from stint.shields.folding import CharacterTable
 from stint.shields.texts import is_in_word

@@ -1,9 +1,9 @@
 """The port every kind of shield implements."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from stint.dataclasses import dataclass, field
 from stint.domain.inference import ModelMessage
 from stint.domain.steps import SafetyViolation
 

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import QuotaExceeded, RateLimitExceeded, StintError
 from stint.domain.principals import Budgets
 from stint.store.budgets import BudgetSpent, BudgetStore

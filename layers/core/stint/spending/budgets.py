@@ -5,9 +5,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from math import ceil
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import StintError
 from stint.spending.blocks import (
     MICRO,

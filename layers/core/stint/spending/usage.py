@@ -3,10 +3,10 @@
 import logging
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from stint.caller import find_principal
+from stint.dataclasses import asdict, dataclass
 from stint.domain.errors import Forbidden, InvalidRequest, StintError
 from stint.domain.principals import Principal
 from stint.domain.receipts import COUNTS, Consumption

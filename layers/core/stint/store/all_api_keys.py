@@ -1,9 +1,9 @@
 """The API keys of all tenants, for an operator's command, whose own credentials may scan their table."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stint.dataclasses import dataclass
 from stint.domain.api_keys import ApiKeyObject
 from stint.domain.paging import Page
 from stint.store.api_keys import KEY_PREFIX, key_record, to_key

@@ -1,9 +1,9 @@
 """Chains of responses: a response and those that it continues."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.ids import pack_name, unpack_name
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse

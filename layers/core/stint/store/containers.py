@@ -6,7 +6,6 @@ Each change writes the whole record, if its `revision` is still the one that was
 import builtins
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from heapq import merge
 from itertools import islice
@@ -14,6 +13,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_name
 from stint.domain.openai.containers import Container, ContainerFile

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
 from stint.store import keys
 from stint.store.failures import ConditionFailed

@@ -3,9 +3,9 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.openai.conversations import Conversation, StoredItem
 from stint.domain.paging import Page

@@ -1,9 +1,9 @@
 """Leases of documents: the right to write their chunks to the index."""
 
 import time
-from dataclasses import dataclass, replace
 from typing import NoReturn
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.vector_stores import DocumentSettings, IngestionProgress, LastError, StoredContent
 from stint.store import knowledge_keys as keys

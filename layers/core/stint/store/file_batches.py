@@ -1,8 +1,8 @@
 """File batches of vector stores in the table. Their documents have the id of the batch."""
 
 import time
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.store import knowledge_keys as keys
 from stint.store.failures import ConditionFailed

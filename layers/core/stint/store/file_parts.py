@@ -1,7 +1,8 @@
 """The parts of a file's content in S3, and their compact list in the file's record."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from stint.dataclasses import dataclass
 
 PREFIX = 16
 """Bytes of the random end of an object's key."""

@@ -3,12 +3,12 @@
 import builtins
 import zlib
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from heapq import merge
 from itertools import islice
 from typing import Literal
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.openai.files import FileObject, FilePurpose
 from stint.domain.paging import Page

@@ -2,8 +2,8 @@
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, Interrupted
 from stint.store import keys
 from stint.store.items import Item

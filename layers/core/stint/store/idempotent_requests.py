@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import IdempotencyKeyReused, NotFound
 from stint.domain.idempotency import StoredAnswer
 from stint.store import request_keys

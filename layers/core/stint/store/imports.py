@@ -1,7 +1,6 @@
 """Writes of agents, sessions and turns that another server stored. Each may be repeated, and then changes nothing."""
 
-from dataclasses import dataclass
-
+from stint.dataclasses import dataclass
 from stint.domain.llama_stack.agents import Agent
 from stint.domain.llama_stack.imported_turns import ImportedTurn
 from stint.domain.llama_stack.sessions import Session

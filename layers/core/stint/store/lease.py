@@ -4,8 +4,8 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import Conflict, Interrupted, StoreUnavailable
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item

@@ -1,8 +1,8 @@
 """The leases of responses: which worker runs one in the background, its attempts, and its cancellation."""
 
 import time
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.store import keys
 from stint.store.failures import ConditionFailed

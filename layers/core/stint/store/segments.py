@@ -6,9 +6,9 @@ They only make a read cheaper. If one is missing, damaged, or of another version
 import logging
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
 from stint.domain.llama_stack.transcribed_turns import Segment, TranscribedTurn
 from stint.store import keys

@@ -2,8 +2,8 @@
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, Forbidden, NotFound
 from stint.domain.ids import new_id
 from stint.store import keys

@@ -1,10 +1,10 @@
 """Sessions in the table: one small record each, which also has the lease and the last turn."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.paging import Page, Window

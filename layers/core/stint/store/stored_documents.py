@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from stint.dataclasses import dataclass, field
 from stint.domain.vector_stores import DocumentSettings, DocumentStatus, IngestionProgress, LastError, StoredContent
 from stint.store import knowledge_keys as keys
 from stint.store.items import Item

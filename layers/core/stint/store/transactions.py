@@ -4,10 +4,10 @@ import asyncio
 import random
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stint.aws.errors import DynamoDBError
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError, StoreUnavailable
 from stint.store.capacity import call_counted
 from stint.store.failures import TRY_AGAIN, ConditionFailed

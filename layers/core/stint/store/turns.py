@@ -1,8 +1,8 @@
 """Turns in the table: a header, and an append-only log whose indexes are written once."""
 
 from collections.abc import AsyncGenerator, Sequence, Set
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import is_foreign
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord

@@ -5,9 +5,9 @@ The record of the file that an upload becomes names those objects, so that compl
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import NotFound
 from stint.domain.openai.files import FileObject
 from stint.domain.openai.uploads import CreateUpload, Upload, UploadPart, UploadStatus

@@ -1,8 +1,8 @@
 """The names of vector dbs. Each is that of a vector store."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.llama_stack.vector_dbs import MAX_IDENTIFIER_BYTES, VectorDB
 from stint.store import knowledge_keys as keys
 from stint.store.failures import ConditionFailed

@@ -3,8 +3,8 @@
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
+from stint.dataclasses import replace
 from stint.domain.errors import NotFound
 from stint.domain.vector_stores import DocumentSettings, LastError
 from stint.store import knowledge_keys as keys

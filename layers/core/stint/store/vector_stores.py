@@ -3,10 +3,10 @@
 import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from heapq import merge
 from typing import Literal
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.paging import Page
 from stint.domain.vector_stores import DAY_SECONDS, StoreUsage, VectorStoreSettings

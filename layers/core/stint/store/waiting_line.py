@@ -9,8 +9,8 @@ import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace

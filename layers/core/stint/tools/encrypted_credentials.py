@@ -4,9 +4,9 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.errors import InvalidRequest
 from stint.tools.masking import mask, mask_url
 from stint.tools.port import Toolgroup

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 
 MAX_LIST_BYTES = 1_000_000

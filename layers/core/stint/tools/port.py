@@ -1,9 +1,9 @@
 """The port every provider of server-side tools implements."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.inference import ToolSignature
 

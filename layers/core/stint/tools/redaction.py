@@ -6,9 +6,9 @@ import binascii
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import Any
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.known_secrets import remember

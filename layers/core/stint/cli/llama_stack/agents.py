@@ -1,9 +1,9 @@
 """Configurations of agents of other Llama Stack servers, of 0.2.12 and of October 2024."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, NotSupported
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.october_2024_agents import OctoberAgentConfig, ToolDefinition

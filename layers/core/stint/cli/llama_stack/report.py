@@ -1,8 +1,8 @@
 """The report of an import."""
 
-from dataclasses import dataclass, field
 from typing import Literal
 
+from stint.dataclasses import dataclass, field
 from stint.domain.schema import Schema
 
 ImportedKind = Literal["agents", "sessions", "turns", "steps"]

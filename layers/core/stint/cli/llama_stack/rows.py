@@ -1,11 +1,11 @@
 """The rows of a file of Llama Stack, grouped by what they belong to."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
+from stint.dataclasses import dataclass, field
 from stint.domain.json_text import parse_json
 from stint.domain.llama_stack.kv_keys import RowKey, RowKind, parse_key
 from stint.domain.validation import describe_faults

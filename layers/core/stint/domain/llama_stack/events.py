@@ -1,10 +1,10 @@
 """The events of a turn: a closed union, with exactly one terminal event at the end of every run."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import StintError
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.run_events import StepComplete, StepEvent, StepProgress, StepStart

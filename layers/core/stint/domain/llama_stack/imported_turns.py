@@ -1,10 +1,10 @@
 """Turns of other Llama Stack servers, of 0.2.12 and of October 2024, as Stint stores them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.ids import id_from_time
 from stint.domain.llama_stack.stored_turns import PendingCalls, TurnHeader, TurnRecord, unanswered_calls
 from stint.domain.llama_stack.turns import TurnOverrides

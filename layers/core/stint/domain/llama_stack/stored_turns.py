@@ -1,10 +1,10 @@
 """Stored turns: a header and an append-only log of records."""
 
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from stint.dataclasses import dataclass, field
 from stint.domain.content import DocumentText
 from stint.domain.fields import is_unset
 from stint.domain.inference import Usage

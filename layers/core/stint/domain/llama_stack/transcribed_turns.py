@@ -1,11 +1,11 @@
 """Ended turns as the model sees them, and segments of them in compact form."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, Self
 
 from pydantic import model_validator
 
+from stint.dataclasses import dataclass
 from stint.domain.content import Content
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
 from stint.domain.schema import Schema

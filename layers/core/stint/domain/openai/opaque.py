@@ -9,11 +9,11 @@ import binascii
 import hashlib
 import hmac
 import zlib
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
+from stint.dataclasses import dataclass, field
 from stint.domain.schema import Schema
 
 S = TypeVar("S", bound=Schema)

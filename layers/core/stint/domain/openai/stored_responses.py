@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError, rename_param
 from stint.domain.fields import Metadata, Omitted, is_empty, is_false
 from stint.domain.inference import AnswerDetails, Decoding, Usage

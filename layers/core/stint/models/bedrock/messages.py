@@ -1,9 +1,9 @@
 """Conversion of a conversation to Converse messages."""
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
+from stint.dataclasses import dataclass, field
 from stint.domain.content import Content, TextContentItem, items_of, text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput

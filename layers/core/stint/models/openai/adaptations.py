@@ -1,8 +1,8 @@
 """Adaptations of requests to models of chat completions servers, learned from their refusals."""
 
 import re
-from dataclasses import replace
 
+from stint.dataclasses import replace
 from stint.domain.inference import InferenceRequest, JsonObjectResponseFormat, JsonSchemaResponseFormat
 from stint.models.json_schemas import ANY_OBJECT
 from stint.models.openai.message_writer import MessageWriter

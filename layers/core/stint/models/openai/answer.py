@@ -3,9 +3,9 @@
 import json
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.inference import (
     Finished,
     FinishReason,

@@ -3,13 +3,13 @@
 import json
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 from weakref import ref
 
 from pydantic_core import to_json
 
+from stint.dataclasses import dataclass, field
 from stint.domain.inference import ModelMessage, ToolResult
 from stint.models.openai.messages import MessageForm, has_images, write_message, write_tool_images
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Unpack
 
+from stint.dataclasses import replace
 from stint.domain.errors import InvalidRequest, NotSupported
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
 from stint.models.json_schemas import read_schema

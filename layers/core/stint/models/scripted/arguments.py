@@ -4,9 +4,9 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.json_text import parse_json
 from stint.models.scripted.schemas import expand, list_of, object_of, required_parts, type_of
 

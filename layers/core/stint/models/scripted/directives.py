@@ -1,9 +1,9 @@
 """Directives to the scripted model, one per line of a user message."""
 
 import re
-from dataclasses import dataclass, field
 from typing import Literal
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, RateLimited
 
 LINE = re.compile(r"^[ \t]*(think|say|refuse|call|fail|slow|long|cut|filter|repeat):(.*)$", re.MULTILINE)

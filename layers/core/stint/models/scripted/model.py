@@ -4,8 +4,8 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Collection
-from dataclasses import replace
 
+from stint.dataclasses import replace
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.inference import (

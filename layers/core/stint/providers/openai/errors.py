@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import (
     ContextLengthExceeded,
     InvalidRequest,

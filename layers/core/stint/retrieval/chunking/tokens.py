@@ -8,7 +8,8 @@ Llama 3. The count takes linear time, needs no vocabulary, and is the same in ev
 
 import re
 from array import array
-from dataclasses import dataclass
+
+from stint.dataclasses import dataclass
 
 TOKEN = re.compile(
     r" ?[A-Za-z]{1,8}| ?[0-9]{1,3}| ?[\u00aa-\u1fff]{1,3}| ?[!-/:-@\[-`{-~]{1,3}|[\s\u0085\u00a0]{1,16}| ?.", re.DOTALL

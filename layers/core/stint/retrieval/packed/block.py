@@ -5,13 +5,13 @@ The object begins with what a search reads: a header, and arrays. The chunks' te
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stint.dataclasses import dataclass
 from stint.domain.filters import Attributes
 from stint.retrieval.port import Entry, Vector
 from stint.retrieval.words import number_of, words

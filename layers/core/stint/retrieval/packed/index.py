@@ -3,8 +3,8 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
+from stint.dataclasses import replace
 from stint.domain.errors import Conflict, NotFound, StoreUnavailable, TooLarge
 from stint.domain.filters import Attributes
 from stint.retrieval.entries import check_entries, check_query, last_of_each_key

@@ -3,8 +3,9 @@
 import json
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from typing import Self
+
+from stint.dataclasses import asdict, dataclass, field, replace
 
 RECENT = 32
 """Revisions that a manifest remembers. A writer whose answer was lost finds its own among them."""

@@ -4,8 +4,8 @@ import asyncio
 import random
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import NotFound, StoreUnavailable
 from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.block import Mask

@@ -1,11 +1,11 @@
 """A search through the blocks of a store, one after the other, the newest first."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stint.dataclasses import dataclass, field
 from stint.domain.filters import Attributes, Filter
 from stint.retrieval.packed.block import Block, Floats, Mask, Rows, unit
 from stint.retrieval.port import IndexQuery

@@ -4,9 +4,9 @@ import asyncio
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
+from stint.dataclasses import replace
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.filters import Attributes
 from stint.retrieval.entries import QUERY_VECTOR, check_entries, check_needs, last_of_each_key

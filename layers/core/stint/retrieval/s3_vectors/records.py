@@ -3,10 +3,10 @@
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from stint.dataclasses import dataclass
 from stint.domain.filters import Attributes
 from stint.retrieval.port import Entry, Hit
 from stint.retrieval.s3_vectors.filters import WIDE, ZERO, attribute_name, is_plain

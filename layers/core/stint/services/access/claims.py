@@ -1,8 +1,8 @@
 """The principal of a token, read from the claims that the settings name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.api_keys import LONGEST_MODEL, MOST_MODELS
 from stint.domain.credentials import AccessRefused
 from stint.domain.principals import Principal, is_tenant, scopes_of

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from stint.dataclasses import dataclass
 from stint.domain.credentials import AccessRefused, InvalidCredential
 from stint.domain.principals import Principal
 from stint.services.access.api_keys import ApiKeys

@@ -3,9 +3,9 @@
 import asyncio
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest, TooLarge
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.agents import Agent, AgentConfig

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from stint.caller import find_attempt, find_end_user, find_principal
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse

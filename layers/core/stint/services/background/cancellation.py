@@ -1,7 +1,6 @@
 """Cancellation of responses, wherever they run, and heartbeats of their clients."""
 
-from dataclasses import dataclass
-
+from stint.dataclasses import dataclass
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.run_signals import HeartbeatReceived

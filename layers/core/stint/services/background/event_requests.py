@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Interrupted, NotFound, StintError, StoreUnavailable
 from stint.domain.ids import new_name
 from stint.domain.llama_stack.events import TurnAwaitingInput, TurnComplete, TurnFailed

@@ -1,9 +1,9 @@
 """Completion events on the event bus."""
 
 import logging
-from dataclasses import dataclass
 from typing import Protocol
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import StintError, StoreUnavailable
 from stint.domain.notifications.completion_events import SOURCE, CompletionEvent
 from stint.domain.schema import Schema

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import cached_property
 
 from stint.caller import end_users_of, find_attempt, find_end_user, find_principal, record_owners, set_attempt
+from stint.dataclasses import replace
 from stint.domain.end_users import OwnedObject
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of

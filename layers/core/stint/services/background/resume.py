@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.errors import StintError
 from stint.domain.inference import Usage

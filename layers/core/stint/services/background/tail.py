@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, replace
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.loop.model_call import TIME_IS_OVER

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from stint.caller import RequestAttempt, find_end_user
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.response_events import ResponseCreated, ResponseEvent, ResponseFailed

@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from stint.caller import NO_ATTEMPT, RequestAttempt, acting_as, find_end_user, set_attempt, set_end_user
+from stint.dataclasses import dataclass
 from stint.domain.errors import DeadlineExceeded, StintError, Unexpected
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.openai.response_requests import CreateResponse

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from stint.caller import acting_as
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
 from stint.domain.notifications.completion_events import ResponseFinished
 from stint.domain.openai.stored_responses import StoredResponse

@@ -4,10 +4,10 @@ import base64
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeGuard
 
+from stint.dataclasses import dataclass
 from stint.documents.document_reader import DocumentReader
 from stint.documents.mime_types import GENERIC, type_of_name
 from stint.documents.reading import read_documents

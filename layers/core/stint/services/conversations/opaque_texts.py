@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Reasoning
 from stint.domain.openai.input_items import InputItem

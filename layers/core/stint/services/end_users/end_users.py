@@ -4,10 +4,10 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.end_users import EndUserObjects, ErasureReceipt, OwnedObject
 from stint.domain.errors import NotFound
 from stint.domain.tasks import DeletionTask

@@ -4,8 +4,8 @@ import base64
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.end_users import OwnedKind, OwnedObject
 from stint.domain.errors import Conflict, NotFound
 from stint.domain.openai.stored_chats import CompletionWithInputMessages

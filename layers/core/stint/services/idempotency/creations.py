@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from stint.caller import RequestAttempt, create_once, find_attempt
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound, StintError
 from stint.domain.ids import new_id
 from stint.store.creation_attempts import CreationAttempts

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import RequestRunning, StintError
 from stint.domain.idempotency import StoredAnswer
 from stint.domain.ids import new_id

@@ -3,10 +3,10 @@
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 
+from stint.dataclasses import dataclass, field
 from stint.domain.ids import new_name
 from stint.domain.inference import FinishReason, InferenceRequest, Usage, UserInput
 from stint.domain.openai.chat_output import CompletionUsage

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.documents.document_reader import DocumentReader, images_of
 from stint.domain.content import Content
 from stint.domain.errors import InvalidRequest

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import DeadlineExceeded
 from stint.domain.inference import InferenceRequest, TextChunk, TokenLogprob
 from stint.domain.run_events import Delta, TextDelta, ToolCallDelta

@@ -1,8 +1,8 @@
 """Changes of the attributes of documents, whose chunks keep their vectors."""
 
 import asyncio
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.vector_stores import DocumentSettings
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.retrieval.port import VectorIndex

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import DeadlineExceeded, NotFound
 from stint.domain.vector_stores import IngestionProgress
 from stint.loop.lease_keeper import LeaseKeeper, lease_span

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.openai.code_interpreter import MAX_CONTAINER_BYTES, MAX_CONTAINER_FILES
 from stint.domain.openai.containers import Container, ContainerExpiry

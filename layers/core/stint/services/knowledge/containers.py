@@ -1,9 +1,9 @@
 """Containers: create, list, read, delete."""
 
-from dataclasses import dataclass
 from functools import partial
 
 from stint.caller import create_once, end_users_of
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.code_interpreter import MAX_CONTAINER_BYTES

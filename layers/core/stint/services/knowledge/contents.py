@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
+from stint.dataclasses import dataclass, field
 from stint.documents.limits import FILE_LIMITS
 from stint.domain.errors import InvalidRequest, NotFound, TooLarge
 from stint.domain.vector_stores import (

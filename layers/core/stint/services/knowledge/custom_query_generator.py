@@ -3,8 +3,8 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.domain.ids import new_id

@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from stint.caller import ALL_MODELS, ModelAccess
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.llama_stack.registry import Model
 from stint.domain.vector_stores import EmbeddingChoice

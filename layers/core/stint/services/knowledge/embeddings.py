@@ -3,8 +3,8 @@
 import base64
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.content import ImageContentItem, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.embeddings import InferenceEmbeddings, InferenceEmbeddingsRequest

@@ -1,7 +1,6 @@
 """Vector stores that have expired: they cannot be used, and the worker deletes their contents."""
 
-from dataclasses import dataclass
-
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 from stint.domain.tasks import DeletionTask
 from stint.services.knowledge.tasks import SendKnowledgeTask

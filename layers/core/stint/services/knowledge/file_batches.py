@@ -1,9 +1,9 @@
 """File batches of vector stores: add many files at once, follow and cancel them."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 from stint.caller import end_users_of, find_attempt, next_object_id
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.vector_stores import CreateFileBatch, FileBatch, VectorStoreFileList

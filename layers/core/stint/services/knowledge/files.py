@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from stint.caller import create_once, end_users_of
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, TooLarge
 from stint.domain.ids import name_of
 from stint.domain.openai.files import (

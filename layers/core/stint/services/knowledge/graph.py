@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.entities import MOST_NAMED, entities_of, phrases_of
 from stint.domain.retrieval import FoundChunk
 from stint.domain.vector_stores import InsertedText, StoredContent

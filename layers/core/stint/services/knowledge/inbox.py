@@ -2,8 +2,8 @@
 
 import logging
 import re
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
 from stint.domain.vector_stores import DocumentSettings, ObjectContent
 from stint.services.knowledge.insertions import Insertions

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
 
 from stint.caller import acting_as
+from stint.dataclasses import dataclass
 from stint.domain.errors import (
     Conflict,
     Interrupted,

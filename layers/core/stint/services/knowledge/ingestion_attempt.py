@@ -1,8 +1,8 @@
 """One attempt to ingest a document, under its lease."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import DeadlineExceeded, Interrupted, InvalidRequest, StintError, TooLarge
 from stint.domain.vector_stores import IngestionProgress
 from stint.services.knowledge.chunk_writer import ChunkWriter, DocumentKeeper

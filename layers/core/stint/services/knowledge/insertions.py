@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 from stint.caller import end_users_of
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StintError, StoreUnavailable
 from stint.domain.filters import searchable
 from stint.domain.vector_stores import (

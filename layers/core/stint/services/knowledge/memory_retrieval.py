@@ -1,10 +1,10 @@
 """Retrieval from memory banks: the best chunks of several banks, in one context."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.content import TextContentItem
 from stint.domain.llama_stack.memory_retrieval import MemoryBankSelection, MemoryRetrievalArguments
 from stint.domain.retrieval import FoundChunk, SearchRequest

@@ -1,8 +1,8 @@
 """The query for content: its texts, or one that a model writes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.content import Content, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.memory_retrieval import CustomQueryGeneratorConfig

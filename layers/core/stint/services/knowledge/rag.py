@@ -1,11 +1,11 @@
 """Retrieval of context from vector dbs, for the rag-tool and the tool knowledge_search."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from stint.dataclasses import dataclass
 from stint.domain.content import Content
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.rag import KnowledgeSearchArguments, RAGQueryConfig, RAGQueryResult

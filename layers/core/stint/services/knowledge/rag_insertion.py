@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.documents.document_reader import DocumentReader
 from stint.domain.content import Document, text_of
 from stint.domain.errors import InvalidRequest

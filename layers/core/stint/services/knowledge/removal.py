@@ -3,9 +3,9 @@
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound, NotMarkedDeleted, WriteInProgress
 from stint.domain.tasks import DeletionTask
 from stint.domain.vector_stores import LastError

@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import NotFound
 from stint.domain.retrieval import FoundChunk, RRFRanker, SearchRequest
 from stint.domain.vector_stores import EmbeddingChoice

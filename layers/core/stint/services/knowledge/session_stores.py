@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.content import DocumentText
 from stint.domain.vector_stores import VectorStoreSettings, WindowChunking
 from stint.services.knowledge.embedding_models import EmbeddingModels

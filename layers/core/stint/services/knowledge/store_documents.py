@@ -1,11 +1,11 @@
 """Files of vector stores: add, read, list, change attributes, delete."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from stint.caller import end_users_of
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound, StintError
 from stint.domain.filters import Attributes
 from stint.domain.openai.vector_stores import (

@@ -1,9 +1,9 @@
 """Tasks that ingest documents, and their sending."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from stint.caller import find_principal
+from stint.dataclasses import dataclass
 from stint.domain.tasks import DeletionTask, IngestionTask
 from stint.store.parallel import map_concurrently
 

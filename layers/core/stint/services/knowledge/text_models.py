@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.inference import Decoding, InferenceRequest, UserInput
 from stint.loop.answer import Answer

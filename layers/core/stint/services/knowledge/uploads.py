@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
 from functools import partial
 from hashlib import md5
 
 from stint.caller import create_once, end_users_of, find_attempt, next_object_id
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, TooLarge
 from stint.domain.ids import name_of, new_name
 from stint.domain.openai.files import MAX_FILE_BYTES, FileObject

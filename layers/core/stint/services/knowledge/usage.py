@@ -4,8 +4,8 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.errors import NotFound
 from stint.domain.tasks import DeletionTask
 from stint.domain.vector_stores import FileCounts, LastError, StoreUsage

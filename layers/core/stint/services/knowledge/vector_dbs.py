@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from stint.caller import end_users_of
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, error_param
 from stint.domain.ids import is_name, new_name
 from stint.domain.llama_stack.registrations import Owner

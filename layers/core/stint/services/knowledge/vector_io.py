@@ -1,8 +1,8 @@
 """Queries for chunks of vector dbs."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.rag import MAX_QUERY_LENGTH

@@ -1,10 +1,10 @@
 """Vector stores: create, read, list, update, search, delete."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from stint.caller import create_once, end_users_of
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.vector_stores import (

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.content import ContentItem, Document, ImageContentItem, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.october_2024_messages import OctoberImage

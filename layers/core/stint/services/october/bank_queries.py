@@ -1,9 +1,9 @@
 """Queries of memory banks of October 2024."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.entities import LONGEST_NAME, MOST_NAMED, is_list_of_names
 from stint.domain.errors import InvalidRequest

@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from stint.caller import next_object_id
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound, error_param
 from stint.domain.llama_stack.october_2024_memory import (
     BankCreateRequest,

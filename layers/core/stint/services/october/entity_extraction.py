@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.entities import MOST_ENTITIES, entities_in_answer, entities_in_metadata
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Decoding

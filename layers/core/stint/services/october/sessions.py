@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.october_2024_memory import VectorBank
 from stint.domain.llama_stack.october_2024_turns import OctoberSession, OctoberSessionQuery, OctoberTurn

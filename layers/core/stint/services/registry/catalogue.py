@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pydantic import ValidationError
 
+from stint.dataclasses import dataclass, field
 from stint.domain.llama_stack.registrations import (
     ModelRegisterRequest,
     Owner,

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from stint.caller import find_attempt, next_object_id
+from stint.dataclasses import dataclass
 from stint.domain.content import URL, text_of
 from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature

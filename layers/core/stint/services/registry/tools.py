@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest, StintError, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.agents import AgentConfig

@@ -1,7 +1,6 @@
 """The calls of one model answer, for the output and the context of a response."""
 
-from dataclasses import dataclass, field
-
+from stint.dataclasses import dataclass, field
 from stint.domain.steps import InferenceStep
 from stint.domain.tools import ToolCall
 

@@ -7,8 +7,8 @@ file's id are removed without an annotation, because the model made them up, and
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.openai.parts import FileCitation, OutputText
 
 LONGEST_NAME = 128

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stint.caller import end_users_of
+from stint.dataclasses import dataclass, replace
 from stint.documents.served import Originals
 from stint.domain.content import TextContentItem, items_of
 from stint.domain.errors import error_param

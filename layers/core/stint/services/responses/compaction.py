@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.ids import new_name

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import FunctionCall

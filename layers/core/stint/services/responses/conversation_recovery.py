@@ -1,8 +1,8 @@
 """Conversations whose lease lapsed: the response that had it is ended, and its items are added."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.services.conversations.opaque_texts import OpaqueTexts

@@ -1,8 +1,8 @@
 """Adding of a response's items to its conversation."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import FunctionCall, OutputItem
 from stint.domain.openai.mcp_items import McpApprovalRequest

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Interrupted, InvalidRequest
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseRecord, StoredResponse

@@ -1,9 +1,9 @@
 """The hosted tools of a response, and those that its model may call."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Self
 
+from stint.dataclasses import dataclass, field
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.code_interpreter import CodeInterpreterChoice, CodeInterpreterTool

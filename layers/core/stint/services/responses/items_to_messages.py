@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.documents.marker import mark_document
 from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at
 from stint.domain.errors import InvalidRequest

@@ -2,9 +2,9 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from threading import Lock
 
+from stint.dataclasses import dataclass, field
 from stint.domain.inference import ModelMessage
 from stint.domain.tools import ToolCall
 

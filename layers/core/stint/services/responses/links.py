@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from stint.dataclasses import dataclass, field
 from stint.domain.inference import AssistantAnswer, ModelMessage
 from stint.domain.openai.items import FunctionCall
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse

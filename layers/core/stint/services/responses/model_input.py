@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import error_param
 from stint.domain.ids import new_name

@@ -3,9 +3,9 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest, error_param, rename_param
 from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
 from stint.domain.openai.code_interpreter import CodeInterpreterTool

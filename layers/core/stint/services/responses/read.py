@@ -1,9 +1,9 @@
 """Stored responses: read, list, delete."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import NotFound
 from stint.domain.ids import order_of, place_digits
 from stint.domain.openai.items import Item

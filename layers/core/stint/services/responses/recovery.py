@@ -4,9 +4,9 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Protocol
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Interrupted, NotFound, StintError
 from stint.domain.inference import Usage
 from stint.domain.openai.stored_responses import (

@@ -4,10 +4,10 @@ The id of an item has its place in the output, so the items of a log follow thos
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from pydantic import ConfigDict, TypeAdapter
 
+from stint.dataclasses import dataclass, field
 from stint.domain.openai.item_events import AnnotationAdded, ContentPartAdded, DeltaOf, ReasoningSummaryPartAdded
 from stint.domain.openai.response_events import (
     OutputItemAdded,

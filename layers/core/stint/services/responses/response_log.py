@@ -5,10 +5,10 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stint.caller import end_users_of, find_attempt
+from stint.dataclasses import dataclass, field
 from stint.domain.content import Content, StoredResult, text_of
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage

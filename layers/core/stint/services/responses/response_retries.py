@@ -3,9 +3,9 @@
 import asyncio
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 from stint.caller import RequestAttempt
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import RETRYABLE_CODES, DeadlineExceeded, NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse

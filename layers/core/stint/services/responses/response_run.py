@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader

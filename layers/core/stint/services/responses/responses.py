@@ -8,10 +8,10 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 
 from stint.caller import find_attempt, record_end
+from stint.dataclasses import replace
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, error_param
 from stint.domain.expiry import find_end

@@ -1,8 +1,8 @@
 """The items of a response's stream."""
 
-from dataclasses import dataclass, field
 from typing import TypedDict
 
+from stint.dataclasses import dataclass, field
 from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.items import FunctionCall, HostedCall, OutputItem
 from stint.domain.openai.mcp_items import McpCall

@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TypeVar
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import (
     Cancelled,
     Conflict,

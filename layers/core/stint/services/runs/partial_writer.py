@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Interrupted, StintError
 from stint.domain.partial_steps import PartialStep
 from stint.domain.run_events import LoopEvent, StepComplete, StepStart

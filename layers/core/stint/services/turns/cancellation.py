@@ -2,9 +2,9 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 from stint.caller import find_end_user
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, NotFound
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_outcome import RunOutcome, RunStatus

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest, StoreUnavailable
 from stint.domain.inference import (
     GrammarResponseFormat,

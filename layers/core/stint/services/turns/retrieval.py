@@ -1,9 +1,9 @@
 """Retrieval of context before the first model call of a turn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from stint.dataclasses import dataclass, replace
 from stint.documents.marker import DOCUMENT
 from stint.domain.content import TextContentItem, text_of
 from stint.domain.errors import InvalidRequest

@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.inference import AssistantAnswer
 from stint.domain.llama_stack.transcribed_turns import Segment, TranscribedTurn
 from stint.store.turns import TurnStore

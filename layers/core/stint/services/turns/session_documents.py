@@ -1,9 +1,9 @@
 """Documents of turns: those that are too long for the model are in the session's own vector db, or files for code."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
+from stint.dataclasses import dataclass, replace
 from stint.documents.document_reader import DocumentReader
 from stint.domain.content import Document, DocumentText
 from stint.loop.plan import Plan

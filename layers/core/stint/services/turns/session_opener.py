@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
 
 from stint.caller import find_attempt, find_end_user, record_end, record_owners
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn

@@ -1,7 +1,6 @@
 """Recording of a turn that has ended, for the next turn of its session: the transcript, and segments of it."""
 
-from dataclasses import replace
-
+from stint.dataclasses import replace
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.services.turns.segments import SegmentWriter
 from stint.services.turns.session_transcript import SessionTranscript

@@ -1,10 +1,10 @@
 """The ended turns of a session as the model sees them."""
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.transcribed_turns import TranscribedTurn

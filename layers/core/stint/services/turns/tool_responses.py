@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.messages import InputMessage

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import cached_property
 
 from stint.caller import find_attempt, find_end_user, find_principal, record_owners, set_attempt
+from stint.dataclasses import replace
 from stint.documents.document_reader import images_of
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import TurnCreateRequest

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stint.dataclasses import dataclass, field
 from stint.domain.content import Content, StoredResult
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stint.caller import RequestAttempt
+from stint.dataclasses import dataclass
 from stint.domain.errors import RETRYABLE_CODES, DeadlineExceeded, NotFound
 from stint.domain.llama_stack.events import NumberedEvent, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.stored_turns import StoredTurn

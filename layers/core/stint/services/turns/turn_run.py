@@ -1,9 +1,9 @@
 """A started turn, with its header and its terminal event."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from stint.caller import find_attempt
+from stint.dataclasses import dataclass
 from stint.domain.content import DocumentText
 from stint.domain.errors import StintError
 from stint.domain.inference import Usage

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import Interrupted, InvalidRequest
 from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnRecord

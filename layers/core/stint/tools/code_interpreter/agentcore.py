@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
@@ -15,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
 from urllib3.exceptions import HTTPError
 from urllib3.exceptions import ReadTimeoutError as StreamTimeoutError
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import ToolUnavailable
 from stint.domain.limits import MAX_CODE_BYTES, MAX_CODE_FILES
 from stint.metering import count_sandbox

@@ -1,9 +1,9 @@
 """The code interpreter of a response: runs of code in a container, whose files stay between them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from stint.dataclasses import dataclass, replace
 from stint.domain.content import Content, TextContentItem
 from stint.domain.inference import ToolSignature
 from stint.tools.code_interpreter.files import media_type_of

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
 from pydantic import ValidationError
 
+from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.errors import ToolUnavailable
 from stint.metering import count_sandbox

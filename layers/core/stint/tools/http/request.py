@@ -2,13 +2,13 @@
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 import httpx
 from pydantic import Field, field_validator
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 from stint.tools.definitions import ToolDefinition
 from stint.tools.headers import read_headers

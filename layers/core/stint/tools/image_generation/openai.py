@@ -1,9 +1,9 @@
 """Images over HTTP: OpenAI, and servers with the same `POST /images/generations`."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from typing import Any, Protocol, Unpack
 
+from stint.dataclasses import asdict
 from stint.domain.errors import ModelError
 from stint.domain.inference import Usage
 from stint.providers.openai.server import OpenAIServer, ReadKey, ServerOptions

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
+from stint.dataclasses import dataclass, fields
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature, Usage
 from stint.tools.outcomes import IMAGE_SIGNATURES

@@ -1,8 +1,8 @@
 """Routing of image model ids to the providers' models."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 from stint.tools.image_generation.metered import MeteredImages
 from stint.tools.image_generation.port import ImageModel

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from stint.dataclasses import dataclass
 from stint.domain.content import Content, TextContentItem
 from stint.domain.inference import ToolSignature
 from stint.domain.retrieval import FoundChunk, SearchRequest

@@ -1,10 +1,10 @@
 """The args of an MCP toolgroup's registration."""
 
-from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from stint.dataclasses import replace
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
 from stint.domain.schema import Request

@@ -2,8 +2,8 @@
 
 import json
 import time
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError
 from stint.domain.inference import ToolSignature
 

@@ -1,9 +1,9 @@
 """Web search, with results in one form for all engines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from stint.dataclasses import dataclass
 from stint.domain.inference import ToolSignature
 from stint.tools.http_calls import ToolFailure, read_query
 from stint.tools.outcomes import failure, unknown_tool, write_json

@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stint.caller import find_attempt, next_object_id
+from stint.dataclasses import dataclass
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.ids import name_of

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
+from stint.dataclasses import dataclass, field
 from stint.domain.inference import (
     Finished,
     FinishReason,

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from stint.caller import end_users_of, record_end
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
 from stint.domain.expiry import find_end
 from stint.domain.openai.chat import ChatCompletionRequest

@@ -1,8 +1,8 @@
 """The answer of a stored chat completion, in place of a model's."""
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound, NotSupported
 from stint.domain.inference import (
     Finished,

@@ -1,0 +1,137 @@
+"""The standard library's dataclasses, without the methods that it compiles for each class.
+
+Those take about a millisecond for a frozen class, and a cold start defines over a hundred. Here a class compiles only
+`__init__`, with its first instance; the other methods are the same functions for all classes.
+
+https://docs.python.org/3/library/dataclasses.html
+"""
+
+import dataclasses
+import reprlib
+from collections.abc import Callable
+from dataclasses import MISSING, Field, FrozenInstanceError, InitVar, asdict, field, fields, replace
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["FrozenInstanceError", "asdict", "dataclass", "field", "fields", "replace"]
+
+
+def _dataclass(
+    *, frozen: bool = False, slots: bool = False, eq: bool = True, weakref_slot: bool = False
+) -> Callable[[type], type]:
+    """Return a decorator like `dataclasses.dataclass`, of which it supports these parameters.
+
+    Raises TypeError for a class with `InitVar` or keyword-only fields, which are not supported.
+    """
+
+    def decorate(cls: type) -> type:
+        prepare = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, weakref_slot=weakref_slot)
+        made: type = prepare(cls)
+        for each in vars(made)["__dataclass_fields__"].values():
+            if each.kw_only is True or isinstance(each.type, InitVar):
+                raise TypeError(f"{made.__qualname__}.{each.name} is InitVar or keyword-only, which is not supported.")
+        for name, method in _methods(made, frozen, slots, eq).items():
+            if vars(made).get(name) is None:  # a method of the class stays
+                setattr(made, name, method)
+        return made
+
+    return decorate
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    dataclass = _dataclass
+
+
+def _methods(cls: type, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:
+    methods: dict[str, object] = {"__init__": _deferred_init(cls, frozen), "__repr__": _repr}
+    if eq:
+        methods |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
+    if frozen:
+        methods |= {"__setattr__": _refuse_assignment, "__delattr__": _refuse_deletion}
+    if frozen and slots:  # copies and pickles would assign
+        methods |= {"__getstate__": _get_state, "__setstate__": _set_state}
+    return methods
+
+
+def _deferred_init(cls: type, frozen: bool) -> Callable[..., None]:
+    """Return an `__init__` that replaces itself by a compiled one."""
+
+    def __init__(self: object, /, *args: object, **kwargs: object) -> None:  # noqa: N807
+        compiled = _compile_init(cls, frozen)
+        cls.__init__ = compiled  # type: ignore[misc]
+        compiled(self, *args, **kwargs)
+
+    return __init__
+
+
+def _compile_init(cls: type, frozen: bool) -> Callable[..., None]:
+    scope: dict[str, Any] = {"__MISSING": MISSING, "__assign": object.__setattr__}
+    parameters, lines = ["self"], []
+    for each in fields(cls):
+        default, value = _default_and_value(each, scope)
+        if each.init:
+            parameters.append(each.name + default)
+        if value:
+            lines.append(f" __assign(self, {each.name!r}, {value})" if frozen else f" self.{each.name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        lines.append(" self.__post_init__()")
+    exec("\n".join([f"def __init__({', '.join(parameters)}):", *lines, " pass"]), scope)  # noqa: S102
+    init: Callable[..., None] = scope["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"  # for messages about missing arguments
+    return init
+
+
+def _default_and_value(each: Field[Any], scope: dict[str, Any]) -> tuple[str, str]:
+    """Return the default of a field's parameter and the expression of its value, and add to the scope what they use."""
+    name = each.name
+    if each.default_factory is not MISSING:
+        scope[f"__make_{name}"] = each.default_factory
+        return "=__MISSING", f"__make_{name}() if {name} is __MISSING else {name}" if each.init else f"__make_{name}()"
+    if each.default is not MISSING:
+        scope[f"__default_{name}"] = each.default
+        return f"=__default_{name}", name if each.init else f"__default_{name}"
+    return "", name if each.init else ""
+
+
+@reprlib.recursive_repr()
+def _repr(self: Any) -> str:
+    shown = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+    return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def _eq(self: Any, other: Any) -> bool:
+    return _values(self) == _values(other) if self.__class__ is other.__class__ else NotImplemented
+
+
+def _hash(self: Any) -> int:
+    return hash(_values(self))
+
+
+def _values(self: Any) -> object:
+    return _values_getter(self.__class__)(self)
+
+
+@cache
+def _values_getter(cls: Any) -> Callable[[object], object]:
+    names = [each.name for each in fields(cls) if each.compare]
+    return attrgetter(*names) if names else lambda _: ()
+
+
+def _refuse_assignment(_self: object, name: str, _value: object) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_deletion(_self: object, name: str) -> None:
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _get_state(self: Any) -> list[object]:
+    return [getattr(self, each.name) for each in fields(self)]
+
+
+def _set_state(self: Any, state: list[object]) -> None:
+    for each, value in zip(fields(self), state, strict=True):
+        object.__setattr__(self, each.name, value)

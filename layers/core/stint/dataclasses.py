@@ -1,7 +1,7 @@
 """The standard library's dataclasses, without the methods that it compiles for each class.
 
-Those take about a millisecond for a frozen class, and a cold start defines over a hundred. Here a class compiles only
-`__init__`, with its first instance; the other methods are the same functions for all classes.
+Those take about a millisecond for a frozen class, and a cold start defines over a hundred. Here only `__init__` is
+compiled; the other methods are the same functions for all classes.
 
 https://docs.python.org/3/library/dataclasses.html
 """
@@ -27,6 +27,7 @@ def _dataclass(
 
     def decorate(cls: type) -> type:
         prepare = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, weakref_slot=weakref_slot)
+        cls.__doc__ = cls.__doc__ or cls.__name__  # the default, a signature, is slow to inspect
         made: type = prepare(cls)
         for each in vars(made)["__dataclass_fields__"].values():
             if each.kw_only is True or isinstance(each.type, InitVar):
@@ -46,7 +47,7 @@ else:
 
 
 def _methods(cls: type, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:
-    methods: dict[str, object] = {"__init__": _deferred_init(cls, frozen), "__repr__": _repr}
+    methods: dict[str, object] = {"__init__": _compile_init(cls, frozen), "__repr__": _repr}
     if eq:
         methods |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
     if frozen:
@@ -56,18 +57,8 @@ def _methods(cls: type, frozen: bool, slots: bool, eq: bool) -> dict[str, object
     return methods
 
 
-def _deferred_init(cls: type, frozen: bool) -> Callable[..., None]:
-    """Return an `__init__` that replaces itself by a compiled one."""
-
-    def __init__(self: object, /, *args: object, **kwargs: object) -> None:  # noqa: N807
-        compiled = _compile_init(cls, frozen)
-        cls.__init__ = compiled  # type: ignore[misc]
-        compiled(self, *args, **kwargs)
-
-    return __init__
-
-
 def _compile_init(cls: type, frozen: bool) -> Callable[..., None]:
+    """Return `__init__`. What it refers to has names that no field has."""
     scope: dict[str, Any] = {"__MISSING": MISSING, "__assign": object.__setattr__}
     parameters, lines = ["self"], []
     for each in fields(cls):

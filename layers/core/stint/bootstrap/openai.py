@@ -18,7 +18,6 @@ from stint.documents.document_reader import DocumentReader, StoredFileContent
 from stint.domain.errors import InvalidRequest
 from stint.domain.tasks import ObjectKind
 from stint.services.background.background import Background
-from stint.services.background.event_requests import EventRequests
 from stint.services.background.notifications import CompletionEvents, EventBus
 from stint.services.background.resume import Resumer
 from stint.services.background.tail import StreamTail
@@ -44,6 +43,7 @@ from stint.store.store import Store
 if TYPE_CHECKING:
     from stint.apis.end_users import EndUserServices
     from stint.apis.inference import InferenceServices
+    from stint.services.background.event_requests import EventRequests
     from stint.services.background.waiting_runs import WaitingRuns
     from stint.services.responses.code_runs import CodeAccess
     from stint.services.responses.response_retries import ResponseRetries
@@ -89,7 +89,7 @@ class OpenAIComposition(KnowledgeComposition):
         agents, openai = self.make_services(tenant), self.make_openai_services(tenant)
         return WaitingRuns(agents.turns, openai.responses, agents.make_turn_admission, openai.make_response_admission)
 
-    def compose_event_requests(self, tenant: str) -> EventRequests:
+    def compose_event_requests(self, tenant: str) -> "EventRequests":
         services, responses = self.make_services(tenant), self.make_openai_services(tenant)
         worker = self.make_worker(tenant)
         return compose_event_requests(tenant, self.settings, self.store, services, responses, worker)
@@ -225,8 +225,10 @@ def compose_event_requests(
     services: AgentsServices,
     responses: OpenAIServices,
     worker: Worker,
-) -> EventRequests:
-    """Make the worker's handler of events."""
+) -> "EventRequests":
+    """Make the worker's handler of events, whose modules are loaded now."""
+    from stint.services.background.event_requests import EventRequests  # noqa: PLC0415 - only the worker needs it
+
     return EventRequests(
         tenant=tenant,
         records=store.idempotency,

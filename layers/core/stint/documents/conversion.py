@@ -1,10 +1,7 @@
 """Conversion of one document to text. It runs in the API's process, or in a process of its own for costly documents."""
 
 from stint.dataclasses import dataclass
-from stint.documents.html import html_to_text
 from stint.documents.mime_types import Kind
-from stint.documents.pdf import pdf_to_text
-from stint.documents.text import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +22,18 @@ def convert(job: Job, body: bytes) -> str:
     Raises:
         Unreadable: it is damaged, does not match its type, or is too long.
     """
+    from stint.documents.text import decode  # noqa: PLC0415 - few requests have documents
+
     if job.kind == Kind.pdf.name:
+        from stint.documents.pdf import pdf_to_text  # noqa: PLC0415 - few documents are PDFs
+
         return pdf_to_text(body, job.pages, job.characters)
     if job.kind == Kind.office.name:
         from stint.documents.office import office_to_text  # noqa: PLC0415 - for the worker only
 
         return office_to_text(body, job.characters)
     if job.kind == Kind.html.name:
+        from stint.documents.html import html_to_text  # noqa: PLC0415 - few documents are pages
+
         return html_to_text(decode(body, job.charset, job.essence, len(body)), job.characters)
     return decode(body, job.charset, job.essence, job.characters)

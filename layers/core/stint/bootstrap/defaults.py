@@ -71,7 +71,8 @@ def read_registry(text: str) -> Configured:
         ValueError: it is malformed. The message says where, without the values, because it is logged.
     """
     try:
-        return Configured.model_validate_json(text) if text else Configured()
+        # Without validation, pydantic does not build the validators of all registrations.
+        return Configured.model_validate_json(text) if text else Configured.model_construct()
     except ValidationError as error:
         raise ValueError(f"STINT_REGISTRY is malformed: {describe_faults(error)}") from None
 

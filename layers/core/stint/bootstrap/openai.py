@@ -19,10 +19,8 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.tasks import ObjectKind
 from stint.services.background.background import Background
 from stint.services.background.notifications import CompletionEvents, EventBus
-from stint.services.background.resume import Resumer
 from stint.services.background.tail import StreamTail
 from stint.services.background.waiting import LOCKED_SECONDS
-from stint.services.background.worker import Worker
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import DeleteObject, Deletions
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from stint.apis.inference import InferenceServices
     from stint.services.background.event_requests import EventRequests
     from stint.services.background.waiting_runs import WaitingRuns
+    from stint.services.background.worker import Worker
     from stint.services.responses.code_runs import CodeAccess
     from stint.services.responses.response_retries import ResponseRetries
     from stint.tools.knowledge.file_search import KnowledgeSearch
@@ -78,7 +77,7 @@ class OpenAIComposition(KnowledgeComposition):
 
         return compose_code(tenant, self.settings, self.store, self.deletions)
 
-    def compose_worker(self, tenant: str) -> Worker:
+    def compose_worker(self, tenant: str) -> "Worker":
         services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
         return compose_worker(tenant, self.settings, self.store, services, bus)
 
@@ -211,8 +210,11 @@ def compose_end_users(
     return EndUserServices(users, EndUserExport(users, services.sessions, responses, conversations))
 
 
-def compose_worker(tenant: str, settings: Settings, store: Store, services: OpenAIServices, bus: EventBus) -> Worker:
-    """Make the worker of a tenant."""
+def compose_worker(tenant: str, settings: Settings, store: Store, services: OpenAIServices, bus: EventBus) -> "Worker":
+    """Make the worker of a tenant, whose modules are loaded now."""
+    from stint.services.background.resume import Resumer  # noqa: PLC0415
+    from stint.services.background.worker import Worker  # noqa: PLC0415 - only one function needs it
+
     resumer = Resumer(services.responses, lock_wait_seconds(settings))
     completion_events = CompletionEvents(bus)
     return Worker(tenant, store, resumer, services.background.recovery, completion_events, settings.lease_seconds)
@@ -224,7 +226,7 @@ def compose_event_requests(
     store: Store,
     services: AgentsServices,
     responses: OpenAIServices,
-    worker: Worker,
+    worker: "Worker",
 ) -> "EventRequests":
     """Make the worker's handler of events, whose modules are loaded now."""
     from stint.services.background.event_requests import EventRequests  # noqa: PLC0415 - only the worker needs it

@@ -1,16 +1,16 @@
-"""Structured output: the check of a schema before the run, and of the answer at its end."""
+"""Structured output: the check of a schema before the run, and of the answer at its end.
+
+The modules that evaluate schemas are loaded with the first schema.
+"""
 
 from json import JSONDecodeError, dumps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.json_text import parse_json
-from stint.json_schema.document import SchemaDocument
-from stint.json_schema.errors import SchemaError
-from stint.json_schema.evaluation import find_mismatches
-from stint.json_schema.outcome import SchemaMismatch
-from stint.json_schema.paths import shorten, write_path
-from stint.regex.budget import Budget, StepLimitExceeded
+
+if TYPE_CHECKING:
+    from stint.json_schema.outcome import SchemaMismatch
 
 MISMATCH = "response_format_mismatch"
 MOST_STEPS = 500_000
@@ -26,6 +26,9 @@ def check_schema(schema: dict[str, Any], field: str) -> None:
             leads outside or nowhere, recurses without end, is too complex, or has an unsupported regular expression.
             The message says where.
     """
+    from stint.json_schema.document import SchemaDocument  # noqa: PLC0415
+    from stint.json_schema.errors import SchemaError  # noqa: PLC0415
+
     try:
         SchemaDocument(schema)
     except SchemaError as error:
@@ -43,6 +46,11 @@ def validate_output(text: str, schema: dict[str, Any]) -> None:
         ModelError: (`response_format_mismatch`) the answer is not JSON, does not match the schema, or is too large for
             the check. The message says where, without the value, because it is logged.
     """
+    from stint.json_schema.document import SchemaDocument  # noqa: PLC0415
+    from stint.json_schema.evaluation import find_mismatches  # noqa: PLC0415
+    from stint.json_schema.paths import shorten  # noqa: PLC0415
+    from stint.regex.budget import Budget, StepLimitExceeded  # noqa: PLC0415
+
     try:
         value = parse_json(text)
     except JSONDecodeError as error:
@@ -55,8 +63,10 @@ def validate_output(text: str, schema: dict[str, Any]) -> None:
         raise mismatch("; ".join(map(describe, mismatches)))
 
 
-def describe(mismatch: SchemaMismatch) -> str:
+def describe(mismatch: "SchemaMismatch") -> str:
     """Return the location and the keyword of a mismatch."""
+    from stint.json_schema.paths import shorten, write_path  # noqa: PLC0415
+
     where = f"at {write_path(mismatch.path)}"
     if mismatch.keyword == "required":
         return f"{where}: {shorten(repr(mismatch.argument))} is a required property"

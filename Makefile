@@ -144,7 +144,7 @@ test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.ins
 test-october: setup .venv-october/.installed .venv-october-0.0.40/.installed ## run the tests of the API of October 2024 with its clients (one minute)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/october $(ARGS)
 
-bench: setup ## measure cold start, streaming, many sessions, tools, memory (two minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, SEARCH=1 only searches vector stores)
+bench: setup ## measure cold start, streaming, many sessions, tools, memory (four minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, SEARCH=1 only searches vector stores)
 	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
 
 lint: $(VENV)/.installed ## ruff (rules and formatting), and the rules for prose, names and sizes

@@ -4,13 +4,16 @@ import asyncio
 import json
 import sys
 from collections import defaultdict
+from dataclasses import dataclass, field
 
 from infra.bench.client import Api
-from infra.bench.processes import Launcher
+from infra.bench.processes import Launcher, Running
 from infra.bench.report import Row
 from infra.bench.side import cpu_seconds
 
-ROUNDS = 5
+ROUNDS = 7
+BETWEEN_BARE = 3
+"""Functions that are started after each bare process. All are compared with it, so its figure must be the surest."""
 NOBODY = "00000000-0000-7000-8000-000000000000"
 READS = {
     "turns": ("GET", f"/v1/agents/{NOBODY}/session/{NOBODY}"),
@@ -31,6 +34,24 @@ WORKER_MESSAGE = {
 }
 
 
+def samples() -> defaultdict[str, list[float]]:
+    return defaultdict(list)
+
+
+@dataclass
+class Times:
+    """Milliseconds by process: until it is ready, until its first answer, and its CPU time until it is ready."""
+
+    ready: defaultdict[str, list[float]] = field(default_factory=samples)
+    answered: defaultdict[str, list[float]] = field(default_factory=samples)
+    busy: defaultdict[str, list[float]] = field(default_factory=samples)
+
+    def add_start(self, name: str, process: Running) -> None:
+        self.ready[name].append(process.ready * 1000)
+        if sys.platform == "linux":
+            self.busy[name].append(cpu_seconds(process.pid) * 1000)
+
+
 async def measure_starts(launcher: Launcher) -> list[Row]:
     """Measure from process start to the first /next, and to the end of a first request that reads one table.
 
@@ -39,31 +60,23 @@ async def measure_starts(launcher: Launcher) -> list[Row]:
     """
     events = {name: launcher.event(*read) for name, read in READS.items()}
     events["worker"] = json.dumps({"Records": [WORKER_MESSAGE]}).encode()
-    ready: defaultdict[str, list[float]] = defaultdict(list)
-    answered: defaultdict[str, list[float]] = defaultdict(list)
-    busy: defaultdict[str, list[float]] = defaultdict(list)
+    times = Times()
     for _ in range(ROUNDS):
-        async with launcher.uvicorn("bare") as server:
-            ready["bare"].append(server.ready * 1000)
-            busy["bare"] += cpu_milliseconds(server.pid)
-            await asyncio.to_thread(Api(server.url).call, "GET", "/")
-            answered["bare"].append(server.elapsed() * 1000)
-        for name, event in events.items():
+        for place, (name, event) in enumerate(events.items()):
+            if place % BETWEEN_BARE == 0:
+                async with launcher.uvicorn("bare") as server:
+                    times.add_start("bare", server)
+                    await asyncio.to_thread(Api(server.url).call, "GET", "/")
+                    times.answered["bare"].append(server.elapsed() * 1000)
             async with launcher.function(name) as function:
-                ready[name].append(function.ready * 1000)
-                busy[name] += cpu_milliseconds(function.pid)
+                times.add_start(name, function)
                 await function.answer(event)
-                answered[name].append(function.elapsed() * 1000)
-    figures = {"start to first /next": ready, "start to first answer": answered}
+                times.answered[name].append(function.elapsed() * 1000)
+    figures = {"start to first /next": times.ready, "start to first answer": times.answered}
     if sys.platform == "linux":
-        figures["CPU time to first /next"] = busy
+        figures["CPU time to first /next"] = times.busy
     return [
         Row(f"{name}: {figure}", "ms", found[name], found["bare"])
         for figure, found in figures.items()
         for name in events
     ]
-
-
-def cpu_milliseconds(pid: int) -> list[float]:
-    """Return the CPU time of a process as a list, empty if the system does not show it."""
-    return [cpu_seconds(pid) * 1000] if sys.platform == "linux" else []

@@ -1,5 +1,7 @@
 """The first event and the first token of a turn, in a new session and after many turns, interleaved.
 
+The first event of a response that continues a long chain, too.
+
 The model is a server of chat completions on this machine. The time that it takes to read a request is subtracted from
 that to the first token.
 """
@@ -11,6 +13,7 @@ from collections.abc import Sequence
 from infra.bench.client import Api
 from infra.bench.model_server import ModelServer
 from infra.bench.report import Row
+from infra.bench.responses import LINKS, chain
 from infra.bench.side import Side
 from infra.bench.streams import SHORT
 
@@ -31,6 +34,7 @@ def measure(sides: Sequence[Side], turns: int, model: ModelServer) -> dict[str, 
     apis = {side.name: Api(side.url) for side in sides}
     agents = {name: create_agent(api) for name, api in apis.items()}
     long = {name: session_after(api, agents[name], turns) for name, api in apis.items()}
+    last = {name: chain(api) for name, api in apis.items()}
     for _ in range(ROUNDS):
         for name, api in apis.items():
             for prior, session in ((0, api.create_session(agents[name])), (turns, long[name])):
@@ -38,6 +42,8 @@ def measure(sides: Sequence[Side], turns: int, model: ModelServer) -> dict[str, 
                 first_event, first_token = names_of(prior)
                 results[name][first_event].append(turn.first * 1000)
                 results[name][first_token].append((turn.token - model.reading) * 1000)
+            response, _ = api.stream_response(SHORT, last[name])
+            results[name][f"first event, {LINKS} links"].append(response.first * 1000)
     for api in apis.values():
         api.close()
     return results

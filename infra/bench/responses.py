@@ -45,7 +45,9 @@ def rate(turn: Turn) -> float:
 
 
 def chain(api: Api) -> str:
+    """Make a chain of responses, and return the id of its last one. The connection is closed then."""
     last = ""
     for _ in range(LINKS):
         last = api.stream_response(SHORT, last)[1]
+    api.close()
     return last

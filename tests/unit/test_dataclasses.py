@@ -219,19 +219,41 @@ def test_a_class_without_fields_has_one_value(dataclass: Decorator) -> None:
     assert len({Empty(), Empty()}) == 1
 
 
-def test_unsupported_fields_are_refused_when_the_class_is_defined() -> None:
-    with pytest.raises(TypeError, match=r"Late\.x is InitVar or keyword-only"):
+def keyword_only() -> None:
+    @OURS()
+    class Late:
+        _: KW_ONLY
+        x: int
 
-        @OURS()
-        class Late:
-            x: InitVar[int]
 
-    with pytest.raises(TypeError, match=r"Keyword\.x is InitVar or keyword-only"):
+def passed_to_post_init() -> None:
+    @OURS()
+    class Late:
+        x: InitVar[int]
 
-        @OURS()
-        class Keyword:
-            _: KW_ONLY
-            x: int
+
+def passed_to_post_init_by_name() -> None:
+    @OURS()
+    class Late:
+        x: "InitVar[int]"
+
+
+def left_out_of_the_hash() -> None:
+    @OURS(frozen=True)
+    class Late:
+        x: int = field(hash=False)
+
+
+@pytest.mark.parametrize(
+    "define", [keyword_only, passed_to_post_init, passed_to_post_init_by_name, left_out_of_the_hash]
+)
+def test_unsupported_fields_are_refused_when_the_class_is_defined(define: Callable[[], None]) -> None:
+    with pytest.raises(TypeError, match=r"Late\.x is InitVar, keyword-only or has hash, which is not supported"):
+        define()
+
+
+def test_methods_belong_to_the_module_of_the_class() -> None:
+    assert Pair.__init__.__module__ == __name__
 
 
 def test_a_definition_compiles_one_method(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ https://docs.python.org/3/library/dataclasses.html
 import dataclasses
 import reprlib
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, InitVar, asdict, field, fields, replace
+from dataclasses import MISSING, Field, FrozenInstanceError, asdict, field, fields, replace
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,9 @@ def _dataclass(
 ) -> Callable[[type], type]:
     """Return a decorator like `dataclasses.dataclass`, of which it supports these parameters.
 
-    Raises TypeError for a class with `InitVar` or keyword-only fields, which are not supported.
+    All subclasses of a frozen class are frozen.
+
+    Raises TypeError for a class with fields that are `InitVar`, keyword-only or have `hash`, which are not supported.
     """
 
     def decorate(cls: type) -> type:
@@ -30,8 +32,10 @@ def _dataclass(
         cls.__doc__ = cls.__doc__ or cls.__name__  # the default, a signature, is slow to inspect
         made: type = prepare(cls)
         for each in vars(made)["__dataclass_fields__"].values():
-            if each.kw_only is True or isinstance(each.type, InitVar):
-                raise TypeError(f"{made.__qualname__}.{each.name} is InitVar or keyword-only, which is not supported.")
+            if each.kw_only is True or each.hash is not None or "InitVar[" in str(each.type):
+                raise TypeError(
+                    f"{made.__qualname__}.{each.name} is InitVar, keyword-only or has hash, which is not supported."
+                )
         for name, method in _methods(made, frozen, slots, eq).items():
             if vars(made).get(name) is None:  # a method of the class stays
                 setattr(made, name, method)
@@ -59,7 +63,7 @@ def _methods(cls: type, frozen: bool, slots: bool, eq: bool) -> dict[str, object
 
 def _compile_init(cls: type, frozen: bool) -> Callable[..., None]:
     """Return `__init__`. What it refers to has names that no field has."""
-    scope: dict[str, Any] = {"__MISSING": MISSING, "__assign": object.__setattr__}
+    scope: dict[str, Any] = {"__name__": cls.__module__, "__MISSING": MISSING, "__assign": object.__setattr__}
     parameters, lines = ["self"], []
     for each in fields(cls):
         default, value = _default_and_value(each, scope)

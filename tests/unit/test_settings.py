@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 from pydantic import ValidationError
 
+from stint.bootstrap.openai import OpenAIComposition
 from stint.settings import Settings, SettingsError, read_settings, variable_of
 
 
@@ -39,6 +40,25 @@ def test_an_empty_variable_means_the_default() -> None:
     empty = {variable_of(name): "" for name in Settings.model_fields}
 
     assert read_settings(empty) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("memory", "bound"),
+    [("", 16_000_000), ("128", 4_000_000), ("256", 8_000_000), ("512", 16_000_000), ("10240", 16_000_000)],
+)
+def test_caches_are_bound_by_the_memory_of_the_function(memory: str, bound: int) -> None:
+    environment = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": memory}
+    composition = OpenAIComposition(lambda: read_settings(environment))
+
+    assert (composition.transcripts.max_bytes, composition.links.max_bytes) == (bound, bound)
+
+
+@pytest.mark.parametrize("explicit", ["0", "9000000"])
+def test_the_bound_of_transcripts_can_be_set(explicit: str) -> None:
+    environment = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128", "STINT_TRANSCRIPT_CACHE_BYTES": explicit}
+    composition = OpenAIComposition(lambda: read_settings(environment))
+
+    assert (composition.transcripts.max_bytes, composition.links.max_bytes) == (int(explicit), 4_000_000)
 
 
 def test_other_variables_are_ignored() -> None:

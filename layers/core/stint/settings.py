@@ -32,6 +32,8 @@ ISSUER = r"^(https://[^\s?#]+|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?(
 ALGORITHMS = r"^((RS|PS|ES)(256|384|512)|EdDSA)(,((RS|PS|ES)(256|384|512)|EdDSA))*$"
 """Algorithms with public keys only. A symmetric one would accept the issuer's public key as a secret."""
 
+MOST_CACHED = 16_000_000
+
 TENANT_OR_NONE = r"^([a-z0-9][a-z0-9-]{0,31})?$"
 
 
@@ -171,8 +173,8 @@ class Settings(BaseModel):
     history_bytes: int = Field(
         default=4_000_000, gt=0, description="Maximum history sent to a model, in bytes of JSON."
     )
-    transcript_cache_bytes: int = Field(
-        default=16_000_000, ge=0, description="Memory of a process for transcripts, in bytes."
+    transcript_cache_bytes: int | None = Field(
+        default=None, ge=0, description="Memory for transcripts, in bytes; if empty, see docs/memory.md."
     )
     session_expiry_days: float = Field(
         default=30, gt=0, description="Lifetime of a session without persistence, in days."
@@ -233,6 +235,16 @@ class Settings(BaseModel):
     def key_in(self, variable: str) -> str:
         """Return the value of a variable that STINT_PROVIDERS names; empty if it is not set."""
         return self._keys.get(variable, "")
+
+    @property
+    def cache_bytes(self) -> int:
+        """Return the bound of each cache of what runs have stored: 1/32 of the function's memory, at most 16 MB."""
+        return min(self.memory_mb * 1_000_000 // 32, MOST_CACHED) if self.memory_mb else MOST_CACHED
+
+    @property
+    def transcript_bytes(self) -> int:
+        """Return the bound of the cache of transcripts."""
+        return self.cache_bytes if self.transcript_cache_bytes is None else self.transcript_cache_bytes
 
     @property
     def runs_code(self) -> bool:

@@ -69,7 +69,7 @@ class AgentsComposition(Composition):
 
     @cached_property
     def transcripts(self) -> TranscriptCache:
-        return TranscriptCache(self.settings.transcript_cache_bytes)
+        return TranscriptCache(self.settings.transcript_bytes)
 
     @cached_property
     def queue(self) -> SqsQueue:
@@ -111,7 +111,7 @@ def compose(
     registry = make_registry(tenant, adapters, store)
     warn_of_short_keys(settings, registry.configured, adapters.model_servers)
     agents = Agents(tenant, store.agents, registry, deletions, settings.agent_cache_seconds)
-    transcripts = transcripts or TranscriptCache(settings.transcript_cache_bytes)
+    transcripts = transcripts or TranscriptCache(settings.transcript_bytes)
     opener = SessionOpener(tenant, store, agents, transcripts, settings.lease_seconds, settings.history_bytes)
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
     make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send, lambda: tools))

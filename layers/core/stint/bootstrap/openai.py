@@ -63,7 +63,7 @@ class OpenAIComposition(KnowledgeComposition):
 
     @cached_property
     def links(self) -> LinkCache:
-        return LinkCache()
+        return LinkCache(self.settings.cache_bytes)
 
     def compose_openai_services(self, tenant: str) -> OpenAIServices:
         services = self.make_services(tenant)

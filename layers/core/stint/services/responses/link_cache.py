@@ -55,7 +55,7 @@ class LinkCache:
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._lock = Lock()
         self._entries: OrderedDict[tuple[str, str], CachedLink | str] = OrderedDict()
         self.bytes = 0
@@ -93,11 +93,11 @@ class LinkCache:
     def _put(self, key: tuple[str, str], entry: CachedLink | str) -> None:
         with self._lock:
             self._remove(key)
-            if _memory_of(entry) > self._max_bytes:
+            if _memory_of(entry) > self.max_bytes:
                 return
             self._entries[key] = entry
             self.bytes += _memory_of(entry)
-            while self.bytes > self._max_bytes:
+            while self.bytes > self.max_bytes:
                 self._remove(next(iter(self._entries)))
 
     def _remove(self, key: tuple[str, str]) -> None:

@@ -18,6 +18,7 @@ from stint.aws.credentials_chain import choose_provider
 from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoResponse
 from stint.aws.environment import AwsEnvironment
 
+OUT_OF_RANGE = "Sun, 09 Sep 2001 01:47:40 +999999999999999999999999"
 SECRETS = {"secret-of-the-key", "token-of-the-session", "AKIDSECRET"}
 
 
@@ -414,7 +415,32 @@ async def test_the_clock_of_the_server_is_taken_over_once(server: DynamoDBServer
     await client.close()
 
 
-@pytest.mark.parametrize("date", ["Sun, 09 Sep 2001 01:47:40 GMT", "yesterday", ""])
+async def test_concurrent_calls_take_over_the_clock_of_the_server(server: DynamoDBServer) -> None:
+    client = make_client(server, now=lambda: 1_000_000_000)
+    refusal = error("InvalidSignatureException", headers={"Date": "Sun, 09 Sep 2001 02:46:40 GMT"})
+    all_sent = asyncio.Event()
+    server.script(*[(all_sent, refusal)] * 3)
+    calls = [asyncio.create_task(client.call("GetItem", {})) for _ in range(3)]
+    await server.until_received(3)
+    all_sent.set()
+
+    assert await asyncio.gather(*calls) == [{}] * 3
+    dates = [request.headers["x-amz-date"] for request in server.requests]
+    assert dates == [*["20010909T014640Z"] * 3, *["20010909T024640Z"] * 3]
+    await client.close()
+
+
+async def test_a_process_that_was_suspended_before_it_sent_a_request_signs_it_again(server: DynamoDBServer) -> None:
+    times = iter([1_000_000_000.0, *[1_000_003_600.0] * 3])
+    client = make_client(server, now=lambda: next(times))
+    server.script(error("InvalidSignatureException", headers={"Date": "Sun, 09 Sep 2001 02:46:40 GMT"}))
+
+    assert await client.call("GetItem", {}) == {}
+    assert [each.headers["x-amz-date"] for each in server.requests] == ["20010909T014640Z", "20010909T024640Z"]
+    await client.close()
+
+
+@pytest.mark.parametrize("date", ["Sun, 09 Sep 2001 01:47:40 GMT", "yesterday", OUT_OF_RANGE, ""])
 async def test_a_wrong_signature_at_the_right_time_is_an_error(server: DynamoDBServer, date: str) -> None:
     client = make_client(server, now=lambda: 1_000_000_000)
     server.script(error("InvalidSignatureException", headers={"Date": date}))

@@ -16,6 +16,11 @@ ADVISORY_SECONDS = 15 * 60
 MANDATORY_SECONDS = 10 * 60
 """Time before the expiry from which calls wait for the refresh."""
 
+REFUSED_CREDENTIALS = frozenset(
+    {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"}
+)
+"""The codes with which AWS refuses credentials that have expired or were replaced."""
+
 PRINTABLE = re.compile(r"[\x21-\x7e]*")
 
 

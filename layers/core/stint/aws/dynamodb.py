@@ -8,7 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from stint.aws.connector import Connector
-from stint.aws.credentials import Credentials, CredentialsError, CredentialsSource, RefreshedCredentials
+from stint.aws.credentials import (
+    REFUSED_CREDENTIALS,
+    Credentials,
+    CredentialsError,
+    CredentialsSource,
+    RefreshedCredentials,
+)
 from stint.aws.credentials_chain import choose_provider
 from stint.aws.documents import decode_response, encode_request
 from stint.aws.endpoints import dynamodb_endpoint
@@ -17,18 +23,12 @@ from stint.aws.errors import DynamoDBError as DynamoDBError
 from stint.aws.errors import NoResponse as NoResponse
 from stint.aws.pool import CONNECTIONS, ConnectionPools, TransportError
 from stint.aws.retries import Retries, is_throttled, is_transient, retry_after
-from stint.aws.signature import amz_date, authorize
+from stint.aws.signature import SignatureClock, amz_date, authorize
 from stint.dataclasses import dataclass
 
 API = "DynamoDB_20120810"
 CONTENT_TYPE = "application/x-amz-json-1.0"
 USER_AGENT = f"stint lang/python#{sys.version_info.major}.{sys.version_info.minor}"
-
-SKEWED = frozenset({"InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"})
-MIN_SKEW_SECONDS = 240
-"""Differences between the clocks below this are not the reason why AWS refused a signature."""
-
-REFUSED_CREDENTIALS = frozenset({"ExpiredTokenException", "ExpiredToken", "UnrecognizedClientException"})
 
 
 @dataclass(slots=True)
@@ -41,6 +41,7 @@ class Call:
     id: str
     attempt: int = 0
     used: Credentials | None = None
+    signed_at: float = 0.0
     unsure: bool = False
     lost: TransportError | None = None
     renewed: bool = False
@@ -76,8 +77,8 @@ class DynamoDBClient:
         self._region, self._host = environment.region, endpoint.authority
         self._start = f"POST {connector.target} HTTP/1.1\r\n{connector.headers}user-agent: {USER_AGENT}\r\n"
         self._retries = retries or Retries()
-        self._read_timeout, self._now, self._sleep = read_timeout, now, sleep
-        self._skew = 0.0
+        self._read_timeout, self._sleep = read_timeout, sleep
+        self._signature_clock = SignatureClock(now)
 
     async def call(
         self, operation: str, request: Mapping[str, Any], *, credentials: Credentials | None = None
@@ -123,10 +124,11 @@ class DynamoDBClient:
         return decode_response(response)
 
     def _head(self, call: Call, credentials: Credentials) -> bytes:
+        call.signed_at = self._signature_clock()
         headers = {
             "content-type": CONTENT_TYPE,
             "host": self._host,
-            "x-amz-date": amz_date(self._now() + self._skew),
+            "x-amz-date": amz_date(call.signed_at),
             "x-amz-security-token": credentials.token,
             "x-amz-target": f"{API}.{call.operation}",
         }
@@ -165,17 +167,9 @@ class DynamoDBClient:
 
     def _correct_clock(self, call: Call, error: DynamoDBError) -> bool:
         """Take over the time of the server if the signature was refused for that of the client, once per call."""
-        if call.corrected or error.code not in SKEWED:
-            return False
-        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only for this error
-
-        try:
-            skew = parsedate_to_datetime(error.headers.get("date", "")).timestamp() - self._now()
-        except ValueError:
-            return False
-        call.corrected = abs(skew - self._skew) >= MIN_SKEW_SECONDS
         if call.corrected:
-            self._skew = skew
+            return False
+        call.corrected = self._signature_clock.correct(error.code, error.headers, call.signed_at)
         return call.corrected
 
     async def _renew_credentials(self, call: Call, error: DynamoDBError) -> bool:

@@ -6,12 +6,53 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-re
 import hashlib
 import hmac
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from stint.aws.credentials import Credentials
 
 ALGORITHM = "AWS4-HMAC-SHA256"
+
+SKEWED = frozenset(
+    {
+        "InvalidSignatureException",
+        "RequestExpired",
+        "RequestInTheFuture",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+    }
+)
+"""The codes with which AWS refuses a signature for its time, and some of them for other reasons, too."""
+MIN_SKEW_SECONDS = 240
+"""Differences between the clocks below this are not the reason why AWS refused a signature."""
+
+
+class SignatureClock:
+    """The time for signatures: that of this process, and after a refusal that of AWS. Thread-safe."""
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now, self._skew = now, 0.0
+
+    def __call__(self) -> float:
+        return self._now() + self._skew
+
+    def correct(self, code: str, headers: Mapping[str, str], signed_at: float) -> bool:
+        """Take over the time of an error response if its request was refused for the time of its signature.
+
+        Return whether it was. Another call may have taken over the time since the request was signed.
+        """
+        if code not in SKEWED:
+            return False
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only for this error
+
+        try:
+            date = parsedate_to_datetime(headers.get("date", "")).timestamp()
+        except (ValueError, OverflowError):
+            return False
+        if abs(date - signed_at) < MIN_SKEW_SECONDS:
+            return False
+        self._skew = date - self._now()
+        return True
 
 
 def amz_date(timestamp: float) -> str:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs
@@ -23,11 +24,14 @@ REFUSAL = (
     """<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>no</Message></Error></ErrorResponse>"""
 )
 
+SKEW_SECONDS = 300
+
 
 class StsServer:
-    """Context manager. `requests` has the parameters of all requests, and their header Authorization.
+    """Context manager. `requests` has the parameters of all requests, and their headers Authorization and X-Amz-Date.
 
-    `refusals` are statuses and codes of the next answers. `now` is the time from which sessions last an hour.
+    `refusals` are statuses and codes of the next answers. `now` is its time: sessions last an hour from then, and
+    signatures may differ by five minutes.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -40,11 +44,15 @@ class StsServer:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"])).decode()
                 sent = {name: values[0] for name, values in parse_qs(body).items()}
-                status, answer = sts.answer(sent | {"Authorization": self.headers["authorization"]})
+                signed = {name: self.headers[name] for name in ("Authorization", "X-Amz-Date")}
+                status, answer = sts.answer(sent | signed)
                 self.send_response(status)
                 self.send_header("content-length", str(len(answer)))
                 self.end_headers()
                 self.wfile.write(answer.encode())
+
+            def date_time_string(self, timestamp: float | None = None) -> str:
+                return formatdate(sts.now() if timestamp is None else timestamp, usegmt=True)
 
             def log_message(self, *_: Any) -> None: ...
 
@@ -66,6 +74,9 @@ class StsServer:
         if self.refusals:
             status, code = self.refusals.pop(0)
             return status, REFUSAL.format(code=code)
+        signed_at = datetime.strptime(f"{sent['X-Amz-Date']}+0000", "%Y%m%dT%H%M%SZ%z").timestamp()
+        if abs(signed_at - self.now()) > SKEW_SECONDS:
+            return 403, REFUSAL.format(code="SignatureDoesNotMatch")
         expiration = datetime.fromtimestamp(self.now() + 3600, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         key = f"ASIA{tags_of(sent)['tenant'].upper()}{len(self.requests)}"
         return 200, ANSWER.format(key=key, expiration=expiration)

@@ -4,17 +4,16 @@ https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
 """
 
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from urllib.parse import urlencode
 
 from stint.aws.connector import Connector
-from stint.aws.credentials import Credentials, CredentialsError, CredentialsSource
+from stint.aws.credentials import REFUSED_CREDENTIALS, Credentials, CredentialsError, CredentialsSource
 from stint.aws.endpoints import sts_endpoint
 from stint.aws.environment import AwsEnvironment
 from stint.aws.http1 import HttpResponse, MalformedResponse
-from stint.aws.signature import amz_date, authorize
+from stint.aws.signature import SignatureClock, amz_date, authorize
 
 CONTENT_TYPE = "application/x-www-form-urlencoded; charset=utf-8"
 TIMEOUT_SECONDS = 3.0
@@ -26,7 +25,10 @@ FIELD = re.compile(r"<(AccessKeyId|SecretAccessKey|SessionToken|Expiration|Code)
 
 
 class AssumedRole:
-    """A role with session tags. `source` has the credentials that may assume it."""
+    """A role with session tags. `source` has the credentials that may assume it.
+
+    `clock` is that of all roles of a process, so that STS refuses the first signature only.
+    """
 
     def __init__(
         self,
@@ -35,9 +37,9 @@ class AssumedRole:
         role_arn: str,
         session_name: str,
         tags: Mapping[str, str],
-        now: Callable[[], float] = time.time,
+        clock: SignatureClock,
     ) -> None:
-        self._source, self._now, self._region = source, now, environment.region
+        self._source, self._clock, self._region = source, clock, environment.region
         self._endpoint = endpoint = sts_endpoint(environment)
         proxy, bundle = (
             environment.proxy(endpoint.scheme, endpoint.host, endpoint.port),
@@ -47,24 +49,31 @@ class AssumedRole:
         self._body = urlencode(parameters(role_arn, session_name, tags)).encode()
 
     async def load(self, *, renewed: bool) -> Credentials:  # noqa: ARG002 - STS is always asked
-        problem = "there was no answer"
+        problem, renewable = "there was no answer", True
         for _ in range(ATTEMPTS):
             try:
-                response = await self._send(await self._source.get())
+                used = await self._source.get()
+                signed_at = self._clock()
+                response = await self._send(used, signed_at)
             except (OSError, MalformedResponse):
                 continue
             if response.status == 200:
                 return _parse(response)
             problem = dict(FIELD.findall(response.body.decode("utf-8", "replace"))).get("Code", str(response.status))
+            if self._clock.correct(problem, response.headers, signed_at):
+                continue
+            if renewable and problem in REFUSED_CREDENTIALS and await self._source.renew(used):
+                renewable = False
+                continue
             if response.status < 500 and problem != "Throttling":
                 break
         raise CredentialsError(f"The role of the tenant's data could not be assumed: {problem}. Check TenantIsolation.")
 
-    async def _send(self, credentials: Credentials) -> HttpResponse:
+    async def _send(self, credentials: Credentials, signed_at: float) -> HttpResponse:
         headers = {
             "content-type": CONTENT_TYPE,
             "host": self._endpoint.authority,
-            "x-amz-date": amz_date(self._now()),
+            "x-amz-date": amz_date(signed_at),
             "x-amz-security-token": credentials.token,
         }
         if not credentials.token:

@@ -15,7 +15,7 @@ class TenantCredentials:
     """The credentials of the tenant for which the current code runs.
 
     `require_tenant` returns it, or raises an error if there is none. `make_provider` is called once per tenant, whose
-    credentials are refreshed before they expire.
+    credentials are refreshed before they expire. `now` is the time of their expiry.
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from stint.aws.assumed_role import AssumedRole
 from stint.aws.credentials import CredentialsSource, RefreshedCredentials
 from stint.aws.credentials_chain import choose_provider
 from stint.aws.environment import read_environment
+from stint.aws.signature import SignatureClock
 from stint.aws.tenant_credentials import TenantCredentials
 from stint.caller import require_tenant
 from stint.store.knowledge_keys import index_owner
@@ -16,10 +17,10 @@ def make_data_credentials(role_arn: str) -> CredentialsSource:
     of its tenant, which CloudTrail shows.
     """
     environment = read_environment()
-    own = RefreshedCredentials(choose_provider(environment))
+    own, clock = RefreshedCredentials(choose_provider(environment)), SignatureClock()
 
     def make_provider(tenant: str) -> AssumedRole:
         tags = {"tenant": tenant, "index": index_owner(tenant)}
-        return AssumedRole(environment, own, role_arn, f"stint-{tenant}", tags)
+        return AssumedRole(environment, own, role_arn, f"stint-{tenant}", tags, clock)
 
-    return TenantCredentials(require_tenant, make_provider)
+    return TenantCredentials(require_tenant, make_provider, clock)

@@ -96,7 +96,7 @@ async def test_system_exit_ends_the_process_after_the_other_streams() -> None:
         assert other.error is None
         assert await runtime.exit() == 1
         assert [line["level"] for line in runtime.lines()] == ["ERROR", "WARNING"]
-        assert runtime.lines()[1]["message"] == "The process ends after its 1 other invocations."
+        assert runtime.lines()[1]["message"] == "The process ends after its 1 running invocations."
 
 
 async def test_an_app_that_ignores_its_deadline_ends_the_process_after_the_other_streams() -> None:

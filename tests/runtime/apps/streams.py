@@ -14,6 +14,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 BACKGROUND: list[str] = []
+TASKS: list[asyncio.Task[None]] = []
 
 
 async def app(scope: Message, receive: Receive, send: Send) -> None:
@@ -36,6 +37,10 @@ async def gate(scope: Message, name: str) -> None:
     writer.write(f"{name}\n".encode())
     await reader.read(1)
     writer.close()
+
+
+async def ignore(_message: Message) -> None:
+    """Send nothing."""
 
 
 async def echo(scope: Message, receive: Receive, send: Send) -> None:
@@ -136,6 +141,34 @@ async def leave(_scope: Message, _receive: Receive, send: Send) -> None:
     sys.exit(0)
 
 
+async def leave_in_group(_scope: Message, _receive: Receive, send: Send) -> None:
+    await start(send)
+    await body(send, b"bye")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.sleep(60))
+        group.create_task(leave(_scope, _receive, ignore))
+
+
+async def leave_in_gather(_scope: Message, _receive: Receive, send: Send) -> None:
+    await start(send)
+    await body(send, b"bye")
+    await asyncio.gather(asyncio.sleep(60), leave(_scope, _receive, ignore))
+
+
+async def leave_unawaited(scope: Message, receive: Receive, send: Send) -> None:
+    """Respond, and leave in a task whose outcome nobody asks for, as soon as the test opens the gate."""
+
+    async def leave_later() -> None:
+        await gate(scope, "leave")
+        await leave(scope, receive, ignore)
+
+    TASKS.append(asyncio.create_task(leave_later()))
+    await start(send)
+    await body(send, b"first ")
+    await gate(scope, "answer")
+    await body(send, b"second", more=False)
+
+
 async def hang(_scope: Message, _receive: Receive, _send: Send) -> None:
     await asyncio.Event().wait()
 
@@ -201,5 +234,5 @@ async def spawn(_scope: Message, _receive: Receive, send: Send) -> None:
 ROUTES = {
     name.replace("_", "-"): value
     for name, value in list(globals().items())
-    if inspect.iscoroutinefunction(value) and name not in {"app", "start", "body", "gate"}
+    if inspect.iscoroutinefunction(value) and name not in {"app", "start", "body", "gate", "ignore"}
 }

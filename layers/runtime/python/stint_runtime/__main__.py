@@ -12,7 +12,7 @@ from stint_runtime.client import RuntimeApi
 from stint_runtime.errors import FunctionError, InitError, log_failure
 from stint_runtime.exchange import App
 from stint_runtime.handler import load
-from stint_runtime.loop import run
+from stint_runtime.loop import end_process, run
 from stint_runtime.options import Options, read_options
 from stint_runtime.snapstart import wait_for_restore
 from stint_runtime.startup import start
@@ -35,12 +35,28 @@ def main() -> int:
         log_failure(exception.error, None)
         asyncio.run(api.fail_init(exception.error))
         return 1
-    asyncio.run(_serve(app, api, options))
-    return 0
+    return _run(app, api, options)
 
 
-async def _serve(app: App, api: RuntimeApi, options: Options) -> NoReturn:
-    task = asyncio.create_task(_exit_code(app, api, options))
+def _run(app: App, api: RuntimeApi, options: Options) -> NoReturn:
+    """Run the event loop. SystemExit in a task of the app leaves it: note it, and go on with the other tasks."""
+    with asyncio.Runner() as runner:
+        app_exit: asyncio.Future[None] = runner.get_loop().create_future()
+        serving = runner.get_loop().create_task(_serve(app, api, options, app_exit))
+        while True:
+            try:
+                runner.run(_joined(serving))
+            except SystemExit:
+                if not app_exit.done():
+                    app_exit.set_result(None)
+
+
+async def _joined(task: asyncio.Task[NoReturn]) -> None:
+    await task
+
+
+async def _serve(app: App, api: RuntimeApi, options: Options, app_exit: asyncio.Future[None]) -> NoReturn:
+    task = asyncio.create_task(_exit_code(app, api, options, app_exit))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     code = await task
     sys.stdout.flush()
@@ -49,10 +65,10 @@ async def _serve(app: App, api: RuntimeApi, options: Options) -> NoReturn:
     os._exit(code)
 
 
-async def _exit_code(app: App, api: RuntimeApi, options: Options) -> int:
+async def _exit_code(app: App, api: RuntimeApi, options: Options, app_exit: asyncio.Future[None]) -> int:
     """Run until the process must end. SystemExit is caught in this task: it would stop the event loop."""
     try:
-        await _loop(app, api, options)
+        await _loop(app, api, options, app_exit)
     except asyncio.CancelledError:
         return 0  # SIGTERM: the running invocations have been reported
     except SystemExit as exit_:
@@ -63,20 +79,22 @@ async def _exit_code(app: App, api: RuntimeApi, options: Options) -> int:
     return 1
 
 
-async def _loop(app: App, api: RuntimeApi, options: Options) -> None:
+async def _loop(app: App, api: RuntimeApi, options: Options, app_exit: asyncio.Future[None]) -> None:
     if options.concurrency > 1:
         _prepare_for_many(options.concurrency)
     await start(app)
     gc.freeze()
     gc.enable()
+    if app_exit.done():
+        end_process()
     if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") == "snap-start":
         await wait_for_restore(api)
     if options.concurrency == 1:
-        await run(app, api, options)
+        await run(app, api, options, app_exit)
     else:
         from stint_runtime.pollers import Pollers  # noqa: PLC0415 - plain Lambda does not need it
 
-        await Pollers(app, api, options).run()
+        await Pollers(app, api, options).run(app_exit)
 
 
 def _prepare_for_many(concurrency: int) -> None:

@@ -4,11 +4,11 @@ import asyncio
 import json
 import os
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, NoReturn
 
 from stint_runtime.client import Invocation, RuntimeApi
 from stint_runtime.context import LambdaContext, current_context
-from stint_runtime.errors import DeadlineExceeded, FunctionError, ResponseIncomplete, Stopped, log_failure
+from stint_runtime.errors import DeadlineExceeded, FunctionError, ResponseIncomplete, Stopped, log, log_failure
 from stint_runtime.exchange import App, Exchange
 from stint_runtime.options import Options
 from stint_runtime.response import BufferedResponse, Response, StreamedResponse
@@ -23,12 +23,23 @@ _OTHER_EVENT = json.dumps(
 ).encode()
 
 
-async def run(app: App, api: RuntimeApi, options: Options) -> None:
-    """Serve events, one at a time. Raises OSError if the Runtime API fails, SystemExit if the app raises it."""
-    while True:
+async def run(app: App, api: RuntimeApi, options: Options, app_exit: asyncio.Future[None]) -> None:
+    """Serve events, one at a time. Raises OSError if the Runtime API fails, SystemExit if the app raises it.
+
+    `app_exit` is done once a task that the app has created has raised SystemExit. A request for an event is not
+    withdrawn then: a frozen process continues only because an event has arrived.
+    """
+    while not app_exit.done():
         invocation = await api.next()
         _set_trace_id(invocation)
         await serve(app, api, invocation, options)
+    end_process()
+
+
+def end_process() -> NoReturn:
+    """Raise SystemExit because a task that the app has created has raised it."""
+    log("WARNING", "A task of the app raised SystemExit. The process ends.", errorType="SystemExit")
+    raise SystemExit(1)
 
 
 def _set_trace_id(invocation: Invocation) -> None:

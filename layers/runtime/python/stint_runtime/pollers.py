@@ -34,8 +34,12 @@ class Pollers:
         self._stopping = asyncio.Event()
         self._failure: BaseException | None = None
 
-    async def run(self) -> None:
-        """Serve events until a failure. Raises OSError if the Runtime API fails, SystemExit if the app must end."""
+    async def run(self, app_exit: asyncio.Future[None]) -> None:
+        """Serve events until a failure. Raises OSError if the Runtime API fails, SystemExit if the app must end.
+
+        `app_exit` is done once a task that the app has created has raised SystemExit.
+        """
+        app_exit.add_done_callback(lambda _: self._stop(SystemExit(1)))
         pollers = [asyncio.create_task(self._poll()) for _ in range(self._options.concurrency)]
         try:
             await asyncio.wait(pollers)
@@ -50,12 +54,16 @@ class Pollers:
     async def _poll(self) -> None:
         while await self._may_poll():
             try:
-                if invocation := await self._next():
-                    await serve(self._app, self._api, invocation, self._options)
+                await self._serve_next()
             except (Exception, SystemExit) as failure:  # noqa: BLE001  # SystemExit would leave the event loop
                 self._stop(failure)
-            finally:
-                self._busy -= 1
+
+    async def _serve_next(self) -> None:
+        try:
+            if invocation := await self._next():
+                await serve(self._app, self._api, invocation, self._options)
+        finally:
+            self._busy -= 1
 
     async def _may_poll(self) -> bool:
         """Wait while the memory is over its limit. Returns False once the process ends."""
@@ -85,8 +93,9 @@ class Pollers:
         if self._failure is None:
             self._failure = failure
             requests = list(self._waiting)
-            running = self._busy - len(requests) - 1
-            log("WARNING", f"The process ends after its {running} other invocations.", errorType=type(failure).__name__)
+            running = self._busy - len(requests)
+            message = f"The process ends after its {running} running invocations."
+            log("WARNING", message, errorType=type(failure).__name__)
             self._stopping.set()
             for request in requests:
                 request.cancel()

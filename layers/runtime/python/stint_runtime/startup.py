@@ -34,9 +34,11 @@ async def start(app: App) -> None:
         ready.set()
 
     async def live() -> None:
-        with suppress(Exception):  # an app may refuse the scope with any exception
-            await app({"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}, receive, send)
-        ready.set()
+        try:
+            with suppress(Exception):  # an app may refuse the scope with any exception
+                await app({"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}, receive, send)
+        finally:
+            ready.set()
 
     task = asyncio.create_task(live())
     _running.add(task)

@@ -9,7 +9,7 @@ https://docs.python.org/3/library/dataclasses.html
 import dataclasses
 import reprlib
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, asdict, field, fields, replace
+from dataclasses import MISSING, Field, FrozenInstanceError, InitVar, asdict, field, fields, replace
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -32,10 +32,7 @@ def _dataclass(
         cls.__doc__ = cls.__doc__ or cls.__name__  # the default, a signature, is slow to inspect
         made: type = prepare(cls)
         for each in vars(made)["__dataclass_fields__"].values():
-            if each.kw_only is True or each.hash is not None or "InitVar[" in str(each.type):
-                raise TypeError(
-                    f"{made.__qualname__}.{each.name} is InitVar, keyword-only or has hash, which is not supported."
-                )
+            _refuse_unsupported(made, each)
         for name, method in _methods(made, frozen, slots, eq).items():
             if vars(made).get(name) is None:  # a method of the class stays
                 setattr(made, name, method)
@@ -48,6 +45,12 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
     dataclass = _dataclass
+
+
+def _refuse_unsupported(cls: type, each: Field[Any]) -> None:
+    is_init_var = each.type.startswith("InitVar") if isinstance(each.type, str) else isinstance(each.type, InitVar)
+    if is_init_var or each.kw_only is True or each.hash is not None:
+        raise TypeError(f"{cls.__qualname__}.{each.name} is InitVar, keyword-only or has hash, which is not supported.")
 
 
 def _methods(cls: type, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:

@@ -7,7 +7,7 @@ build: `template.yaml`, or a variant of it that is written beside it, since its 
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,10 +112,10 @@ class Options:
         return (self.start, self.scale, self.auth, self.rollout) != ("plain", "ondemand", "authorizer", "all")
 
     def apply(self, template: Template) -> None:
-        """Change a parsed template. Raises Refused if its runtime is too old."""
+        """Change a parsed template. Raises Refused if it does not support the runtime."""
         runtime = template["Parameters"]["Runtime"]
         runtime["AllowedValues"] = [each for each in runtime["AllowedValues"] if version(each) >= self.oldest]
-        self.check_runtime(self.runtime or runtime["Default"])
+        self.check_runtime(self.runtime or runtime["Default"], runtime["AllowedValues"])
         use_auth(template, self.auth)
         use_rollout(template, self.rollout)
         if self.start == "snapstart":
@@ -127,11 +127,13 @@ class Options:
     def oldest(self) -> tuple[int, ...]:
         return max(STARTS[self.start], SCALES[self.scale])
 
-    def check_runtime(self, runtime: str) -> None:
-        if version(runtime) < self.oldest:
+    def check_runtime(self, runtime: str, supported: Sequence[str]) -> None:
+        if Options().oldest < self.oldest > version(runtime):
             chosen = "START=snapstart" if self.start == "snapstart" else "SCALE=managed"
             oldest = ".".join(map(str, self.oldest))
             raise Refused(f"{chosen} needs Python {oldest} or newer, not RUNTIME={runtime}: choose python{oldest}")
+        if runtime not in supported:
+            raise Refused(f"RUNTIME={runtime} is not one of: {', '.join(supported)}")
 
 
 def version(runtime: str) -> tuple[int, ...]:
@@ -194,12 +196,14 @@ def streaming_functions(template: Template) -> dict[str, Template]:
 def choose_template(options: Options, root: Path = ROOT) -> Path:
     """Return the template to build, which is written if it is a variant. Raises Refused."""
     source = root / "template.yaml"
-    if not options.changes_template:
+    if not options.changes_template and not options.runtime:
         return source
     from samtranslator.yaml_helper import yaml_parse  # noqa: PLC0415 - takes half a second; most builds do not need it
 
     template: Template = yaml_parse(source.read_text())
     options.apply(template)
+    if not options.changes_template:
+        return source
     variant = root / VARIANT
     variant.write_text(json.dumps(template, indent=1))
     return variant

@@ -15,6 +15,7 @@ from infra.scripts.lint_templates import VARIANTS
 from infra.scripts.options import SCALES, STARTS, VARIANT, Options, Refused, choose_template
 
 FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Worker"}
+UNSUPPORTED = "is not one of: "
 STREAMING = {"Turns", "Responses", "Knowledge", "October"}
 
 Resources = dict[str, dict[str, Any]]
@@ -148,6 +149,12 @@ def test_every_variant_is_linted_by_make_validate() -> None:
         ({"START": "snapstart", "SCALE": "managed"}, "START=snapstart and SCALE=managed exclude each other"),
         ({"START": "snapstart", "RUNTIME": "python3.11"}, "START=snapstart needs Python 3.12 or newer.*python3.11"),
         ({"SCALE": "managed", "RUNTIME": "python3.12"}, "SCALE=managed needs Python 3.13 or newer.*python3.12"),
+        ({"START": "snapstart", "RUNTIME": "python3.9"}, "START=snapstart needs Python 3.12 or newer.*python3.9"),
+        ({"START": "snapstart", "RUNTIME": "python3.15"}, f"^RUNTIME=python3.15 {UNSUPPORTED}python3.12, python3.13"),
+        ({"RUNTIME": "python3.9"}, f"^RUNTIME=python3.9 {UNSUPPORTED}python3.11, python3.12, python3.13, python3.14$"),
+        ({"RUNTIME": "pypy"}, f"^RUNTIME=pypy {UNSUPPORTED}"),
+        ({"RUNTIME": "python3.15"}, f"^RUNTIME=python3.15 {UNSUPPORTED}"),
+        ({"AUTH": "iam", "RUNTIME": "python3.9"}, f"^RUNTIME=python3.9 {UNSUPPORTED}python3.11"),
         ({"START": "snapstart", "RUNTIME": "pypy"}, "START=snapstart needs Python 3.12 or newer.*pypy"),
     ],
 )
@@ -156,6 +163,11 @@ def test_what_lambda_does_not_support_is_refused_by_name(
 ) -> None:
     with pytest.raises(Refused, match=message):
         choose_template(Options.of(environment), root)
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.14"])
+def test_the_template_itself_is_built_for_a_supported_runtime(version: str) -> None:
+    assert choose_template(Options.of({"RUNTIME": f"python{version}"})) == ROOT / "template.yaml"
 
 
 def test_a_refusal_ends_make_build_with_its_message() -> None:

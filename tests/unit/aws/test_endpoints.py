@@ -9,7 +9,7 @@ from botocore.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stint.aws.endpoints import dynamodb_endpoint
+from stint.aws.endpoints import dynamodb_endpoint, sts_endpoint
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import AwsConfigurationError
 from stint.aws.proxies import Proxies, Proxy
@@ -85,11 +85,21 @@ def test_the_environment_selects_the_endpoint(variables: dict[str, str], url: st
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"AWS_ENDPOINT_URL": "own:80"}, "endpoint URL"),
-        ({"AWS_ENDPOINT_URL": "http://own/path"}, "endpoint URL"),
-        ({"AWS_ENDPOINT_URL": "http://own:port"}, "endpoint URL"),
-        ({"AWS_ENDPOINT_URL": "http://user:password@own"}, "endpoint URL"),
-        ({"AWS_ENDPOINT_URL": "http://own/\r\nHost: other"}, "endpoint URL"),
+        ({"AWS_ENDPOINT_URL": "own:80"}, "AWS_ENDPOINT_URL is not an http or https URL with a host. Set it to http"),
+        ({"AWS_ENDPOINT_URL": "http://"}, "AWS_ENDPOINT_URL is not an http or https URL with a host"),
+        ({"AWS_ENDPOINT_URL": "http://own:port"}, "AWS_ENDPOINT_URL has an invalid host or port"),
+        ({"AWS_ENDPOINT_URL": "http://own:65536"}, "AWS_ENDPOINT_URL has an invalid host or port"),
+        ({"AWS_ENDPOINT_URL": "http://[own"}, "AWS_ENDPOINT_URL has an invalid host or port"),
+        ({"AWS_ENDPOINT_URL": "http://o wn"}, "AWS_ENDPOINT_URL has an invalid host or port"),
+        (
+            {"AWS_ENDPOINT_URL_DYNAMODB": "http://own/s3cret", "AWS_ENDPOINT_URL": "http://all"},
+            r"AWS_ENDPOINT_URL_DYNAMODB has a path, .*not supported. Set it to http\(s\)://host or http\(s\)://host:port",
+        ),
+        ({"AWS_ENDPOINT_URL": "http://own?key=s3cret"}, "AWS_ENDPOINT_URL has a path, query or fragment"),
+        ({"AWS_ENDPOINT_URL": "http://own#s3cret"}, "AWS_ENDPOINT_URL has a path, query or fragment"),
+        ({"AWS_ENDPOINT_URL": "http://own/\r\nHost: other"}, "AWS_ENDPOINT_URL has a path, query or fragment"),
+        ({"AWS_ENDPOINT_URL": "http://user:s3cret@own"}, "AWS_ENDPOINT_URL has a user or password"),
+        ({"AWS_ENDPOINT_URL": "http://:s3cret@own"}, "AWS_ENDPOINT_URL has a user or password"),
         ({"AWS_REGION": "us-east-1.evil.com/"}, "AWS_REGION"),
         ({"AWS_ENDPOINT_URL": "http://own", "AWS_USE_FIPS_ENDPOINT": "true"}, "AWS_USE_FIPS_ENDPOINT"),
         ({"AWS_ENDPOINT_URL": "http://own", "AWS_USE_DUALSTACK_ENDPOINT": "true"}, "AWS_USE_DUALSTACK_ENDPOINT"),
@@ -100,7 +110,15 @@ def test_another_configuration_is_refused_by_name(variables: dict[str, str], mes
     with pytest.raises(AwsConfigurationError, match=message) as raised:
         chosen(**variables)
 
-    assert "password" not in str(raised.value)
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS"])
+def test_the_endpoint_of_sts_is_refused_by_its_name(name: str) -> None:
+    environment = AwsEnvironment({"AWS_REGION": "us-east-1", name: "https://own/sts"})
+
+    with pytest.raises(AwsConfigurationError, match=f"^{name} has a path"):
+        sts_endpoint(environment)
 
 
 def test_a_missing_region_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

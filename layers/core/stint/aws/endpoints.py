@@ -42,17 +42,26 @@ class Endpoint:
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
 
-def parse_endpoint(url: str) -> Endpoint:
-    """Return the endpoint of a URL without a path."""
+def parse_endpoint(name: str, url: str) -> Endpoint:
+    """Return the endpoint of a URL without a path. Errors have the name of its variable, and nothing of the URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        parts, host, port = urlsplit(""), "", None
-    rest = parts.path.removeprefix("/") or parts.query or parts.fragment or parts.username
-    if parts.scheme not in ("http", "https") or not HOST.fullmatch(host) or rest:
-        raise AwsConfigurationError("An endpoint URL of AWS must be http(s)://host or http(s)://host:port.")
+        raise _refused(name, "has an invalid host or port") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise _refused(name, "is not an http or https URL with a host")
+    if not HOST.fullmatch(host):
+        raise _refused(name, "has an invalid host or port")
+    if "@" in parts.netloc:
+        raise _refused(name, "has a user or password, which is not supported")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise _refused(name, "has a path, query or fragment, which is not supported")
     return Endpoint(parts.scheme, host, port or (443 if parts.scheme == "https" else 80))
+
+
+def _refused(name: str, problem: str) -> AwsConfigurationError:
+    return AwsConfigurationError(f"{name} {problem}. Set it to http(s)://host or http(s)://host:port.")
 
 
 def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:
@@ -60,12 +69,12 @@ def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:
     fips, dual = environment.is_true("AWS_USE_FIPS_ENDPOINT"), environment.is_true("AWS_USE_DUALSTACK_ENDPOINT")
     if environment.get("AWS_ACCOUNT_ID_ENDPOINT_MODE").lower() == "required":
         raise AwsConfigurationError("AWS_ACCOUNT_ID_ENDPOINT_MODE=required is not supported. Use preferred.")
-    configured = environment.endpoint("DYNAMODB") or ("http://localhost:8000" if environment.region == "local" else "")
-    if configured:
+    name = environment.endpoint_variable("DYNAMODB")
+    if name or environment.region == "local":
         if fips or dual:
-            name = "AWS_USE_FIPS_ENDPOINT" if fips else "AWS_USE_DUALSTACK_ENDPOINT"
-            raise AwsConfigurationError(f"{name} has no effect on a configured endpoint URL. Unset one of them.")
-        return parse_endpoint(configured)
+            flag = "AWS_USE_FIPS_ENDPOINT" if fips else "AWS_USE_DUALSTACK_ENDPOINT"
+            raise AwsConfigurationError(f"{flag} has no effect on a configured endpoint URL. Unset one of them.")
+        return parse_endpoint(name, environment.get(name)) if name else Endpoint("http", "localhost", 8000)
     # In GovCloud, the ordinary endpoint is the one that has FIPS.
     fips_name = "dynamodb-fips" if dual or not environment.region.startswith("us-gov-") else "dynamodb"
     return _regional_endpoint(fips_name if fips else "dynamodb", environment.region, dual=dual)
@@ -73,8 +82,8 @@ def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:
 
 def sts_endpoint(environment: AwsEnvironment) -> Endpoint:
     """Return the endpoint of the Security Token Service in the region of the environment."""
-    if configured := environment.endpoint("STS"):
-        return parse_endpoint(configured)
+    if name := environment.endpoint_variable("STS"):
+        return parse_endpoint(name, environment.get(name))
     fips = environment.is_true("AWS_USE_FIPS_ENDPOINT") and not environment.region.startswith("us-gov-")
     return _regional_endpoint("sts-fips" if fips else "sts", environment.region, dual=False)
 

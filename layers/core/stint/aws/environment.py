@@ -43,11 +43,12 @@ class AwsEnvironment:
 
         return Proxies.of(self.variables).choose(scheme, host, port)
 
-    def endpoint(self, service: str) -> str:
-        """Return the configured URL of a service, or an empty text."""
+    def endpoint_variable(self, service: str) -> str:
+        """Return the name of the variable with the configured URL of a service, or an empty text."""
         if self.is_true("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"):
             return ""
-        return self.get(f"AWS_ENDPOINT_URL_{service}") or self.get("AWS_ENDPOINT_URL")
+        names = (f"AWS_ENDPOINT_URL_{service}", "AWS_ENDPOINT_URL")
+        return next((name for name in names if self.get(name)), "")
 
     def _region_of_profile(self) -> str:
         from botocore.session import get_session  # noqa: PLC0415 - slow, and no function needs it

@@ -1,9 +1,11 @@
-"""Limits on one request. Data that is already stored is read whatever its size."""
+"""Limits on one request, and sizes of objects. Data that is already stored is read whatever its size."""
 
 import json
+from collections.abc import Iterable
+from sys import getsizeof
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from stint.domain.fields import invalid
@@ -66,8 +68,40 @@ MAX_HEADERS = 65_536
 """Maximum characters of the headers and authorizations of all MCP tools of a response."""
 
 
+MAX_COUNTED_MEMORY = 16_000_000
+"""Counting of an object's memory ends here, which is more than a cache keeps of it."""
+
+
 def size_of_json(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode())
+
+
+def memory_of(*values: object) -> int:
+    """Return the bytes of values in memory, with those of their parts. A part that occurs twice counts twice."""
+    pending, total = list(values), 0
+    while pending and total < MAX_COUNTED_MEMORY:
+        value = pending.pop()
+        if not value:  # empty ones are shared
+            continue
+        total += getsizeof(value)
+        if type(value) is str:
+            continue
+        if isinstance(value, BaseModel):
+            total += getsizeof(value.__dict__) + getsizeof(value.model_fields_set)
+            pending += value.__dict__.values()
+        else:
+            pending += parts_of(value)
+    return total
+
+
+def parts_of(value: object) -> Iterable[object]:
+    """Return the items of a collection, or the values of the fields of a dataclass."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return value
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    names: Iterable[str] = getattr(type(value), "__dataclass_fields__", ())
+    return [getattr(value, name) for name in names]
 
 
 def check_size(value: dict[str, Any] | None, noun: str, limit: int) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from stint.domain.ids import new_id
 from stint.domain.inference import AssistantAnswer, UserInput
+from stint.domain.limits import memory_of
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
 from stint.domain.llama_stack.transcribed_turns import Segment, TranscribedTurn
 from stint.domain.llama_stack.turns import TurnOverrides
@@ -23,7 +24,7 @@ from stint.domain.steps import (
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.turns.history import transcribe
 from stint.services.turns.session_transcript import SessionTranscript
-from stint.services.turns.transcript_cache import MESSAGE_BYTES, TranscriptCache
+from stint.services.turns.transcript_cache import SESSION_BYTES, TranscriptCache
 from stint.store.sessions import LastTurn
 from stint.store.turns import History
 
@@ -136,7 +137,7 @@ def test_using_a_transcript_does_not_change_it() -> None:
 
 def test_the_cache_keeps_the_sessions_that_were_used_last_within_its_bytes() -> None:
     kept = SessionTranscript.of(history([turn("a" * 900, "answer")]))
-    size = kept.size + MESSAGE_BYTES * len(kept.earlier.messages)
+    size = SESSION_BYTES + memory_of(kept.last)
     cache = TranscriptCache(2 * size)
     cache.put(("t", "a", "1"), kept)
     cache.put(("t", "a", "2"), kept)
@@ -149,9 +150,10 @@ def test_the_cache_keeps_the_sessions_that_were_used_last_within_its_bytes() -> 
 
 
 def test_a_transcript_larger_than_the_cache_is_not_kept_and_replaces_none() -> None:
-    small, large = (SessionTranscript.of(history([turn("a" * count, "answer")])) for count in (1, 5_000))
-    cache = TranscriptCache(2_000)
+    small, large = (SessionTranscript.of(history([turn("a" * count, "answer")])) for count in (1, 20_000))
+    cache = TranscriptCache(20_000)
     cache.put(KEY, small)
+    assert cache.get(KEY) is small
 
     cache.put(KEY, large)
 

@@ -5,11 +5,15 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from stint.dataclasses import dataclass
+from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
+from stint.domain.limits import memory_of
 from stint.domain.schema import Schema
 from stint.domain.tools import ToolCall
+
+TURN_BYTES = 300
+"""Memory of a turn besides its messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,14 @@ class TranscribedTurn:
     size: int
     messages: tuple[ModelMessage, ...]
     retry_of: str = ""
+    _memory: int = field(default=0, init=False, repr=False, compare=False)
+
+    @property
+    def memory(self) -> int:
+        """Return the bytes that it takes in memory. They are counted once."""
+        if not self._memory:
+            object.__setattr__(self, "_memory", TURN_BYTES + memory_of(self.messages))
+        return self._memory
 
 
 class SegmentMessage(Schema):

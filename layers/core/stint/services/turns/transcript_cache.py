@@ -2,17 +2,18 @@
 
 from collections import OrderedDict
 
+from stint.domain.limits import memory_of
 from stint.services.turns.session_transcript import SessionTranscript
 
 Key = tuple[str, str, str]
 """Tenant, agent and session."""
 
-MESSAGE_BYTES = 400
-"""Bytes of a message in memory besides its text."""
+SESSION_BYTES = 2_000
+"""Memory of a session besides its turns."""
 
 
 class TranscriptCache:
-    """The transcripts of the sessions used last, up to `max_bytes` of memory, roughly."""
+    """The transcripts of the sessions used last, up to `max_bytes` of memory."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -30,7 +31,7 @@ class TranscriptCache:
     def put(self, key: Key, transcript: SessionTranscript) -> None:
         """Keep a transcript in place of an older one of the session, and drop those that were not used for longest."""
         self.forget(key)
-        size = transcript.size + MESSAGE_BYTES * len(transcript.earlier.messages)
+        size = SESSION_BYTES + sum(turn.memory for turn in transcript.turns) + memory_of(transcript.last)
         if size > self.max_bytes:
             return
         self._entries[key] = transcript, size

@@ -10,6 +10,8 @@ from tests.api.isolation.belongings import create_agents, create_files, create_r
 from tests.api.isolation.warm_process import WarmProcess
 from tests.servers.sts import StsServer, tags_of
 
+from stint.bootstrap.tenant_isolation import make_data_credentials
+from stint.caller import set_tenant
 from stint.domain.ids import new_id
 from stint.store.knowledge_keys import index_owner
 
@@ -53,3 +55,18 @@ def test_a_request_waits_for_nothing_if_the_role_is_refused(process: WarmProcess
 
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "store_unavailable")
     assert later.status_code == 200
+
+
+@pytest.mark.parametrize("skew", [-7200, 7200])
+async def test_a_process_with_a_wrong_clock_assumes_the_role(monkeypatch: pytest.MonkeyPatch, skew: float) -> None:
+    with StsServer(lambda: time.time() - skew) as sts:
+        variables = {"REGION": "eu-west-1", "ACCESS_KEY_ID": "AKIAOWN", "SECRET_ACCESS_KEY": "secret"}
+        for name, value in variables.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", sts.url)
+        credentials = make_data_credentials(ROLE)
+        for tenant in ("a", "b", "a", "b"):
+            set_tenant(tenant)
+            await credentials.get()
+
+    assert [tags_of(each)["tenant"] for each in sts.requests] == ["a", "a", "b"]

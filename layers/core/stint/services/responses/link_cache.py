@@ -9,7 +9,7 @@ from stint.domain.inference import ModelMessage
 from stint.domain.tools import ToolCall
 
 MAX_BYTES = 16_000_000
-"""Maximum memory of the links of a process, about 1,400 short ones."""
+"""Bound of a cache for which none is given, about 1,400 short links."""
 
 ENTRY_BYTES = 2_500
 """Memory of a link without its texts. These take up to four times their bytes of JSON."""

@@ -15,7 +15,7 @@ from infra.bench.starts import READS
 from infra.bench.streams import LONG, SHORT, run_client
 
 ROUNDS = 3
-TURNS = {1: 20, 8: 6, 32: 3, 64: 3}
+TURNS = {1: 40, 8: 12, 32: 6, 64: 4}
 """Turns of each session, by the number of sessions at once."""
 ONE_STREAM = "peak memory of turns, 1 stream"
 MANY_STREAMS = "peak memory of turns, 64 open streams"

@@ -19,7 +19,7 @@ from infra.local.proxy_response import Head
 from infra.local.routing import Match, Router
 from infra.local.system import Mock, System
 from infra.local.translation import translate
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tests.system.data_outputs import OUTPUTS
 
 CONTEXT = SimpleNamespace(aws_request_id="authorizer", function_name="authorizer")
@@ -46,11 +46,11 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = http_request(scope, self._system.stage)
+        body = await read_body(receive)
         try:
             match = self._match(request)
             context = await self._authorization.authorize(request, match)
         except Refused as refused:
-            await read_body(receive)
             await answer(send, *render(refused.refusal, request, self._system.gateway_responses))
             return
         integration = match.route.integration
@@ -61,7 +61,8 @@ class Gateway:
         if context is not None:
             event["requestContext"]["authorizer"] = context
         raw = request.path.encode()
-        await self._app({**scope, "path": unquote(request.path), "raw_path": raw, "aws.event": event}, receive, send)
+        path = unquote(request.path)
+        await self._app({**scope, "path": path, "raw_path": raw, "aws.event": event}, once(body, receive), send)
 
     def _match(self, request: HttpRequest) -> Match:
         match = self._router.match(request.method, request.path)
@@ -81,10 +82,24 @@ def invoke_authorizer(event: bytes) -> bytes | FunctionError:
         return FunctionError.of(type(error).__name__, str(error))
 
 
-async def read_body(receive: Receive) -> None:
+async def read_body(receive: Receive) -> bytes:
     """Read a request to its end, like API Gateway. A server that closes before resets the connection of its client."""
-    while (message := await receive())["type"] == "http.request" and message.get("more_body"):
-        pass
+    body = bytearray()
+    while (message := await receive())["type"] == "http.request":
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    return bytes(body)
+
+
+def once(body: bytes, receive: Receive) -> Receive:
+    """Return a function that first returns the body that was read, and then what the server still has."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_next() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receive_next
 
 
 async def answer(send: Send, head: Head, body: bytes) -> None:

@@ -64,7 +64,7 @@ def attack_with(case: corpus.Case, stranger: httpx.Client, caller: httpx.Client,
         if len(request.body) > MOST_BYTES or PEER in request.body:
             return
         with attacks.attack(where):
-            answer = send(caller, request)
+            answer = (send_unread if refused.body == NO_HTTP else send)(caller, request)
         if answer.status in (401, 403, 500, 504):
             attacks.got_in.append(f"{request}: {answer.status} {answer.body[:200]!r}")
         try:

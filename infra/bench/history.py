@@ -1,6 +1,6 @@
 """The first event and the first token of a turn, in a new session and after many turns, interleaved.
 
-The first event of a response that continues a long chain, too.
+The same for the first event of a response that continues a long chain.
 
 The model is a server of chat completions on this machine. The time that it takes to read a request is subtracted from
 that to the first token.

@@ -13,7 +13,7 @@ from infra.bench.side import cpu_seconds
 
 ROUNDS = 7
 BETWEEN_BARE = 3
-"""Functions that are started after each bare process. All are compared with it, so its figure must be the surest."""
+"""Functions that are started after each bare process. It is measured most often, since all are compared with it."""
 NOBODY = "00000000-0000-7000-8000-000000000000"
 READS = {
     "turns": ("GET", f"/v1/agents/{NOBODY}/session/{NOBODY}"),

@@ -77,28 +77,6 @@ async def test_the_threads_suffice_for_all_invocations() -> None:
         assert [split(await each.read())[1] for each in met] == [b"met"] * 40
 
 
-async def test_system_exit_ends_the_process_after_the_other_streams() -> None:
-    async with many(3) as runtime:
-        other, gate = await runtime.start("/two")
-        await gate.reached("between")
-        leaving, _ = await runtime.start("/leave")
-        first = await leaving.read()
-        await until(lambda: runtime.api.leaving)
-        running = runtime.process.returncode is None
-        await gate.open("between")
-
-        assert split(first)[1] == b"bye"
-        assert leaving.error
-        assert leaving.error.type == "SystemExit"
-        assert running
-        assert runtime.api.polls == 0
-        assert split(await other.read())[1] == b"one two"
-        assert other.error is None
-        assert await runtime.exit() == 1
-        assert [line["level"] for line in runtime.lines()] == ["ERROR", "WARNING"]
-        assert runtime.lines()[1]["message"] == "The process ends after its 1 running invocations."
-
-
 async def test_an_app_that_ignores_its_deadline_ends_the_process_after_the_other_streams() -> None:
     async with many(2, timeout=1.5) as runtime:
         stubborn, _ = await runtime.start("/stubborn")

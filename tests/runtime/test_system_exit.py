@@ -8,25 +8,37 @@ from tests.runtime.harness import Start, proxy_event, split, until
 from tests.runtime.many import many
 
 
-@pytest.mark.parametrize("path", ["/leave-in-group", "/leave-in-gather"])
-async def test_it_fails_its_invocation_and_ends_the_process_after_the_other_streams(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "levels", "running"),
+    [
+        ("/leave", ["ERROR", "WARNING"], 1),
+        ("/leave-in-group", ["WARNING", "ERROR"], 2),
+        ("/leave-in-gather", ["WARNING", "ERROR"], 2),
+    ],
+)
+async def test_it_fails_its_invocation_and_ends_the_process_after_the_other_streams(
+    path: str, levels: list[str], running: int
+) -> None:
     async with many(3) as runtime:
         other, gate = await runtime.start("/two")
         await gate.reached("between")
         leaving, _ = await runtime.start(path)
         first = await leaving.read()
         await until(lambda: runtime.api.leaving)
-        running = runtime.process.returncode is None
+        ended = runtime.process.returncode is not None
         await gate.open("between")
 
         assert split(first)[1] == b"bye"
         assert leaving.error
         assert leaving.error.type == "SystemExit"
-        assert running
+        assert not ended
         assert runtime.api.polls == 0
         assert split(await other.read())[1] == b"one two"
         assert other.error is None
         assert await runtime.exit() == 1
+        logged = {line["level"]: line["message"] for line in runtime.lines()}
+        assert list(logged) == levels
+        assert logged["WARNING"] == f"The process ends after its {running} running invocations."
 
 
 async def test_it_ends_a_process_of_one_event_at_a_time(service: Start) -> None:

@@ -199,7 +199,7 @@ def require_scope(scope: Scope) -> None:
         Unauthenticated: this is not part of a request.
         Forbidden: the caller lacks the scope.
     """
-    if scope not in require_principal().scopes:
+    if not require_principal().has_scope(scope):
         message = f"This request needs the scope {scope!r}. Use a key or token that has it."
         raise Forbidden(message, code="insufficient_scope", scope=scope)
 

@@ -10,8 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from stint.dataclasses import dataclass
 from stint.domain.ids import TENANT, TENANT_PATTERN
 
-Scope = Literal["use", "registry:write", "users:act", "admin"]
-"""What a key allows: to use the API, to change what the tenant shares, to act for an end user, to administer."""
+Scope = Literal["use", "knowledge:write", "registry:write", "users:act", "admin"]
+"""What a key allows: to use the API, to write vector stores, to register models, toolgroups and shields, to act for an
+end user, to administer."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
@@ -52,6 +53,10 @@ class Principal:
     key_id: str = ""
     models: tuple[str, ...] = ()
     budgets: Budgets = NO_BUDGETS
+
+    def has_scope(self, scope: Scope) -> bool:
+        """Return whether the caller has a scope. `registry:write` is the only one that includes another."""
+        return scope in self.scopes or (scope == "knowledge:write" and "registry:write" in self.scopes)
 
     def may_use_model(self, model_id: str) -> bool:
         return matches_model(self.models, model_id)

@@ -19,12 +19,14 @@ def test_equal_and_fewer_rights_may_be_passed_on() -> None:
     refuse_excess(admin(("openai/*",)), None, grant(models=["openai/*", "openai/gpt-4.1"]))
     refuse_excess(admin(tokens_per_minute=5), None, grant(budgets={"tokens_per_minute": 5, "requests_per_minute": 1}))
     refuse_excess(admin(), 100, grant(expires_at=100))
+    registrar = Principal("acme", "ada", frozenset({"use", "admin", "registry:write"}))
+    refuse_excess(registrar, None, grant(scopes=["knowledge:write"]))
 
 
 @pytest.mark.parametrize(
     ("grantor", "rights", "problem"),
     [
-        (admin(), {"scopes": list(SCOPES)}, "the scope registry:write"),
+        (admin(), {"scopes": list(SCOPES)}, "the scope knowledge:write"),
         (admin(("openai/*",)), {}, "all models, instead of openai/*"),
         (admin(("openai/*",)), {"models": ["openai/gpt-4.1", "bedrock/*"]}, "the models bedrock/*"),
         (admin(requests_per_minute=5), {}, "requests_per_minute without limit, instead of 5"),

@@ -11,7 +11,7 @@ NOT_COVERED = "The key would have more rights than its creator: {}. Ask an admin
 
 def refuse_excess(grantor: Principal, expires_at: int | None, key: ApiKeyObject | CreateApiKeyRequest) -> None:
     """Raise Forbidden if a key has a right that the grantor lacks. `expires_at` is the end of the grantor's own key."""
-    if missing := [scope for scope in key.scopes if scope not in grantor.scopes]:
+    if missing := [scope for scope in key.scopes if not grantor.has_scope(scope)]:
         raise excess(f"the scope {missing[0]}")
     if grantor.models and not key.models:
         raise excess(f"all models, instead of {', '.join(grantor.models)}")

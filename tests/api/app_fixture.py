@@ -168,7 +168,7 @@ class AppFixture:
         self.ingestion = compose_ingestion(tenant, parts)
         knowledge = compose_knowledge(tenant, parts, compose_vector_stores(tenant, parts))
         keys = ApiKeys(ApiKeyStore(Table(self.client, settings.keys_table)))
-        administration = KeyAdministration(keys, settings.operator_tenant, self.store.stops)
+        administration = KeyAdministration(keys, settings.operator_tenant, self.store.stops, settings.max_key_days)
         stops = StopAdministration(Stops(self.store.stops, keys), administration)
         own = {"worker": worker, "keys": administration, "stops": stops}
         own |= vars_of(compose_october(tenant, adapters, services, parts))

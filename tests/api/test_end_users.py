@@ -99,6 +99,18 @@ def test_the_objects_of_an_end_user_are_listed(http: httpx.Client, app_fixture: 
     assert listed(http, "s" + ANN[:40]) == [{"kind": "chat_completion", "id": ids["chat_completion"]}]
 
 
+@pytest.mark.parametrize("user", ["ann/export", "ann/export/export", "ann/", "a/v1/openai/v1/b"])
+def test_an_end_user_whose_id_looks_like_another_path_can_be_named(http: httpx.Client, user: str) -> None:
+    made = {name: sent(http, "/v1/conversations", {}, name)["id"] for name in ("ann", "a/v1/b", user)}
+    path, own = f"/v1/admin/users/{quote(user, safe='')}", {"kind": "conversation", "id": made[user]}
+
+    assert http.get(path, params={"export": False}).json()["data"] == [own]
+    lines = http.get(path, params={"export": True}).text
+    assert [made[name] in lines for name in made] == [False, False, True]
+    assert http.delete(path).json()["deleted"] == {"conversation": 1}
+    assert [each["id"] for each in listed(http, "ann")] == [made["ann"]]
+
+
 def test_pages_of_objects_are_complete(http: httpx.Client) -> None:
     made = {sent(http, "/v1/conversations", {}, ANN)["id"] for _ in range(5)}
 

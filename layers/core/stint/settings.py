@@ -87,6 +87,10 @@ class Settings(BaseModel):
         default="default", description="Tenant whose admins manage all keys; see docs/security.md."
     )
 
+    max_key_days: int = Field(
+        default=90, ge=1, le=3_650, description="Lifetime, in days, of API keys that an admin creates without a key."
+    )
+
     october_api: bool = Field(default=True, description="Serve the API of October 2024; see docs/october-2024.md.")
 
     default_model: str = Field(

@@ -20,7 +20,7 @@ class Administration:
         self.now = 1_000_000_000.0
         self.tenant, self.other, self.operators = tenant, f"{tenant}-2", f"{tenant}-0"
         self.keys = ApiKeys(ApiKeyStore(Table(cloud.client, table)), lambda: self.now)
-        self.api = KeyAdministration(self.keys, self.operators, cloud.store.stops)
+        self.api = KeyAdministration(self.keys, self.operators, cloud.store.stops, 90, lambda: self.now)
 
     async def admin(self, tenant: str, **rights: object) -> Principal:
         """Return a caller with a stored key."""
@@ -86,11 +86,36 @@ async def test_a_tenants_admin_passes_on_no_more_than_it_has(administration: Adm
         await administration.create(caller)
 
 
+@pytest.mark.parametrize("operator", [False, True])
+async def test_keys_that_an_admin_without_a_key_creates_expire(administration: Administration, operator: bool) -> None:
+    tenant = administration.operators if operator else administration.tenant
+    caller = Principal(tenant, "ann", frozenset({"use", "admin"}))
+    latest = 1_000_000_000 + 90 * 86_400
+
+    assert (await administration.create(caller)).expires_at == latest
+    assert (await administration.create(caller, expires_at=1_000_000_100)).expires_at == 1_000_000_100
+    with pytest.raises(Forbidden, match=f"end at {latest} at the latest"):
+        await administration.create(caller, expires_at=latest + 1)
+
+
+@pytest.mark.parametrize("operator", [False, True])
+async def test_an_admin_without_a_key_rotates_no_key_that_ends_later(
+    administration: Administration, operator: bool
+) -> None:
+    tenant = administration.operators if operator else administration.tenant
+    caller = Principal(tenant, "ann", frozenset({"use", "admin"}))
+    endless, created = await administration.admin(tenant), await administration.create(caller)
+
+    assert (await administration.api.rotate(caller, created.id, 0)).expires_at == created.expires_at
+    with pytest.raises(Forbidden, match="at the latest"):
+        await administration.api.rotate(caller, endless.key_id, 0)
+
+
 async def test_rotation_hands_out_no_key_with_more_rights_than_the_caller(administration: Administration) -> None:
     caller = await administration.admin(administration.tenant)
     mighty = await administration.admin(administration.tenant, scopes=list(SCOPES))
 
-    with pytest.raises(Forbidden, match="the scope registry:write"):
+    with pytest.raises(Forbidden, match="the scope knowledge:write"):
         await administration.api.rotate(caller, mighty.key_id, 0)
 
 

@@ -24,7 +24,7 @@ class Administration:
         self.keys = ApiKeys(ApiKeyStore(Table(cloud.client, table)), lambda: self.now)
         self.store = cloud.store.stops
         self.stops = Stops(self.store, self.keys, lambda: self.now)
-        self.api = StopAdministration(self.stops, KeyAdministration(self.keys, self.operators, self.store))
+        self.api = StopAdministration(self.stops, KeyAdministration(self.keys, self.operators, self.store, 90))
 
     async def admin(self, tenant: str) -> Principal:
         """Return a caller with a stored key."""
@@ -61,7 +61,7 @@ async def test_a_tenants_admin_stops_sessions_keys_and_its_tenant(administration
 
 
 async def test_a_stopped_key_gets_no_other_key_and_lifts_no_stop(administration: Administration) -> None:
-    keys = KeyAdministration(administration.keys, administration.operators, administration.store)
+    keys = KeyAdministration(administration.keys, administration.operators, administration.store, 90)
     caller = await administration.admin(administration.tenant)
     colleague, session = await administration.admin(administration.tenant), new_id()
     await administration.stop(colleague, kind="session", id=session)

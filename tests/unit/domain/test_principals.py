@@ -66,7 +66,10 @@ def test_names_of_tenants(name: str, valid: bool) -> None:
 def test_only_the_scope_registry_write_includes_another_scope() -> None:
     held = {scope: Principal("acme", "ann", frozenset({scope})) for scope in SCOPES}
 
-    assert [scope for scope in SCOPES if held["registry:write"].has_scope(scope)] == ["knowledge:write", "registry:write"]
+    assert [scope for scope in SCOPES if held["registry:write"].has_scope(scope)] == [
+        "knowledge:write",
+        "registry:write",
+    ]
     for scope in {*SCOPES} - {"registry:write"}:
         assert [other for other in SCOPES if held[scope].has_scope(other)] == [scope]
 

@@ -56,7 +56,9 @@ class OperatorComposition(Composition):
 
     @cached_property
     def key_administration(self) -> KeyAdministration:
-        return KeyAdministration(self.api_keys, self.settings.operator_tenant, self.stop_store)
+        return KeyAdministration(
+            self.api_keys, self.settings.operator_tenant, self.stop_store, self.settings.max_key_days
+        )
 
     def compose_requests(self, tenant: str) -> "IdempotentRequests":
         """Make the use cases of requests with an idempotency key. Their answers fit into an item."""

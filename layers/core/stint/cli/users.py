@@ -60,7 +60,7 @@ def read_objects(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield the objects of an end user, page by page."""
     after = None
     while True:
-        query = {"limit": "1000"} | ({"after": after} if after else {})
+        query = {"export": "false", "limit": "1000"} | ({"after": after} if after else {})
         page = read_json(arguments, "GET", query=query)
         yield from page["data"]
         after = page.get("next")
@@ -70,7 +70,7 @@ def read_objects(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 async def export_objects(arguments: argparse.Namespace, _: OperatorComposition) -> None:
     last = b""
-    with opened(arguments, "GET", "/export") as answer:
+    with opened(arguments, "GET", "?export=true") as answer:
         while chunk := answer.read(CHUNK):
             last = (last + chunk)[-CHUNK:]
             sys.stdout.buffer.write(chunk)

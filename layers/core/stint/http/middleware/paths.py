@@ -6,6 +6,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 OPENAI_PREFIX = "/v1/openai/v1/"
+END_USERS = "/v1/admin/users/"
+"""The path that ends with the id of an end user, which may end with a slash, too."""
 
 
 class TrailingSlashMiddleware:
@@ -17,7 +19,7 @@ class TrailingSlashMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"] if scope["type"] == "http" else ""
         name = path.rstrip("/").rpartition("/")[2]
-        if not path.endswith("/") or not name:
+        if not path.endswith("/") or not name or END_USERS in path:
             return await self.app(scope, receive, send)
         query = scope["query_string"].decode("latin-1")
         location = f"../{quote(name)}{'?' if query else ''}{query}"
@@ -62,8 +64,10 @@ class OpenAIPrefixMiddleware:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and OPENAI_PREFIX in scope["path"]:
-            scope["stint.path"] = scope["path"]
-            scope["path"] = scope["path"].replace(OPENAI_PREFIX, "/v1/", 1)
+        path = scope["path"] if scope["type"] == "http" else ""
+        base, _, _ = path.partition("/v1/")
+        if path.startswith(base + OPENAI_PREFIX):
+            scope["stint.path"] = path
+            scope["path"] = path.replace(OPENAI_PREFIX, "/v1/", 1)
             scope["stint.llama_stack"] = True
         await self.app(scope, receive, send)

@@ -1,4 +1,8 @@
-"""Routes of end users: list, export, erase."""
+"""Routes of end users: list, export, erase.
+
+An id may contain slashes, so `{id}/export` could mean two things: the export of an end user, or the objects of one
+whose id ends in `/export`. The parameter `export` says which; the whole rest of the path is then the id.
+"""
 
 from typing import Annotated
 
@@ -16,27 +20,46 @@ JSON_LINES = "application/jsonl"
 
 router = APIRouter(tags=["End users"], route_class=StrictRoute)
 
+EXPORT = "/export"
+
 UserPath = Annotated[str, Path(min_length=1, max_length=MAX_END_USER)]
+ExportParam = Annotated[
+    bool | None,
+    Query(description="Export (true) or list (false) the end user whose id is the whole rest of the path."),
+]
+After = Annotated[str | None, Query(description="`next` of the previous page.")]
+PageLimit = Annotated[int, Query(ge=1, le=1_000)]
 
 
 @router.get(
-    USER + "/export",
+    USER + EXPORT,
     response_class=Response,
     responses={200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}, "description": "An object per line."}},
 )
-async def export_end_user(user: UserPath, services: EndUserServicesDep) -> Response:
+async def export_end_user(
+    user: UserPath,
+    services: EndUserServicesDep,
+    export: ExportParam = None,
+    after: After = None,
+    limit: PageLimit = 100,
+) -> Response:
     """Export everything of an end user as JSON lines. The last line has the kind `end` and the number of objects."""
-    return StreamingResponse(services.export.lines(user), media_type=JSON_LINES)
+    if export is None:
+        return StreamingResponse(services.export.lines(user), media_type=JSON_LINES)
+    return await list_end_user_objects(user + EXPORT, services, export, after, limit)
 
 
 @router.get(USER, response_model=EndUserObjects)
 async def list_end_user_objects(
     user: UserPath,
     services: EndUserServicesDep,
-    after: Annotated[str | None, Query(description="`next` of the previous page.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    export: ExportParam = None,
+    after: After = None,
+    limit: PageLimit = 100,
 ) -> Response:
     """List the objects of an end user."""
+    if export:
+        return StreamingResponse(services.export.lines(user), media_type=JSON_LINES)
     return document(await services.users.list(user, after, limit))
 
 

@@ -1,9 +1,11 @@
 """API keys as admins manage them: a tenant's admin its own ones, an admin of the operator's tenant all."""
 
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from stint.caller import find_attempt, next_object_id
-from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, NewApiKey
+from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, CreateApiKeyRequest, NewApiKey
 from stint.domain.errors import Forbidden, NotFound, Stopped, Unauthenticated
 from stint.domain.ids import hex_of
 from stint.domain.paging import Page
@@ -13,6 +15,12 @@ from stint.services.access.api_keys import ApiKeys
 from stint.services.access.grants import refuse_excess
 from stint.store.stops import StopStore
 
+DAY = 86_400
+
+ENDS_TOO_LATE = (
+    "Keys that a token or a role creates or rotates end at {} at the latest. Send an earlier expires_at, or use the "
+    "command `python -m stint.cli keys`."
+)
 NO_CALLERS = (
     "Keys and stops cannot be managed by this API, because the stack was built with AUTH=none, so that anyone could. "
     "Use the commands `python -m stint.cli keys` and `python -m stint.cli stop`."
@@ -27,14 +35,24 @@ class KeyAdministration:
     time, since the authorizer's answer may be older than its revocation.
     """
 
-    def __init__(self, keys: ApiKeys, operator_tenant: str, stops: StopStore) -> None:
+    def __init__(
+        self,
+        keys: ApiKeys,
+        operator_tenant: str,
+        stops: StopStore,
+        max_key_days: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._keys = keys
+        self._max_seconds = max_key_days * DAY
+        self._clock = clock
         self._stops = stops
         self._operator_tenant = operator_tenant
 
     async def create(self, caller: Principal, request: NewApiKey) -> ApiKeyWithSecret:
         """Create a key.
 
+        One that a caller with a token or a role creates ends after `max_key_days`, or earlier if the request says so.
         Raises Forbidden if it is another tenant's, or has rights that the caller lacks, or the caller's was stopped.
         If a request with the same idempotency key has created it, and its secret was not returned, it gets another one.
         """
@@ -42,8 +60,9 @@ class KeyAdministration:
         await self.refuse_stopped(caller)
         wanted = request.of_tenant(caller.tenant)
         self.check_tenant(caller, wanted.tenant)
-        if not self.is_operator(caller):
-            refuse_excess(caller, own.expires_at if own else None, wanted)
+        if not caller.key_id and wanted.expires_at is None:
+            wanted = wanted.model_copy(update={"expires_at": self._latest_end()})
+        self._refuse_excess(caller, own, wanted)
         key_id = hex_of(next_object_id())
         if find_attempt().repeated:
             with suppress(NotFound):
@@ -72,8 +91,8 @@ class KeyAdministration:
         own = await self.authenticate(caller)
         await self.refuse_stopped(caller)
         found = await self._keys.get(self._scope(caller), key_id)
-        if not self.is_operator(caller) and found.id != caller.key_id:
-            refuse_excess(caller, own.expires_at if own else None, found)
+        if found.id != caller.key_id:
+            self._refuse_excess(caller, own, found)
         return await self._keys.rotate(self._scope(caller), key_id, overlap_seconds)
 
     async def authenticate(self, caller: Principal) -> ApiKeyObject | None:
@@ -93,6 +112,23 @@ class KeyAdministration:
             return
         if stop_name("key", caller.key_id) in await self._stops.read(caller.tenant, consistent=True):
             raise Stopped(f"The API key {caller.key_id} was stopped by an admin. Ask another one to lift the stop.")
+
+    def _refuse_excess(
+        self, caller: Principal, own: ApiKeyObject | None, key: ApiKeyObject | CreateApiKeyRequest
+    ) -> None:
+        """Raise Forbidden if a key has more rights than the caller, or ends too late for one that has no key."""
+        latest = self._latest_end()
+        if not caller.key_id and (key.expires_at is None or key.expires_at > latest):
+            raise Forbidden(ENDS_TOO_LATE.format(latest), code="insufficient_rights", param="expires_at")
+        if not self.is_operator(caller):
+            refuse_excess(caller, own.expires_at if own else None, key)
+
+    def _latest_end(self) -> int:
+        """Return the latest end of a key that a caller with a token or a role creates.
+
+        Such a caller is removed at its issuer or in IAM, which ends no keys.
+        """
+        return int(self._clock()) + self._max_seconds
 
     def is_operator(self, caller: Principal) -> bool:
         """Return whether a caller is of the operator's tenant."""

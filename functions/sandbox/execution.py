@@ -3,18 +3,28 @@
 import base64
 import os
 import selectors
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from namespaces import NOBODY
-from processes import adopt_orphans, descendants, find_running, kill_descendants, memory_of, reap
+from processes import (
+    adopt_orphans,
+    bytes_in_use,
+    descendants,
+    find_running,
+    kill_descendants,
+    memory_of,
+    reap,
+    shared_memory,
+)
 from removal import clear, remove
 
 HERE = Path(__file__).parent
@@ -32,6 +42,8 @@ MOST_OMITTED = 20
 """Names of files that a result lists without their contents."""
 
 PAUSE_SECONDS = 0.05
+START_SECONDS = 10.0
+PYTHON = (os.path.realpath(sys.executable), "-E", "-s")
 MEGABYTE = 1024 * 1024
 
 
@@ -83,18 +95,43 @@ def execute(code: str, files: Mapping[str, bytes], limits: Limits, *, isolated: 
     When this returns, no process of the run is left, and nothing that it wrote.
     """
     adopt_orphans()
+    given = {**files, CODE: code.encode("utf-8", "replace")}
     with work_folder() as folder:
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-        (folder / CODE).write_bytes(code.encode("utf-8", "replace"))
+        return (run_isolated if isolated else run_beside)(folder, limits, given)
+
+
+def run_isolated(folder: Path, limits: Limits, given: Mapping[str, bytes]) -> Result:
+    """Run code in namespaces, in a folder of a tmpfs, whose bytes count as memory. Raises OSError."""
+    kept = set(descendants(os.getpid()))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        launcher = [*PYTHON, str(HERE / "namespaces.py"), str(folder), str(theirs.fileno())]
+        with running([*launcher, *command_for(folder, limits)], folder, kept, theirs.fileno()) as process:
+            theirs.close()
+            opened = receive_folder(ours)
+            try:
+                write_files(opened, given)
+                ours.send(b".")
+                result = read_output(process, limits, lambda: memory_beside(kept) + bytes_in_use(opened))
+            except BaseException:
+                os.close(opened)
+                raise
+    return collect(process, opened, given, result)
+
+
+def run_beside(folder: Path, limits: Limits, given: Mapping[str, bytes]) -> Result:
+    """Run code beside this process, on a machine that has nothing else. Lambda limits the size of its disk."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        write_files(opened, given)
         change_owner_to_nobody(folder)
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            result = run_process(command_for(folder, limits, isolated=isolated), folder, limits)
-            collect_files(opened, files, result)
-        finally:
-            os.close(opened)
-    return result
+        kept, before = set(descendants(os.getpid())), shared_memory()
+        with running(command_for(folder, limits), folder, kept) as process:
+            result = read_output(process, limits, lambda: memory_beside(kept) + shared_memory() - before)
+    except BaseException:
+        os.close(opened)
+        raise
+    return collect(process, opened, given, result)
 
 
 @contextmanager
@@ -128,22 +165,45 @@ def is_own_machine() -> bool:
 def change_owner_to_nobody(folder: Path) -> None:
     """Make nobody the owner of a folder, if this process is root, which the code must not be."""
     if os.getuid() == 0:
-        for path in (folder, *folder.iterdir()):
-            os.chown(path, NOBODY, NOBODY)
+        os.chown(folder, NOBODY, NOBODY)
 
 
-def command_for(folder: Path, limits: Limits, *, isolated: bool) -> list[str]:
+def memory_beside(kept: set[int]) -> int:
+    """Return the bytes of memory of this process's descendants that are not kept, also of those that it has adopted."""
+    return memory_of(find_running(os.getpid(), kept))
+
+
+def receive_folder(launcher: socket.socket) -> int:
+    """Receive the descriptor of the folder from the launcher. Raises OSError."""
+    launcher.settimeout(START_SECONDS)
+    _, descriptors, _, _ = socket.recv_fds(launcher, 1, 1)
+    if not descriptors:
+        raise OSError("The launcher ended before it had made the namespaces and the folder of the run.")
+    return descriptors[0]
+
+
+def write_files(folder: int, files: Mapping[str, bytes]) -> None:
+    """Write files into an open folder."""
+    for name, content in files.items():
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            if os.getuid() == 0:
+                os.fchown(descriptor, NOBODY, NOBODY)
+
+
+def command_for(folder: Path, limits: Limits) -> list[str]:
     """Return the command that runs the code."""
-    python = [os.path.realpath(sys.executable), "-E", "-s"]
-    own = [*python, str(HERE / "child.py"), str(folder), CODE, str(limits.memory), str(max(1, round(limits.seconds)))]
-    return [*python, str(HERE / "namespaces.py"), str(folder), *own] if isolated else own
+    return [*PYTHON, str(HERE / "child.py"), str(folder), CODE, str(limits.memory), str(max(1, round(limits.seconds)))]
 
 
-def run_process(command: list[str], folder: Path, limits: Limits) -> Result:
-    """Run a command to its end, or to that of a limit. Its environment has no credentials."""
+@contextmanager
+def running(
+    command: list[str], folder: Path, kept: set[int], passed: int | None = None
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """Start a command without credentials in its environment, and end it with all other processes that are not kept."""
     environment = {"HOME": str(folder), "TMPDIR": str(folder), "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"}
     environment["MPLCONFIGDIR"] = str(folder)
-    kept = set(descendants(os.getpid()))
     process = subprocess.Popen(  # noqa: S603 - the purpose of this function
         command,
         cwd=folder,
@@ -152,22 +212,22 @@ def run_process(command: list[str], folder: Path, limits: Limits) -> Result:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        pass_fds=() if passed is None else (passed,),
     )
-    output, errors = Output(), Output()
     try:
-        ended_by = read_output(process, output, errors, limits, kept)
+        yield process
     finally:
         kill_descendants(os.getpid(), kept)
-        code = process.wait()
+        process.wait()
         reap(os.getpid(), kept)
-    truncated = output.truncated or errors.truncated
-    return Result(output.text(), errors.text(), code, ended_by, truncated)
 
 
-def read_output(
-    process: "subprocess.Popen[bytes]", output: Output, errors: Output, limits: Limits, kept: set[int]
-) -> str | None:
-    """Read the output until the process ends or a limit is reached, and return the limit."""
+def read_output(process: "subprocess.Popen[bytes]", limits: Limits, measure: Callable[[], int]) -> Result:
+    """Read the output until the process ends or a limit is reached.
+
+    `measure` returns the bytes of memory that the run uses.
+    """
+    output, errors, ended_by = Output(), Output(), None
     deadline = time.monotonic() + limits.seconds
     with selectors.DefaultSelector() as selector:
         for stream, place in ((process.stdout, output), (process.stderr, errors)):
@@ -178,12 +238,15 @@ def read_output(
         while process.poll() is None:
             read_ready(selector, PAUSE_SECONDS)
             if time.monotonic() >= deadline:
-                return f"the time limit of {limits.seconds:g} seconds"
-            if memory_of(find_running(os.getpid(), kept)) > limits.memory:
-                return f"the memory limit of {limits.memory // MEGABYTE} MB"
-        while read_ready(selector, 0):
+                ended_by = f"the time limit of {limits.seconds:g} seconds"
+                break
+            if measure() > limits.memory:
+                ended_by = f"the memory limit of {limits.memory // MEGABYTE} MB"
+                break
+        while ended_by is None and read_ready(selector, 0):
             pass
-    return None
+    truncated = output.truncated or errors.truncated
+    return Result(output.text(), errors.text(), ended_by=ended_by, truncated=truncated)
 
 
 def read_ready(selector: selectors.BaseSelector, seconds: float) -> bool:
@@ -197,6 +260,16 @@ def read_ready(selector: selectors.BaseSelector, seconds: float) -> bool:
         else:
             selector.unregister(key.fileobj)
     return found
+
+
+def collect(process: "subprocess.Popen[bytes]", opened: int, given: Mapping[str, bytes], result: Result) -> Result:
+    """Add the exit code and the files of a run that has ended, and close its folder."""
+    try:
+        result.exit_code = process.returncode
+        collect_files(opened, {name: content for name, content in given.items() if name != CODE}, result)
+    finally:
+        os.close(opened)
+    return result
 
 
 def collect_files(folder: int, given: Mapping[str, bytes], result: Result) -> None:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import signal
 import time
 from collections import defaultdict
@@ -70,6 +71,21 @@ def memory_of(processes: Iterable[int]) -> int:
         with suppress(OSError, ValueError, IndexError):
             total += int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE
     return total
+
+
+def shared_memory() -> int:
+    """Return the bytes of memory of this machine that are shared: those of a tmpfs, and of shared mappings.
+
+    A process can unmap them, or pass a mapping on to a child that never reads it, so that no process has them.
+    """
+    found = re.search(r"^Shmem:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
+
+
+def bytes_in_use(descriptor: int) -> int:
+    """Return the bytes that the files of a file system use, of which one is open."""
+    usage = os.fstatvfs(descriptor)
+    return (usage.f_blocks - usage.f_bfree) * usage.f_frsize
 
 
 def kill_descendants(root: int, kept: Container[int]) -> None:

@@ -70,6 +70,8 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
+    "memfd_create": (319, 279),  # memory that no process has mapped is not counted
+    "memfd_secret": (447, 447),
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "delete_module": (176, 106),
@@ -85,11 +87,13 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
 }
 CLONE, CLONE3, FCNTL, PRLIMIT = (56, 220), (435, 435), (72, 25), (302, 261)
 NEW_NAMESPACES = 0x7E020080  # CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET
+MMAP = (9, 222)
+MAP_SHARED, MAP_ANONYMOUS = 0x01, 0x20
 SIGNAL_COMMANDS = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals to any process, also on aarch64
 
 LOAD, EQUAL, BITS, RETURN = 0x20, 0x15, 0x45, 0x06  # BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_JMP|JSET|K, BPF_RET|K
 ALLOW, REFUSE, KILL = 0x7FFF0000, 0x00050000, 0x80000000
-NUMBER, ARCH, FIRST, SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; low halves of the arguments
+NUMBER, ARCH, FIRST, SECOND, FOURTH = 0, 4, 16, 24, 40  # offsets in struct seccomp_data; low halves of the arguments
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, FILTER_MODE = 38, 22, 2
 
 Instruction = tuple[int, int, int, int]
@@ -129,6 +133,9 @@ def make_program(machine: str) -> list[Instruction]:
     program += [(EQUAL, 0, 1, CLONE3[column]), unknown]
     program += argument_check(CLONE[column], FIRST, [(BITS, 0, 1, NEW_NAMESPACES), refuse])
     program += argument_check(PRLIMIT[column], FIRST, [(EQUAL, 1, 0, 0), refuse])  # 0 is the process itself
+    # Such a mapping can be unmapped in part, and keeps its memory. MAP_PRIVATE is 2, MAP_SHARED_VALIDATE 3.
+    shared = [(BITS, 0, 2, MAP_ANONYMOUS), (BITS, 0, 1, MAP_SHARED), refuse]
+    program += argument_check(MMAP[column], FOURTH, shared)
     commands = [step for command in SIGNAL_COMMANDS for step in ((EQUAL, 0, 1, command), refuse)]
     program += argument_check(FCNTL[column], SECOND, commands)
     return [*program, (RETURN, 0, 0, ALLOW)]

@@ -23,6 +23,14 @@ class Context:
 events = json.loads({events!r})
 print(json.dumps([app.handler(event, Context()) for event in events]))
 """
+LAUNCHER = """
+import sys
+sys.path.insert(0, {function!r})
+import namespaces
+sys.exit(namespaces.main(sys.argv[1], sys.argv[2:]))
+"""
+"""Runs a command in namespaces in which the folder is the machine's."""
+
 Run = Callable[..., dict[str, Any]]
 
 
@@ -52,7 +60,7 @@ class Sandbox:
             environment["SANDBOX_NAMESPACES"] = "1"
         else:  # nobody runs both processes, on a root that has nothing else, as in Lambda
             environment["AWS_EXECUTION_ENV"] = "AWS_Lambda_python3.12"
-            command = [*python, str(FUNCTION / "namespaces.py"), str(self.folder), *command]
+            command = [*python, "-c", LAUNCHER.format(function=str(FUNCTION)), str(self.folder), *command]
             os.chown(self.folder, self.owner, self.owner)
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr

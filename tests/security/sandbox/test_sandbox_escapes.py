@@ -65,6 +65,30 @@ def test_the_environment_has_no_credentials(sandbox: Sandbox) -> None:
     assert "AWS" not in result["stdout"]
 
 
+def test_code_cannot_hold_memory_outside_of_its_processes(sandbox: Sandbox) -> None:
+    code = """
+import ctypes, errno, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = {"x86_64": (319, 447), "aarch64": (279, 447)}[os.uname().machine]
+for number in numbers:
+    assert libc.syscall(number, b"", 0) == -1 and ctypes.get_errno() == errno.EPERM, number
+for flags in (mmap.MAP_SHARED | mmap.MAP_ANONYMOUS, 3 | mmap.MAP_ANONYMOUS):
+    try:
+        mmap.mmap(-1, 4096, flags)
+        print("allowed")
+    except PermissionError:
+        print("refused")
+print(len(mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)))
+open("file", "wb").write(bytes(4096))
+print(len(mmap.mmap(os.open("file", os.O_RDWR), 4096)))
+ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1)()
+"""
+
+    result = sandbox.run(code)
+
+    assert (result["stdout"], result["stderr"]) == ("refused\nrefused\n4096\n4096\n", "")
+
+
 def test_code_cannot_make_namespaces_or_mounts(sandbox: Sandbox) -> None:
     code = """
 import ctypes

@@ -75,6 +75,68 @@ time.sleep(60)
     assert result["ended_by"] == "the memory limit of 153 MB"
 
 
+def test_the_memory_of_an_adopted_process_is_counted(sandbox: Sandbox) -> None:
+    code = """
+import os, time
+if os.fork() == 0:
+    for _ in range(4):
+        if os.fork() == 0:
+            x = b"1" * 60_000_000
+            time.sleep(60)
+    os._exit(0)
+os.wait()
+time.sleep(60)
+"""
+
+    [result] = sandbox.run_all({"code": code, "seconds": 20}, memory=256)
+
+    assert result["ended_by"] == "the memory limit of 153 MB"
+
+
+def test_shared_memory_that_no_process_has_mapped_is_counted_or_refused(sandbox: Sandbox) -> None:
+    code = """
+import mmap, os, time
+device = os.open("/dev/zero", os.O_RDWR)
+kept = []
+for _ in range(4):
+    shared = mmap.mmap(device, 60_000_000, mmap.MAP_SHARED)
+    for place in range(0, 60_000_000, 4096):
+        shared[place] = 1
+    kept.append(shared)
+    if os.fork() == 0:  # it has the mappings, but no page of them
+        time.sleep(60)
+time.sleep(60)
+"""
+
+    [result] = sandbox.run_all({"code": code, "seconds": 20}, memory=256)
+
+    assert result["ended_by"] == "the memory limit of 153 MB" or "No such file" in result["stderr"]
+
+
+def test_the_folder_of_an_isolated_run_has_a_size(tmp_path: Path) -> None:
+    code = """
+for number in range(20):
+    with open(f"large-{number}", "wb") as file:
+        for _ in range(60):
+            file.write(bytes(1_000_000))
+"""
+    folder = tmp_path / "run"
+    folder.mkdir()
+
+    [full] = Sandbox(folder, isolated=True).run_all({"code": code}, memory=4096)
+    [counted] = Sandbox(folder, isolated=True).run_all({"code": code}, memory=256)
+
+    assert "No space left on device" in full["stderr"]
+    assert counted["ended_by"] == "the memory limit of 153 MB"
+
+
+def test_a_run_that_is_ended_returns_the_files_that_it_has_written(sandbox: Sandbox) -> None:
+    result = sandbox.run("open('made.txt', 'w').write('1')\nwhile True: pass", seconds=1)
+
+    assert result["ended_by"] == "the time limit of 1 seconds"
+    assert result["files"] == [{"name": "made.txt", "content": encoded("1")}]
+
+
 def test_long_output_is_cut(sandbox: Sandbox) -> None:
     result = sandbox.run("import sys\nfor _ in range(500): print('x' * 1000)\nprint('y' * 200_000, file=sys.stderr)")
 

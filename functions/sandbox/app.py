@@ -12,9 +12,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from execution import Limits, execute, is_plain
+from execution import Limits, execute
 from namespaces import is_available
 from processes import hide_memory
+from result import is_plain
 
 FILE_NAME = re.compile(r"[^./][^/]*")
 MOST_FILES = 100

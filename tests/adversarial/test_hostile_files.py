@@ -84,6 +84,7 @@ FILES: dict[str, Callable[[], bytes]] = {
     "xlsx of strings": lambda: replace_parts(
         make_xlsx({"S": [["x"]]}), {"xl/sharedStrings.xml": f"<sst>{'<si><t>a</t></si>' * 7_000_000}</sst>"}
     ),
+    "xlsx of a million and a half cells": lambda: sheet(f"<row>{'<c><v>1</v></c>' * 100}</row>" * 15_000),
     "xlsx of cells": lambda: sheet(f"<row>{'<c><v>1</v></c>' * 100}</row>" * 40_000),
     "xlsx of wide rows": lambda: sheet('<row><c r="XFD1"/></row>' * 400_000),
     "xlsx of a distant row": lambda: sheet('<row r="99999999999"><c><v>1</v></c></row>'),

@@ -12,7 +12,7 @@ from tests.unit.documents.pdf_files import make_encrypted, make_pdf
 
 from stint.documents.files import InvalidFile, UnsupportedFile, extract_text
 from stint.documents.json_escapes import unescape_json
-from stint.documents.limits import FILE_LIMITS
+from stint.documents.limits import FILE_LIMITS, limits_for_file
 from stint.domain.errors import InvalidRequest
 
 ROOT = Path(__file__).parents[3]
@@ -130,6 +130,30 @@ async def test_files_that_take_too_much_memory_or_time_are_invalid(filename: str
 
     with pytest.raises(InvalidFile, match=r"takes more than|is invalid|CPU time"):
         await extract_text(make(), filename, None, limits)
+
+
+@pytest.mark.parametrize(
+    ("filename", "make", "reason"),
+    [
+        ("a.xlsx", lambda: sheet_of("<c/>", 100, 5_001), "more than 500,000 cells"),
+        ("a.xlsx", lambda: sheet_of("<c><v>1</v></c>", 100, 15_000), "more than 5,000,000 tags"),
+        ("a.docx", lambda: docx_of("<w:p/>" * 5_000_001), "more than 5,000,000 tags"),
+    ],
+)
+async def test_the_cells_and_tags_of_a_file_are_limited(filename: str, make: Callable[[], bytes], reason: str) -> None:
+    with pytest.raises(InvalidFile, match=reason):
+        await extract_text(make(), filename)
+
+
+def sheet_of(cell: str, columns: int, rows: int) -> bytes:
+    return xlsx_of(f"<sheetData>{f'<row>{cell * columns}</row>' * rows}</sheetData>")
+
+
+def test_a_small_file_gets_less_cpu_time_than_a_large_one() -> None:
+    seconds = [limits_for_file(size).cpu_seconds for size in (0, 96_000, 1_000_000, 3_500_000, 50_000_000)]
+
+    assert seconds == [15, 17, 45, 120, 120]
+    assert limits_for_file(50_000_000, replace(FILE_LIMITS, cpu_seconds=5)).cpu_seconds == 5
 
 
 async def test_a_large_sheet_with_few_cells_is_read() -> None:

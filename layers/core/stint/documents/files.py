@@ -5,7 +5,7 @@ import re
 
 from stint.documents.converter import Converter
 from stint.documents.json_escapes import unescape_json
-from stint.documents.limits import FILE_LIMITS, Limits
+from stint.documents.limits import FILE_LIMITS, Limits, limits_for_file
 from stint.documents.mime_types import Kind, MimeType, kind_of, parse_mime_type, type_of_name
 from stint.documents.served import Unreadable
 from stint.documents.text import too_long
@@ -71,7 +71,7 @@ async def read(content: bytes, filename: str, mime_type: str, limits: Limits) ->
     kind, declared = identify(content, filename, mime_type)
     if kind is Kind.text and len(content) > limits.text_bytes:
         raise too_long(limits.characters)
-    async with Converter(limits) as converter:
+    async with Converter(limits_for_file(len(content), limits)) as converter:
         text = await converter.convert(kind, content, declared.essence, declared.charset)
     return await asyncio.to_thread(unescape_json, text) if "json" in declared.essence else text
 

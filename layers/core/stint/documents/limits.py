@@ -44,8 +44,8 @@ FIRST_SECONDS, SECONDS_PER_MEGABYTE = 15, 30
 def limits_for_file(size: int, limits: Limits = FILE_LIMITS) -> Limits:
     """Return the limits of a file of so many bytes: a small one may not take the CPU time of a large one.
 
-    The operators, fonts and forms of a PDF cost CPU time in ways that no count of one of them bounds. 15 s, and 30 s per
-    megabyte, are several times what files of text take: 3 to 11 ms per page of a PDF, 34 microseconds per cell.
+    The operators, fonts and forms of a PDF cost CPU time in ways that no count of one of them bounds. 15 s, and 30 s
+    per megabyte, are several times what files of text take: 3 to 11 ms per page of a PDF, 34 microseconds per cell.
     """
     seconds = FIRST_SECONDS + SECONDS_PER_MEGABYTE * size // 1_000_000
     return replace(limits, cpu_seconds=min(limits.cpu_seconds, seconds))

@@ -192,7 +192,7 @@ async def answer_invalid_request(_: Request, error: RequestValidationError) -> J
 def describe_problem(field: str, problem: dict[str, Any]) -> str:
     """Return the message of a problem with its field, which a message about a missing field begins with."""
     if problem["type"] == MISSING_FIELD:
-        return field.rpartition(".")[0] + "." + problem["msg"] if "." in field else problem["msg"]
+        return f"{field.rpartition('.')[0]}.{problem['msg']}".removeprefix(".")
     return f"{field}: {problem['msg']}"
 
 

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import httpx
@@ -108,6 +109,50 @@ def test_an_unknown_route_is_404(http: httpx.Client, path: str) -> None:
     error = assert_error(http.get(path), 404, "route_not_found")
 
     assert f"GET {path}" in error["message"]
+
+
+@pytest.mark.parametrize("base", ["/v1", "/v1/openai/v1", ""])
+@pytest.mark.parametrize(
+    "path", ["assistants", "threads", "threads/thread_1/runs", "prompts", "moderations", "batches/b"]
+)
+def test_an_api_that_does_not_exist_says_what_to_use_instead(http: httpx.Client, base: str, path: str) -> None:
+    message = assert_error(http.post(f"{base}/{path}", json={}), 404, "route_not_found")["message"]
+
+    known, advice = message.split(" does not exist. ")
+    method, instead = re.findall(r"\b(POST|GET) (/v1/[a-z/_-]+)", advice)[0]
+    assert known == f"The route POST {base}/{path}"
+    assert http.request(method, instead, json={}).status_code != 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/responses",
+        "/chat/completions",
+        "/models/scripted/demo",
+        "/conversations/conv_1/items",
+        "/v1/v1/responses",
+        "/v1/v1/agents",
+        "/v1/openai/v1/v1/responses",
+        "/v1/openai/v1/openai/v1/responses",
+        "/openai/v1/chat/completions",
+        "/v1/openai/responses",
+    ],
+)
+def test_a_base_url_without_v1_or_with_two_is_named(http: httpx.Client, path: str) -> None:
+    for method in ("GET", "POST"):
+        message = assert_error(http.request(method, path), 404, "route_not_found")["message"]
+
+        assert "base URL" in message
+        assert "ends in one /v1" in message
+
+
+@pytest.mark.parametrize("path", ["/v1/", "/v1/v1", "/nope", "/v1/v1/nope", "/v1" * 2_000, "/v1/responses/a/b/c"])
+def test_other_unknown_routes_are_told_where_the_routes_are(http: httpx.Client, path: str) -> None:
+    message = assert_error(http.post(path, follow_redirects=True), 404, "route_not_found")["message"]
+
+    assert "base URL" not in message
+    assert message.endswith("GET /v1/inspect/routes lists the routes.")
 
 
 def test_an_unknown_route_at_the_second_address_is_named_as_it_was_called(http: httpx.Client) -> None:

@@ -1,6 +1,7 @@
 """Ids of models: listed in full and, where that is unambiguous, without the prefix of their provider."""
 
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -124,6 +125,57 @@ def test_a_short_id_never_takes_the_place_of_another_id(http: httpx.Client, app_
 
     assert sorted(ids) == ["demo", "plums", "recorded/plums", "recorded/scripted/demo", "scripted/demo"]
     assert http.get("/v1/models/plums").json()["provider_id"] == "scripted"
+
+
+def test_models_of_the_settings_without_a_prefix_are_listed_with_it_too(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    settings = app_fixture.settings
+    app_fixture.settings = settings.model_copy(update={"default_model": "recorded/m", "models": "plums,org/figs"})
+
+    ids = listed(http)
+    shown = [http.get(f"/v1/models/{each}").json()["identifier"] for each in ids]
+    answers = [http.post(CHAT, json={"model": each, "messages": [{"role": "user", "content": "x"}]}) for each in ids]
+    app_fixture.settings = settings
+
+    assert sorted(ids) == ["m", "org/figs", "plums", "recorded/m", "recorded/org/figs", "recorded/plums"]
+    assert shown == ids
+    assert [answer.status_code for answer in answers] == [200] * 6
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "kind"),
+    [
+        ("demo", "scripted", "llm"),
+        ("scripted/demo", "scripted", "llm"),
+        ("recorded/unlisted", "recorded", "llm"),
+        ("recorded/org/name", "recorded", "llm"),
+        ("openai/text-embedding-3-small", "openai", "embedding"),
+        ("hashed/words-128", "hashed", "embedding"),
+        ("sentence-transformers/all-mpnet-base-v2", "hashed", "embedding"),
+    ],
+)
+def test_a_model_that_a_request_may_name_is_returned_whether_listed_or_not(
+    http: httpx.Client, app_fixture: AppFixture, model: str, provider: str, kind: str
+) -> None:
+    settings = app_fixture.settings
+    app_fixture.settings = settings.model_copy(update={"default_model": "recorded/m"})
+
+    found = http.get(f"/v1/models/{model}")
+    ids = listed(http)
+    app_fixture.settings = settings
+
+    assert found.status_code == 200
+    shown = found.json()
+    assert (shown["id"], shown["provider_id"], shown["model_type"], shown["owner"]) == (model, provider, kind, None)
+    assert ids == ["recorded/m", "m"]
+
+
+@pytest.mark.parametrize(
+    "model", ["nobody/m", "plums", "scripted/gpt-4", "openai/not-configured", "hashed/plums", "local/none"]
+)
+def test_a_model_that_no_request_may_name_is_a_404(http: httpx.Client, model: str) -> None:
+    assert_error(http.get(f"/v1/models/{quote(model, safe='')}"), 404, "model_not_found")
 
 
 def test_a_registered_model_has_a_short_id_which_is_not_to_be_unregistered(http: httpx.Client) -> None:

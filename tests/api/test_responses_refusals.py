@@ -65,6 +65,33 @@ def test_what_cannot_be_done_is_refused_by_its_place(http: httpx.Client, fields:
     assert http.get(RESPONSES).json()["data"] == []
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]},
+            "tools[0].name is missing; Responses has name and parameters beside type, not below function",
+        ),
+        (
+            {"tools": [TIME, {"type": "function", "function": {}}]},
+            "tools[1].name is missing; Responses has name and parameters beside type, not below function",
+        ),
+        (
+            {"tools": [TIME], "tool_choice": {"type": "function", "function": {"name": "get_time"}}},
+            "tool_choice.name is missing; Responses has name beside type, not below function",
+        ),
+        ({"tools": [{"type": "function"}]}, "tools[0].name: Field required"),
+    ],
+)
+def test_a_tool_in_the_form_of_chat_completions_is_told_the_form_of_responses(
+    http: httpx.Client, fields: Any, message: str
+) -> None:
+    refused = assert_refused(post(http, **fields), 400, "invalid_request")
+
+    assert refused["message"] == message
+    assert refused["param"] == message.split(" ")[0].rstrip(":")
+
+
 def test_a_field_that_nobody_documents_is_ignored(http: httpx.Client) -> None:
     assert text_of(respond(http, "say: Hi", seed=5, nonsense={"a": 1})) == "Hi"
 

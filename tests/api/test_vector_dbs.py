@@ -54,6 +54,44 @@ def test_chunks_are_found_with_their_metadata(http: httpx.Client, app_fixture: A
     assert len(found.json()["scores"]) == 1
 
 
+def test_newer_clients_call_the_id_of_a_vector_db_vector_store_id(http: httpx.Client, app_fixture: AppFixture) -> None:
+    """As llama-stack-client 0.7 and ogx-client 1.5 do, whose chunks have the document's id in `chunk_metadata`."""
+    store = http.post("/v1/vector_stores", json={"name": "facts"}).json()["id"]
+    chunk = {
+        "chunk_id": "c1",
+        "chunk_metadata": {"document_id": "d1"},
+        "content": "Pumas eat guanacos.",
+        "embedding_dimension": 384,
+        "embedding_model": MODEL,
+        "metadata": {"page": 7},
+    }
+
+    with ingesting(app_fixture):
+        inserted = http.post("/v1/vector-io/insert", json={"vector_store_id": store, "chunks": [chunk]})
+    found = http.post("/v1/vector-io/query", json={"vector_store_id": store, "query": "pumas"})
+
+    assert inserted.status_code == found.status_code == 200
+    [shown] = found.json()["chunks"]
+    assert shown["metadata"] == {"document_id": "d1", "page": 7}
+    assert shown["chunk_metadata"] == {"chunk_id": shown["chunk_id"], "document_id": "d1"}
+    assert (shown["embedding"], shown["embedding_dimension"]) == ([], 384)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"vector_db_id": "team/db", "vector_store_id": "other"}, "vector_db_id and vector_store_id are different"),
+        ({"vector_store_id": 7}, "vector_store_id: Input should be a valid string"),
+        ({}, "vector_db_id: Field required"),
+    ],
+)
+def test_two_ids_or_none_are_refused(http: httpx.Client, db: str, names: dict[str, Any], message: str) -> None:
+    for path, body in (("insert", {"chunks": []}), ("query", {"query": "x"})):
+        refused = http.post(f"/v1/vector-io/{path}", json=body | names)
+
+        assert message in assert_error(refused, 400, "invalid_request")["message"]
+
+
 @pytest.mark.parametrize(
     ("body", "param"),
     [

@@ -116,3 +116,50 @@ def test_unknown_files_and_stores_are_errors(http: httpx.Client) -> None:
     assert_error(http.post("/v1/vector_stores", json={"file_ids": ["nope"]}), 404, "file_not_found")
     assert_error(http.get("/v1/vector_stores/vs_nope"), 404, "vector_store_not_found")
     assert_error(http.post("/v1/vector_stores/vs_nope/search", json={"query": "x"}), 404, "vector_store_not_found")
+
+
+AUTO = {"type": "auto"}
+EIGHT_HUNDRED = {"type": "static", "static": {"max_chunk_size_tokens": 800, "chunk_overlap_tokens": 400}}
+OWN = {"type": "static", "static": {"max_chunk_size_tokens": 200, "chunk_overlap_tokens": 0}}
+
+
+@pytest.mark.parametrize(("base", "shown"), [("/v1", EIGHT_HUNDRED), ("/v1/openai/v1", AUTO)])
+def test_the_chunking_of_a_file_has_the_form_of_its_address(
+    http: httpx.Client, server: Served, app_fixture: AppFixture, base: str, shown: dict[str, Any]
+) -> None:
+    """OpenAI's types have `static` and `other` only, Llama Stack's `auto` and `static`."""
+    with openai_client(server) as client:
+        file, other = upload(client, LLAMAS), upload(client, HEADS)
+    path = f"{base}/vector_stores/{http.post('/v1/vector_stores').json()['id']}"
+
+    created = http.post(f"{path}/files", json={"file_id": file, "chunking_strategy": AUTO}).json()
+    own = http.post(f"{path}/files", json={"file_id": other, "chunking_strategy": OWN}).json()
+    batch = http.post(f"{path}/file_batches", json={"file_ids": [file], "chunking_strategy": AUTO}).json()
+    app_fixture.ingest()
+    updated = http.post(f"{path}/files/{file}", json={"attributes": {"year": 2017}}).json()
+    read = http.get(f"{path}/files/{file}").json()
+    listed = http.get(f"{path}/files?order=asc").json()["data"]
+    of_batch = http.get(f"{path}/file_batches/{batch['id']}/files").json()["data"]
+
+    files = [created, updated, read, *of_batch, listed[0]]
+    assert [each["chunking_strategy"] for each in files] == [shown] * 5
+    assert [own["chunking_strategy"], listed[1]["chunking_strategy"]] == [OWN, OWN]
+
+
+@pytest.mark.parametrize(
+    ("base", "query", "shown"),
+    [
+        ("/v1", "llamas", ["llamas"]),
+        ("/v1", ["llamas", "heads"], ["llamas", "heads"]),
+        ("/v1/openai/v1", "llamas", "llamas"),
+        ("/v1/openai/v1", ["llamas", "heads"], "llamas heads"),
+    ],
+)
+def test_a_search_returns_its_query_in_the_form_of_its_address(
+    http: httpx.Client, base: str, query: Any, shown: Any
+) -> None:
+    store = http.post("/v1/vector_stores").json()["id"]
+
+    found = http.post(f"{base}/vector_stores/{store}/search", json={"query": query}).json()
+
+    assert found["search_query"] == shown

@@ -96,9 +96,14 @@ def check_error(body: Json) -> None:
 
 
 def check_compaction(body: Json) -> None:
-    """Check the response of /responses/compact."""
+    """Check the response of /responses/compact.
+
+    The `openai` package documents that its output begins with the user's messages, but has types for the assistant's
+    only.
+    """
     check_component("CompactResource", body)
-    check_openai_object("response.compaction", body)
+    typed = [item for item in body["output"] if item.get("role") != "user"]
+    check_openai_object("response.compaction", body | {"output": typed})
     for item in body["output"]:
         check_item(item)
     require(any(item["type"] == "compaction" for item in body["output"]), "A compaction without a compaction item")

@@ -9,11 +9,12 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import DeadlineExceeded, InvalidRequest, ModelError
 from stint.domain.inference import Finished, FinishReason, TextChunk, Usage
-from stint.domain.openai.items import CompactionItem
+from stint.domain.limits import MAX_MESSAGES
+from stint.domain.openai.items import CompactionItem, Message
 from stint.domain.openai.opaque import CompactedContext, OpaqueReader
 from stint.domain.openai.response_requests import CompactRequest, InputTokensRequest
 from stint.domain.openai.response_resource import CompactedResponse
-from stint.services.responses.compaction import TASK
+from stint.services.responses.compaction import TASK, newest
 
 COMPACT: TypeAdapter[CompactRequest] = TypeAdapter(CompactRequest)
 COUNT: TypeAdapter[InputTokensRequest] = TypeAdapter(InputTokensRequest)
@@ -35,9 +36,20 @@ async def count(responder: Responder, **fields: Any) -> int:
 
 
 def context_of(compacted: CompactedResponse) -> CompactedContext:
-    [item] = compacted.output
+    item = compacted.output[-1]
     assert isinstance(item, CompactionItem)
     return OpaqueReader().read(item.encrypted_content, CompactedContext)
+
+
+def spoken(compacted: CompactedResponse) -> list[str]:
+    """Return the texts of the user's messages before the summary."""
+    *messages, _ = compacted.output
+    assert all(isinstance(message, Message) and message.role == "user" for message in messages)
+    return ["".join(part["text"] for part in message.model_dump()["content"]) for message in messages]
+
+
+def dumped(compacted: CompactedResponse) -> list[Any]:
+    return [item.model_dump(mode="json") for item in compacted.output]
 
 
 def told(model: Script) -> list[str]:
@@ -52,6 +64,7 @@ async def test_a_model_writes_the_summary_and_the_systems_words_stay(make_worker
     assert told(model) == ["Be exact.", "Answer in French.", "I like plums.", "Bien.", TASK]
     assert context_of(compacted) == CompactedContext(summary="They like plums.", instructions=["Answer in French."])
     assert compacted.object == "response.compaction"
+    assert spoken(compacted) == ["I like plums."]
 
 
 async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_worker_fixture: MakeWorkerFixture) -> None:
@@ -59,29 +72,60 @@ async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_worker_fixt
     responder = Responder(make_worker_fixture(model))
     first = (await responder.respond("first")).response.id
 
-    await compact(responder, previous_response_id=first, input="second")
+    compacted = await compact(responder, previous_response_id=first, input="second")
 
     assert told(model) == ["first", "one", "second", TASK]
+    assert spoken(compacted) == ["first", "second"]
+
+
+async def test_the_users_messages_of_links_that_the_process_remembers_are_kept(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    model = script(said("one"), said("two"), said("Short."))
+    responder = Responder(make_worker_fixture(model))
+    first = (await responder.respond("first")).response.id
+    second = (await responder.respond("second", previous_response_id=first)).response.id
+
+    compacted = await compact(responder, previous_response_id=second)
+
+    assert spoken(compacted) == ["first", "second"]
+
+
+async def test_the_newest_messages_of_the_user_are_kept_if_not_all_fit() -> None:
+    messages = [
+        Message.model_validate({"role": "user", "content": f"{number:03d}" + "x" * 1_000}) for number in range(100)
+    ]
+    size = len(messages[0].to_json())
+
+    assert newest(messages, 100 * size) == messages
+    assert newest(messages, 10 * size + 1) == messages[-10:]
+    assert newest(messages, 10) == []
+    assert len(newest(messages * 100, 10_000 * size)) == MAX_MESSAGES // 2
 
 
 async def test_what_was_compacted_goes_on_as_input(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(said("They like plums."), said("Yes."))
     responder = Responder(make_worker_fixture(model))
     compacted = await compact(responder, input=TALK)
-    [item] = compacted.output
 
-    await responder.respond([item.model_dump(mode="json"), {"role": "user", "content": "And pears?"}])
+    await responder.respond([*dumped(compacted), {"role": "user", "content": "And pears?"}])
 
-    assert told(model) == ["Answer in French.", "Summary of the conversation so far:\nThey like plums.", "And pears?"]
+    assert told(model) == [
+        "I like plums.",
+        "Answer in French.",
+        "Summary of the conversation so far:\nThey like plums.",
+        "And pears?",
+    ]
 
 
 async def test_what_was_compacted_is_compacted_again(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(said("They like plums."), said("Plums."))
     responder = Responder(make_worker_fixture(model))
-    [item] = (await compact(responder, input=TALK)).output
+    compacted = await compact(responder, input=TALK)
 
-    again = await compact(responder, input=[item.model_dump(mode="json"), {"role": "user", "content": "And pears."}])
+    again = await compact(responder, input=[*dumped(compacted), {"role": "user", "content": "And pears."}])
 
+    assert spoken(again) == ["I like plums.", "And pears."]
     assert context_of(again) == CompactedContext(summary="Plums.", instructions=["Answer in French."])
 
 

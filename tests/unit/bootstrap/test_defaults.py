@@ -20,6 +20,7 @@ from stint.models.openai.model import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import HINTS
 from stint.models.tool_names import SanitizedToolNames
+from stint.services.registry.model_registrations import find_unlisted_models
 from stint.settings import Settings, read_settings
 
 DEFAULTS = Settings()
@@ -47,6 +48,29 @@ def test_every_listed_provider_of_models_has_an_adapter(scripted: str, others: s
         with pytest.raises(InvalidRequest, match="parameter ScriptedModels") as refused:
             router.route(f"{name}/demo")
         assert refused.value.code == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("openai/gpt-unlisted", [("openai", "gpt-unlisted", "llm")]),
+        ("openai/org/name", [("openai", "org/name", "llm")]),
+        ("openai/text-embedding-3-small", [("openai", "text-embedding-3-small", "embedding")]),
+        ("bedrock/us.anthropic.claude-x", [("bedrock", "us.anthropic.claude-x", "llm")]),
+        ("bedrock/cohere.embed-v4:0", [("bedrock", "cohere.embed-v4:0", "embedding")]),
+        ("openai/", []),
+        ("scripted/demo", []),
+        ("local/wordllama-256", []),
+        ("nobody/x", []),
+    ],
+)
+def test_unlisted_models_of_configured_providers_are_found(model: str, expected: list[tuple[str, str, str]]) -> None:
+    settings = read_settings({"STINT_SCRIPTED_MODELS": "false"})
+    router = Adapters(settings).router
+
+    found = find_unlisted_models(model, router, providers(settings).data, configured(settings, router))
+
+    assert [(each.provider_id, each.provider_resource_id, each.model_type) for each in found] == expected
 
 
 @pytest.mark.parametrize("name", ["openai", "bedrock"])

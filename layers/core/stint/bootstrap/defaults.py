@@ -13,6 +13,7 @@ from stint.domain.tenant_limits import limits_of, parse_tenants
 from stint.domain.validation import describe_faults
 from stint.models.routing import DEMO_MODEL, Router
 from stint.services.registry.catalogue import Catalogue, shield_of, toolgroup_of
+from stint.services.registry.model_ids import full_id_of, named
 from stint.services.registry.model_registrations import register_request
 from stint.services.registry.registry import Registry
 from stint.settings import Settings
@@ -45,7 +46,10 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     listed = [ModelRegisterRequest(model_id=name) for name in settings.model_ids]
     listed += [ModelRegisterRequest(model_id=settings.embedding_model, model_type="embedding"), *given.models]
     known = providers(settings).data
-    models = [describe_model(request, router, known, settings.embedding_model) for request in listed]
+    described = [describe_model(request, router, known, settings.embedding_model) for request in listed]
+    models = {model.identifier: model for model in described}
+    for full_id, model in ((full_id_of(models[name]), models[name]) for name in settings.model_ids):
+        models.setdefault(full_id, named(model, full_id))
     builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
     if settings.runs_code:
         builtin[CODE_INTERPRETER] = CODE_PROVIDER
@@ -55,7 +59,7 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     toolgroups = [toolgroup_of(request, None) for request in (*requests, *given.toolgroups)]
     shields = [shield_of(request, None) for request in given.shields]
     return Catalogue(
-        {model.identifier: model for model in models},
+        models,
         {toolgroup.identifier: toolgroup for toolgroup in toolgroups},
         {shield.identifier: shield for shield in shields},
         frozenset(builtin) - {group.toolgroup_id for group in given.toolgroups},

@@ -143,6 +143,7 @@ def compose_responses(
     reconcile = contexts.conversations.reconcile
     conversations = Conversations(tenant, store.conversations, reader, deletions, opaque, reconcile, days)
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
+    inputs = InputReader(contexts, reader)
     return OpenAIServices(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue, deletions),
@@ -150,8 +151,8 @@ def compose_responses(
         stored_responses=stored,
         conversations=conversations,
         chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters),
-        compaction=Compaction(router, services.registry, InputReader(contexts, reader), services.meters),
-        token_counts=TokenCounts(planner, InputReader(contexts, reader), settings.default_model, services.meters),
+        compaction=Compaction(router, services.registry, inputs, services.meters, settings.max_request_bytes // 2),
+        token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,
         make_response_admission=partial(make_response_admission, responses, recovery),
         make_waiting_responses=lambda: make_waiting_responses(responses, stored),

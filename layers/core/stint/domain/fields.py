@@ -7,6 +7,7 @@ from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from stint.dataclasses import dataclass, field
+from stint.domain.validation import MISSING_FIELD
 
 T = TypeVar("T")
 
@@ -71,15 +72,23 @@ class SupportedValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownTypes:
-    """Checks the `type` of an object before a union reads it. `refused` has the reasons for unsupported types."""
+    """Checks the `type` of an object before a union reads it.
+
+    `refused` has the reasons for unsupported types. `flat` are the fields of a function that the Responses API has
+    beside `type`, and Chat Completions below `function`.
+    """
 
     noun: str
     known: tuple[str, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
+    flat: str = ""
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, dict):
-            self.check(value.get("type"))
+            kind = value.get("type")
+            self.check(kind)
+            if self.flat and kind == "function" and "function" in value and "name" not in value:
+                raise missing("name", f"Responses has {self.flat} beside type, not below {kind}")
         return value
 
     def check(self, kind: object) -> None:
@@ -114,6 +123,11 @@ def refusal(message: str) -> PydanticCustomError:
 def invalid(message: str) -> PydanticCustomError:
     """Make the error for something that is invalid for any server."""
     return PydanticCustomError("invalid_value", "{message}", {"message": message})
+
+
+def missing(name: str, reason: str) -> PydanticCustomError:
+    """Make the error for an object without a field, whose location is that of the object."""
+    return PydanticCustomError(MISSING_FIELD, "{field} is missing; {reason}", {"field": name, "reason": reason})
 
 
 Metadata = Annotated[

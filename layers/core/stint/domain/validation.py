@@ -5,6 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+MISSING_FIELD = "missing_field"
+"""The type of an error whose message begins with the name of a missing field, which its context has, too."""
+
 
 def message_of(problem: Mapping[str, Any]) -> str:
     """Return the message of an error, without the names of pydantic's internal steps."""

@@ -9,7 +9,6 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
 
 from stint.domain.errors import (
     LONGEST_PARAM,
@@ -42,7 +41,7 @@ from stint.domain.errors import (
 )
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.schema import Schema
-from stint.domain.validation import message_of
+from stint.domain.validation import MISSING_FIELD, message_of
 from stint.http.error_location import locate_field
 
 logger = logging.getLogger(__name__)
@@ -184,10 +183,17 @@ async def answer_invalid_request(_: Request, error: RequestValidationError) -> J
         for problem in found[:MAX_PROBLEMS]
     ]
     fields = [shorten(field_of(problem, error.body), LONGEST_PARAM) for problem in found[:MAX_PROBLEMS]]
-    message = "; ".join(f"{field}: {problem['msg']}" for field, problem in zip(fields, problems, strict=True))
+    message = "; ".join(map(describe_problem, fields, problems))
     if len(found) > MAX_PROBLEMS:
         message += f"; and {len(found) - MAX_PROBLEMS} more"
     return respond(InvalidRequest(message, param=fields[0]), detail={"errors": problems})
+
+
+def describe_problem(field: str, problem: dict[str, Any]) -> str:
+    """Return the message of a problem with its field, which a message about a missing field begins with."""
+    if problem["type"] == MISSING_FIELD:
+        return f"{field.rpartition('.')[0]}.{problem['msg']}".removeprefix(".")
+    return f"{field}: {problem['msg']}"
 
 
 def problem_message(problem: dict[str, Any]) -> str:
@@ -209,31 +215,25 @@ def field_of(problem: dict[str, Any], body: Any) -> str:
         return str(source)
     if source != "body":
         return ".".join(map(str, location))
-    return locate_field(location, body, missing=problem["type"] == "missing") or "body"
+    if problem["type"] == MISSING_FIELD:
+        location.append(problem["ctx"]["field"])
+    return locate_field(location, body, missing=problem["type"] in ("missing", MISSING_FIELD)) or "body"
 
 
 async def answer_http_exception(request: Request, error: HTTPException) -> JSONResponse:
+    from stint.http.unknown_routes import describe_unknown_route, methods_of  # noqa: PLC0415 - not at the start
+
     path = request.scope.get("stint.path", request.url.path)
     where = shorten(f"{request.method} {path}", LONGEST_PARAM)
     headers = {"x-should-retry": "false"}
     body = {"message": str(error.detail), "type": "invalid_request_error", "code": "invalid_request", "param": ""}
     if error.status_code == 404:
-        message = f"The route {where} does not exist. GET /v1/inspect/routes lists the routes."
-        body |= {"message": message, "type": "not_found", "code": "route_not_found"}
+        body |= {"message": describe_unknown_route(request), "type": "not_found", "code": "route_not_found"}
     if error.status_code == 405:
         headers["allow"] = ", ".join(methods_of(request))
         message = f"{where} is not supported. The methods of this path are: {headers['allow']}."
         body |= {"message": message, "code": "method_not_allowed"}
     return JSONResponse({"error": body, "detail": body["message"]}, status_code=error.status_code, headers=headers)
-
-
-def methods_of(request: Request) -> list[str]:
-    """Return the methods of a request's path in the whole API."""
-    routers = request.app.state.list_routers()
-    routes = (route for router in routers for route in router.routes if isinstance(route, Route))
-    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    matching = (route.methods or () for route in routes if route.path_regex.match(path))
-    return sorted({method for methods in matching for method in methods})
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -1,17 +1,14 @@
-"""Parameters and responses of lists in OpenAI's API."""
+"""Parameters of lists in OpenAI's API."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from fastapi import Depends, Query, Request, Response
+from fastapi import Depends, Query
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.openai.lists import ListObject
 from stint.domain.openai.response_options import Include
 from stint.domain.paging import MAX_ENTRIES
 from stint.domain.validation import message_of
-from stint.http.dependencies import is_llama_stack_address
-from stint.http.json_responses import document
 
 Order = Annotated[Literal["asc", "desc"], Query()]
 
@@ -44,8 +41,3 @@ async def included_of(
 
 
 Included = Annotated[list[Include], Depends(included_of)]
-
-
-def page(listed: ListObject[Any], request: Request) -> Response:
-    """Return a response with a page, in the form of the path that was called."""
-    return document(listed.with_text_ids() if is_llama_stack_address(request) else listed)

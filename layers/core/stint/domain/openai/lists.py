@@ -8,20 +8,19 @@ T = TypeVar("T")
 
 
 class ListObject(Schema, Generic[T]):
-    """A page. The ids are null if it is empty. `has_more`: others follow."""
+    """A page. `has_more`: others follow.
+
+    The ids of an empty page are empty texts: clients that check types want a text.
+    """
 
     object: Literal["list"] = "list"
     data: list[T]
-    first_id: str | None = None
-    last_id: str | None = None
+    first_id: str = ""
+    last_id: str = ""
     has_more: bool = False
 
     @classmethod
     def of(cls, data: list[Any], has_more: bool) -> Self:
         """Make a page of entries that have ids."""
-        first, last = (data[0].id, data[-1].id) if data else (None, None)
+        first, last = (data[0].id, data[-1].id) if data else ("", "")
         return cls(data=data, has_more=has_more, first_id=first, last_id=last)
-
-    def with_text_ids(self) -> Self:
-        """Return the page in Llama Stack's form, in which the ids of an empty page are empty texts."""
-        return self.model_copy(update={"first_id": self.first_id or "", "last_id": self.last_id or ""})

@@ -172,7 +172,7 @@ ResponseTool = Annotated[
         FunctionTool | McpTool | WebSearchTool | FileSearchTool | ImageGenerationTool | CodeInterpreterTool,
         Field(discriminator="type"),
     ],
-    BeforeValidator(KnownTypes("tool", TOOL_TYPES, REFUSED_TOOLS)),
+    BeforeValidator(KnownTypes("tool", TOOL_TYPES, REFUSED_TOOLS, flat="name and parameters")),
 ]
 
 
@@ -208,7 +208,7 @@ NamedChoice = Annotated[
         FunctionChoice | McpChoice | WebSearchChoice | FileSearchChoice | ImageGenerationChoice | CodeInterpreterChoice,
         Field(discriminator="type"),
     ],
-    BeforeValidator(KnownTypes("tool choice", TOOL_TYPES, REFUSED_TOOLS)),
+    BeforeValidator(KnownTypes("tool choice", TOOL_TYPES, REFUSED_TOOLS, flat="name")),
 ]
 
 

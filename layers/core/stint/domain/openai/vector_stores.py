@@ -9,6 +9,7 @@ from stint.domain.filters import Attributes, NewAttributes, NewFilter
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
 from stint.domain.vector_stores import (
+    AUTO_SIZES,
     AutoChunking,
     ChunkingStrategy,
     DocumentStatus,
@@ -113,6 +114,12 @@ class VectorStoreFile(Schema):
     attributes: Attributes
     chunking_strategy: AutoChunking | StaticChunking | OtherChunking
 
+    def with_chunk_sizes(self) -> "VectorStoreFile":
+        """Return the file in OpenAI's form, which has the sizes that `auto` stands for."""
+        if not isinstance(self.chunking_strategy, AutoChunking):
+            return self
+        return self.model_copy(update={"chunking_strategy": StaticChunking(static=AUTO_SIZES)})
+
 
 class VectorStoreFileList(ListObject[VectorStoreFile]):
     """A page of the files of a store, or of a batch."""
@@ -201,10 +208,14 @@ class SearchResult(Schema):
 
 
 class SearchResultsPage(Schema):
-    """The chunks that were found, the best first."""
+    """The chunks that were found, the best first. `search_query` has the queries, as a text in Llama Stack's form."""
 
     object: Literal["vector_store.search_results.page"] = "vector_store.search_results.page"
-    search_query: str
+    search_query: list[str] | str
     data: list[SearchResult]
     has_more: bool = False
     next_page: str | None = None
+
+    def with_text_query(self) -> "SearchResultsPage":
+        """Return the page in Llama Stack's form, in which the queries are one text."""
+        return self.model_copy(update={"search_query": " ".join(self.search_query)})

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from stint.domain.ids import name_of
 from stint.domain.openai.conversations import (
@@ -16,7 +16,7 @@ from stint.domain.openai.conversations import (
 from stint.domain.openai.items import Item
 from stint.domain.openai.response_resource import ItemList
 from stint.http.json_responses import document
-from stint.http.list_params import Included, Limit, Order, page
+from stint.http.list_params import Included, Limit, Order
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
 
@@ -43,10 +43,10 @@ async def create_conversation(services: OpenAIServicesDep, body: CreateConversat
 
 @router.get(CONVERSATIONS, response_model=ConversationList)
 async def list_conversations(
-    request: Request, services: OpenAIServicesDep, limit: Limit, after: str | None = None, order: Order = "desc"
+    services: OpenAIServicesDep, limit: Limit, after: str | None = None, order: Order = "desc"
 ) -> Response:
     """List conversations, the newest first."""
-    return page(await services.conversations.list(after, limit, order), request)
+    return document(await services.conversations.list(after, limit, order))
 
 
 @router.get(CONVERSATION, response_model=Conversation)
@@ -78,7 +78,6 @@ async def create_conversation_items(
 @router.get(ITEMS, response_model=ItemList)
 async def list_conversation_items(
     conversation_id: str,
-    request: Request,
     services: OpenAIServicesDep,
     include: Included,
     limit: Limit,
@@ -86,7 +85,7 @@ async def list_conversation_items(
     order: Order = "desc",
 ) -> Response:
     """List the items of a conversation, the newest first."""
-    return page(await services.conversations.list_items(conversation_id, after, limit, order, include), request)
+    return document(await services.conversations.list_items(conversation_id, after, limit, order, include))
 
 
 @router.get(ITEM, response_model=Item)

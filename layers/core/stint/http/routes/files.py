@@ -13,7 +13,7 @@ from stint.domain.openai.files import PURPOSE, DeletedFile, FileExpiry, FileList
 from stint.domain.validation import message_of
 from stint.http.json_responses import document
 from stint.http.knowledge_dependencies import KnowledgeServicesDep
-from stint.http.list_params import Order, page
+from stint.http.list_params import Order
 from stint.http.multipart import FORM, FormRoute, form_of
 from stint.http.requests import StrictRoute
 from stint.services.knowledge.files import NewFile
@@ -62,7 +62,6 @@ async def create_file(request: Request, services: KnowledgeServicesDep) -> Respo
 
 @router.get(FILES, response_model=FileList)
 async def list_files(
-    request: Request,
     services: KnowledgeServicesDep,
     limit: Annotated[int, Depends(limit_of)],
     after: str | None = None,
@@ -70,7 +69,7 @@ async def list_files(
     purpose: FilePurpose | None = None,
 ) -> Response:
     """List files, the newest first."""
-    return page(await services.files.list(after, limit, order, purpose), request)
+    return document(await services.files.list(after, limit, order, purpose))
 
 
 @router.get(FILE, response_model=FileObject)

@@ -24,7 +24,7 @@ from stint.http.deadline import deadline_of
 from stint.http.dependencies import ProviderDataDep, is_llama_stack_address
 from stint.http.errors import document_of
 from stint.http.json_responses import document
-from stint.http.list_params import Included, Limit, Order, page
+from stint.http.list_params import Included, Limit, Order
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
 from stint.http.response_admission import (
@@ -149,7 +149,7 @@ async def list_responses(
         raise InvalidRequest(
             "WebSocket is not supported. Use POST /v1/responses with stream true.", code="websocket_not_supported"
         )
-    return page(await services.stored_responses.list(after, limit, model, order), request)
+    return document(await services.stored_responses.list(after, limit, model, order))
 
 
 @router.get(RESPONSE, response_model=ResponseObject, responses=STREAMS)
@@ -193,7 +193,6 @@ async def delete_response(response_id: str, services: OpenAIServicesDep) -> Resp
 @router.get(RESPONSE + "/input_items", response_model=ItemList)
 async def list_input_items(
     response_id: str,
-    request: Request,
     services: OpenAIServicesDep,
     include: Included,
     limit: Limit,
@@ -204,7 +203,7 @@ async def list_input_items(
     """List the input items of a response, newest first."""
     read = services.stored_responses.input_items
     listed = await use_run(services, response_id, lambda own: read(own, after, before, limit, order, include))
-    return page(listed, request)
+    return document(listed)
 
 
 async def begin_in_background(

@@ -17,7 +17,7 @@ from stint.domain.openai.stored_chats import (
 from stint.http.dependencies import is_llama_stack_address
 from stint.http.inference_dependencies import InferenceServicesDep
 from stint.http.json_responses import document
-from stint.http.list_params import Limit, Order, page
+from stint.http.list_params import Limit, Order
 from stint.http.requests import StrictRoute
 
 CHATS = "/v1/chat/completions"
@@ -45,9 +45,9 @@ async def list_chat_completions(
         after, limit, model, metadata_of(request), order or ("asc" if ours else "desc")
     )
     if ours:
-        return page(ChatCompletionList.of([each.completion for each in found.data], found.has_more), request)
+        return document(ChatCompletionList.of([each.completion for each in found.data], found.has_more))
     entries = [CompletionWithInputMessages.of(each) for each in found.data]
-    return page(CompletionsWithInputMessages.of(entries, found.has_more), request)
+    return document(CompletionsWithInputMessages.of(entries, found.has_more))
 
 
 @router.get(CHAT, response_model=ChatCompletion)
@@ -74,14 +74,13 @@ async def delete_chat_completion(completion_id: str, services: InferenceServices
 @router.get(CHAT + "/messages", response_model=ChatMessageList)
 async def list_chat_messages(
     completion_id: str,
-    request: Request,
     services: InferenceServicesDep,
     limit: Limit,
     after: str | None = None,
     order: Order = "asc",
 ) -> Response:
     """List the messages of a stored completion's request."""
-    return page(await services.stored_chats.messages(completion_id, after, limit, order), request)
+    return document(await services.stored_chats.messages(completion_id, after, limit, order))
 
 
 def metadata_of(request: Request) -> dict[str, str]:

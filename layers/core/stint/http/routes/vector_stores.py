@@ -23,9 +23,10 @@ from stint.domain.openai.vector_stores import (
 )
 from stint.domain.schema import Schema
 from stint.domain.vector_stores import DocumentStatus
+from stint.http.dependencies import is_llama_stack_address
 from stint.http.json_responses import document
 from stint.http.knowledge_dependencies import KnowledgeServicesDep
-from stint.http.list_params import Order, page
+from stint.http.list_params import Order
 from stint.http.requests import StrictRoute
 
 STORES = "/v1/vector_stores"
@@ -54,6 +55,16 @@ PageLimit = Annotated[int, Depends(limit_of)]
 StatusFilter = Annotated[DocumentStatus | None, Query(alias="filter")]
 
 
+def in_form_of(request: Request, file: VectorStoreFile) -> VectorStoreFile:
+    """Return a file in the form of the address that was called."""
+    return file if is_llama_stack_address(request) else file.with_chunk_sizes()
+
+
+def respond_with_files(request: Request, listed: VectorStoreFileList) -> Response:
+    """Return a response with a page of files, in the form of the address that was called."""
+    return document(listed.model_copy(update={"data": [in_form_of(request, each) for each in listed.data]}))
+
+
 def respond_with_progress(schema: Schema, status: str) -> Response:
     """Return a response with an object that clients read again while it is in progress."""
     response = document(schema)
@@ -72,7 +83,6 @@ async def create_vector_store(services: KnowledgeServicesDep, body: CreateVector
 
 @router.get(STORES, response_model=VectorStoreList)
 async def list_vector_stores(
-    request: Request,
     services: KnowledgeServicesDep,
     limit: PageLimit,
     after: str | None = None,
@@ -80,7 +90,7 @@ async def list_vector_stores(
     order: Order = "desc",
 ) -> Response:
     """List vector stores, the newest first."""
-    return page(await services.vector_stores.list(after, before, limit, order), request)
+    return document(await services.vector_stores.list(after, before, limit, order))
 
 
 @router.get(STORE, response_model=VectorStore)
@@ -106,21 +116,22 @@ async def delete_vector_store(vector_store_id: str, services: KnowledgeServicesD
 
 @router.post(STORE + "/search", response_model=SearchResultsPage)
 async def search_vector_store(
-    vector_store_id: str, body: SearchVectorStore, services: KnowledgeServicesDep
+    vector_store_id: str, body: SearchVectorStore, request: Request, services: KnowledgeServicesDep
 ) -> Response:
     """Search a vector store. Scores are from 0 to 1."""
     async with services.meters.request():
-        return document(await services.vector_stores.search(vector_store_id, body))
+        found = await services.vector_stores.search(vector_store_id, body)
+    return document(found.with_text_query() if is_llama_stack_address(request) else found)
 
 
 @router.post(FILES, response_model=VectorStoreFile)
 async def create_vector_store_file(
-    vector_store_id: str, body: CreateVectorStoreFile, services: KnowledgeServicesDep
+    vector_store_id: str, body: CreateVectorStoreFile, request: Request, services: KnowledgeServicesDep
 ) -> Response:
     """Add a file to a vector store. The worker ingests it."""
     async with services.meters.request(acts=True):
         created = await services.store_documents.create(vector_store_id, body)
-    return respond_with_progress(created, created.status)
+    return respond_with_progress(in_form_of(request, created), created.status)
 
 
 @router.get(FILES, response_model=VectorStoreFileList)
@@ -136,23 +147,25 @@ async def list_vector_store_files(
 ) -> Response:
     """List the files of a vector store, all or those with a status."""
     listed = await services.store_documents.list(vector_store_id, after, before, limit, order, status)
-    return page(listed, request)
+    return respond_with_files(request, listed)
 
 
 @router.get(FILE, response_model=VectorStoreFile)
-async def get_vector_store_file(vector_store_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
+async def get_vector_store_file(
+    vector_store_id: str, file_id: str, request: Request, services: KnowledgeServicesDep
+) -> Response:
     """Read a file of a vector store."""
     found = await services.store_documents.get(vector_store_id, file_id)
-    return respond_with_progress(found, found.status)
+    return respond_with_progress(in_form_of(request, found), found.status)
 
 
 @router.post(FILE, response_model=VectorStoreFile)
 async def update_vector_store_file(
-    vector_store_id: str, file_id: str, body: UpdateVectorStoreFile, services: KnowledgeServicesDep
+    vector_store_id: str, file_id: str, body: UpdateVectorStoreFile, request: Request, services: KnowledgeServicesDep
 ) -> Response:
     """Replace the attributes of a file in a vector store."""
     updated = await services.store_documents.update(vector_store_id, file_id, body)
-    return respond_with_progress(updated, updated.status)
+    return respond_with_progress(in_form_of(request, updated), updated.status)
 
 
 @router.delete(FILE, response_model=DeletedVectorStoreFile)
@@ -202,4 +215,4 @@ async def list_file_batch_files(
 ) -> Response:
     """List the files of a batch, all or those with a status."""
     listed = await services.file_batches.list_files(vector_store_id, batch_id, after, before, limit, order, status)
-    return page(listed, request)
+    return respond_with_files(request, listed)

@@ -60,7 +60,8 @@ class RAGInsertion:
         stored = await self.vector_dbs.open(request.vector_db_id)
         chunks: dict[str, list[InsertedChunk]] = defaultdict(list)
         for place, chunk in enumerate(request.chunks):
-            chunks[document_of(place, chunk)].append(to_inserted(place, chunk))
+            document_id = document_of(place, chunk)
+            chunks[document_id].append(to_inserted(place, chunk, document_id))
         documents = await self.insertions.insert_chunks(stored.id, chunks)
         await self.insertions.wait(stored.id, documents, deadline)
 
@@ -77,14 +78,14 @@ def to_document(document: RAGDocument) -> Document:
 
 def document_of(place: int, chunk: NewChunk) -> str:
     """Return the id of a chunk's document. Raises InvalidRequest if it has none."""
-    document_id = chunk.metadata.get("document_id")
+    document_id = chunk.metadata.get("document_id") or (chunk.chunk_metadata and chunk.chunk_metadata.document_id)
     if not isinstance(document_id, str) or not document_id:
         where = f"chunks[{place}].metadata.document_id"
         raise InvalidRequest(f"{where} is missing. Set it to the id of the chunk's document.", param=where)
     return document_id
 
 
-def to_inserted(place: int, chunk: NewChunk) -> InsertedChunk:
+def to_inserted(place: int, chunk: NewChunk, document_id: str) -> InsertedChunk:
     """Return a chunk with its text. Raises InvalidRequest if it has none."""
     text = text_of(chunk.content)
     if not text.strip():
@@ -93,4 +94,4 @@ def to_inserted(place: int, chunk: NewChunk) -> InsertedChunk:
     metadata = {
         name: value for name, value in chunk.metadata.items() if name not in (TOKEN_COUNT, METADATA_TOKEN_COUNT)
     }
-    return InsertedChunk(text=text, metadata=metadata, embedding=chunk.embedding)
+    return InsertedChunk(text=text, metadata=metadata | {"document_id": document_id}, embedding=chunk.embedding)

@@ -132,7 +132,7 @@ class TenantVectorStores:
                 score_threshold=threshold,
             )
         )
-        return SearchResultsPage(search_query=" ".join(request.queries), data=[to_result(chunk) for chunk in found])
+        return SearchResultsPage(search_query=request.queries, data=[to_result(chunk) for chunk in found])
 
 
 def to_resource(stored: StoredVectorStore, usage: StoreUsage) -> VectorStore:

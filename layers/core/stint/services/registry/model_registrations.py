@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ModelType
 from stint.domain.llama_stack.registry import Model, Provider
-from stint.models.routing import Router
-from stint.services.registry.catalogue import model_of
+from stint.models.routing import DEMO_MODEL, Router
+from stint.services.registry.catalogue import Catalogue, model_of
 
 SENTENCE_TRANSFORMERS = "sentence-transformers"
 """The provider of embedding models in Llama Stack. Its models stand for the default embedding model."""
@@ -36,6 +36,24 @@ def embedding_model(request: ModelRegisterRequest, providers: Sequence[Provider]
     model = model_of(request, provider_id, name.removeprefix(f"{provider_id}/"))
     kinds = {each.provider_id: each.provider_type.partition("::")[2] for each in providers if each.api == "inference"}
     return with_dimension(model, kinds.get(provider_id, ""))
+
+
+def find_unlisted_models(
+    model_id: str, router: Router, providers: Sequence[Provider], configured: Catalogue
+) -> list[Model]:
+    """Return the model, if any, that requests may name by an id that no list has."""
+    provider_id, _, name = model_id.partition("/")
+    if provider_id == SENTENCE_TRANSFORMERS and name:
+        return list(configured.aliases.values())[:1]
+    kinds = {each.provider_id: each.provider_type.partition("::")[2] for each in providers if each.api == "inference"}
+    kind = kinds.get(provider_id, "")
+    if not name or (kind == "scripted" and name != DEMO_MODEL.partition("/")[2]):
+        return []
+    model = model_of(ModelRegisterRequest(model_id=model_id), provider_id, name).model_copy(update={"owner": None})
+    embedding = with_dimension(model, kind) if kind else model
+    if embedding.metadata:
+        return [embedding.model_copy(update={"model_type": "embedding"})]
+    return [model] if provider_id in router.providers else []
 
 
 def with_dimension(model: Model, kind: str) -> Model:

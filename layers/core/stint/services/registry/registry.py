@@ -25,7 +25,7 @@ from stint.services.registry.model_ids import (
     refuse_embedding,
     with_short_ids,
 )
-from stint.services.registry.model_registrations import refuse_unknown_provider, register_request
+from stint.services.registry.model_registrations import find_unlisted_models, refuse_unknown_provider, register_request
 from stint.store.registrations import Kind, Registrations
 from stint.tools.masking import refuse_masked
 
@@ -162,8 +162,11 @@ class Registry:
         return await asyncio.to_thread(masked_shield, found)
 
     async def get_model(self, identifier: str) -> Model:
-        """Return a listed model. Agents may also use unlisted models of a configured provider. Raises NotFound."""
+        """Return a model that requests may name, listed or not. Raises NotFound."""
         found = await self.find_models(identifier)
+        if not found:
+            full_id = self.find_unlisted(identifier) or identifier
+            found = find_unlisted_models(full_id, self.router, self.providers.data, self.configured)
         if len(found) != 1 or not self.access.allows(full_id_of(found[0])):
             raise NotFound("Model", identifier)
         return await asyncio.to_thread(masked_model, named(found[0], identifier))

@@ -2,13 +2,15 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.ids import new_name
 from stint.domain.inference import InferenceRequest, SystemText, Usage, UserInput
-from stint.domain.openai.items import CompactionItem, name_item
+from stint.domain.limits import MAX_MESSAGES
+from stint.domain.openai.items import CompactionItem, Message, name_items
 from stint.domain.openai.opaque import CompactedContext
 from stint.domain.openai.response_requests import CompactRequest, InputTokensRequest
 from stint.domain.openai.response_resource import CompactedResponse, InputTokens, ResponseUsage
@@ -26,7 +28,8 @@ from stint.spending.meters import Meters, metered
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 TASK = (
-    "Write a summary that replaces the conversation so far. The next reader sees nothing else of it. "
+    "Write a summary that replaces the conversation so far. Of it, the next reader sees only the summary and, before "
+    "it, the latest messages of the user. "
     "Keep names, numbers, decisions, the user's goals, the results of tools, and open questions. "
     "Write only the summary."
 )
@@ -34,16 +37,20 @@ TASK = (
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Replaces a conversation by a model's summary."""
+    """Replaces a conversation by the user's messages and a model's summary.
+
+    The newest messages are kept, up to `kept_bytes` of JSON, so that the next request has room for them.
+    """
 
     router: Router
     registry: Registry
     inputs: InputReader
     meters: Meters
+    kept_bytes: int
 
     @metered
     async def compact(self, request: CompactRequest, deadline: float) -> CompactedResponse:
-        """Return the item that replaces a conversation, with its system messages and a summary of the rest.
+        """Return the user's messages, and the item with the system's messages and a summary of the conversation.
 
         Raises:
             InvalidRequest: the conversation is empty, or the model or the previous response is unknown.
@@ -51,7 +58,8 @@ class Compaction:
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
         await admit_run()
-        transcript = await self.inputs.read(request.input, request.previous_response_id)
+        context = await self.inputs.open(request.input, request.previous_response_id, cached=False)
+        transcript = context.reader.transcript
         if not transcript.messages:
             raise InvalidRequest("There is nothing to compact: send input or previous_response_id.", param="input")
         model, model_id = self.router.resolve(await self.registry.route(request.model))
@@ -63,16 +71,33 @@ class Compaction:
         if not summary:
             raise ModelError("The model wrote no summary. Try again, or use another model.")
         instructions = [message.text for message in transcript.messages if isinstance(message, SystemText)]
-        context = CompactedContext(summary=summary, instructions=instructions)
+        compacted = CompactedContext(summary=summary, instructions=instructions)
         opaque = self.inputs.contexts.opaque
         await opaque.warm()
         await self.meters.end()
         return CompactedResponse(
             id=new_name("resp"),
             created_at=int(time.time()),
-            output=[name_item(CompactionItem(encrypted_content=opaque.encode(context)))],
+            output=name_items(
+                [
+                    *newest(context.user_messages, self.kept_bytes),
+                    CompactionItem(encrypted_content=opaque.encode(compacted)),
+                ]
+            ),
             usage=ResponseUsage.of(answer.usage or Usage()),
         )
+
+
+def newest(messages: Sequence[Message], most_bytes: int) -> list[Message]:
+    """Return the last messages whose JSON has at most some bytes."""
+    left = most_bytes
+    kept = list[Message]()
+    for message in reversed(messages):
+        left -= len(message.to_json())
+        if left < 0 or len(kept) == MAX_MESSAGES // 2:
+            break
+        kept.append(message)
+    return kept[::-1]
 
 
 def without_markers(text: str) -> str:

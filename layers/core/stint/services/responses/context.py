@@ -23,7 +23,7 @@ from stint.services.responses.links import Context, add_cached_link, add_link
 from stint.services.responses.output_items import output_of, whole
 from stint.services.responses.recovery import Recovery, mark_interrupted
 from stint.services.responses.search_items import files_in
-from stint.store.chains import Chain, place_after_chain, place_after_response
+from stint.store.chains import NO_LINKS, Chain, place_after_chain, place_after_response
 from stint.store.lease import Lease
 from stint.store.store import Store
 
@@ -53,15 +53,15 @@ class Contexts:
         """Return an empty context."""
         return Context(MessageBuilder(Transcript()))
 
-    async def from_response(self, previous_response_id: str, *, shortens: bool) -> Context:
-        """Continue from a response, or from the one that has the message with its id.
+    async def from_response(self, previous_response_id: str, *, shortens: bool, cached: bool = True) -> Context:
+        """Continue from a response, or from the one that has the message with its id. Links may be `cached` ones.
 
         Raises:
             InvalidRequest: it, or one before it, does not exist.
             Conflict: it still runs or waits.
             ContextLengthExceeded: all that came before is too long, and may not be shortened.
         """
-        chain, links = await self.read_chain(previous_response_id, shortens=shortens)
+        chain, links = await self.read_chain(previous_response_id, shortens=shortens, cached=cached)
         ended = {link for link, stored in chain.read.items() if stored.ending is not None}
         if (last := chain.ids[-1]) in chain.read:
             chain.read[last] = await mark_interrupted(self.store, self.tenant, chain.read[last])
@@ -81,14 +81,14 @@ class Contexts:
         context.reader.lenient = False
         return context
 
-    async def read_chain(self, response_id: str, *, shortens: bool) -> tuple[Chain, TenantLinks]:
+    async def read_chain(self, response_id: str, *, shortens: bool, cached: bool) -> tuple[Chain, TenantLinks]:
         """Read a chain, and return the cached links that were not read.
 
         A shortened chain is read, because its context is not that of the whole chain.
         """
         responses, links = self.store.responses, TenantLinks(self.links, self.tenant)
         try:
-            chain = await responses.chain(self.tenant, response_id, self.history_bytes, links)
+            chain = await responses.chain(self.tenant, response_id, self.history_bytes, links if cached else NO_LINKS)
             self.refuse_excess(complete=chain.complete, shortens=shortens)
             if not chain.complete and links.used:
                 chain = await responses.chain(self.tenant, response_id, self.history_bytes)
@@ -98,7 +98,7 @@ class Contexts:
             run_id = await find_run(self.store, self.recovery, self.tenant, response_id)
             if run_id is None:
                 raise not_found(response_id, error) from None
-            return await self.read_chain(run_id, shortens=shortens)
+            return await self.read_chain(run_id, shortens=shortens, cached=cached)
         return chain, links
 
     def note_previous(self, header: ResponseHeader) -> None:

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from stint.dataclasses import dataclass, field
 from stint.domain.inference import AssistantAnswer, ModelMessage
-from stint.domain.openai.items import FunctionCall
+from stint.domain.openai.items import FunctionCall, Item, Message
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper
@@ -28,6 +28,7 @@ class Context:
     `excused` has the open calls of failed or cancelled responses, which need no results. `sources` has the names of the
     files that they found, by their ids.
     `containers` has the ids of those in which code ran, the last one at the end.
+    `user_messages` has the messages of users, without those of cached links.
     `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
     """
 
@@ -40,6 +41,7 @@ class Context:
     excused: set[str] = field(default_factory=set)
     sources: dict[str, str] = field(default_factory=dict)
     containers: list[str] = field(default_factory=list)
+    user_messages: list[Message] = field(default_factory=list)
     keeper: LeaseKeeper[Lease] | None = None
 
     def place(self, header: ResponseHeader) -> None:
@@ -77,6 +79,7 @@ def add_link(context: Context, link: StoredResponse, encode: Encode, previous: s
         containers=tuple(containers_in(items)),
     )
     note_items(context, added)
+    context.user_messages += user_messages_in(items)
     return added
 
 
@@ -89,6 +92,11 @@ def add_cached_link(context: Context, link: CachedLink) -> None:
     transcript.answered = link.answered
     reader.opaque.left = link.opaque_left
     note_items(context, link)
+
+
+def user_messages_in(items: Iterable[Item]) -> list[Message]:
+    """Return the messages of users among items."""
+    return [item for item in items if isinstance(item, Message) and item.role == "user"]
 
 
 def note_items(context: Context, link: CachedLink) -> None:

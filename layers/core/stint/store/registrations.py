@@ -33,7 +33,10 @@ class Registrations:
         self._documents = documents
 
     async def create(self, tenant: str, kind: Kind, identifier: str, document: Schema) -> None:
-        """Store a registration, unless an equal one exists. Raises Conflict if a different one exists."""
+        """Store a registration, unless an equal one exists. One that lacks only the mark of an override is replaced.
+
+        Raises Conflict if a different one exists.
+        """
         key = keys.registration(tenant, kind, identifier)
         try:
             await self._documents.put_new(key._asdict(), document, keys.registration_blobs(tenant))
@@ -41,10 +44,26 @@ class Registrations:
             found = await self._documents.read([refused.item] if refused.item else [])
             if any(_is(document, raw) for raw in found):
                 return
+            if any(_is(_unmarked(document), raw) for raw in found):
+                await self.mark(tenant, kind, identifier, document, refused.found)
+                return
             raise Conflict(
                 f"{NAMES[kind]} {identifier!r} is already registered. Unregister it first, or choose another name.",
                 code=f"{NAMES[kind].lower()}_exists",
             ) from None
+
+    async def mark(self, tenant: str, kind: Kind, identifier: str, document: Schema, item: Item) -> None:
+        """Replace the record of a registration by a marked one. Raises Conflict if it has changed meanwhile."""
+        key, values = keys.registration(tenant, kind, identifier), {":nonce": item["nonce"]}
+        prefix = keys.registration_blobs(tenant)
+        try:
+            await self._documents.put_new(key._asdict(), document, prefix, condition="nonce = :nonce", values=values)
+        except ConditionFailed:
+            raise Conflict(
+                f"{NAMES[kind]} {identifier!r} was changed meanwhile. Try again.", code=f"{NAMES[kind].lower()}_exists"
+            ) from None
+        with suppress(StoreUnavailable):
+            await self._documents.delete_blob(item)
 
     async def read(self, tenant: str) -> "dict[tuple[str, str], bytes]":
         """Return the JSON of all registrations by kind and identifier. Unreadable ones are skipped and logged."""
@@ -76,6 +95,10 @@ class Registrations:
             raise NotFound(NAMES[kind], identifier)
         with suppress(StoreUnavailable):  # it is unregistered anyway, and nothing refers to its blob
             await self._documents.delete_blob(deleted)
+
+
+def _unmarked(document: Schema) -> Schema:
+    return document.model_copy(update={"override": None}) if getattr(document, "override", None) else document
 
 
 def _is(document: Schema, raw: bytes) -> bool:

@@ -24,7 +24,7 @@ from stint.tools.masking import mask_url, refuse_masked
 from stint.tools.outcomes import head_of
 from stint.tools.port import Invocation
 from stint.tools.redaction import warn_of_short_secrets
-from stint.tools.secret_references import refuse_references
+from stint.tools.secret_references import has_references, refuse_references
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class Toolgroups:
         Raises:
             InvalidRequest: its provider is unknown, or refuses the registration.
             Conflict: the identifier is taken.
+            Forbidden: it names a secret, or its identifier has a meaning already, and the caller is no admin.
             StoreUnavailable: it cannot be stored, or its credentials cannot be encrypted.
         """
         refuse_masked(request.args, "args")
@@ -55,7 +56,8 @@ class Toolgroups:
             await provider.check(as_port(toolgroup_of(request, None)))
         if request.mcp_endpoint is not None and request.provider_id != MCP:
             await self.check_endpoint(request.mcp_endpoint)
-        toolgroup = await store_toolgroup(self.tools.registry, self.credentials, request)
+        secret = has_references([request.args, request.mcp_endpoint and request.mcp_endpoint.uri])
+        toolgroup = await store_toolgroup(self.tools.registry, self.credentials, request, names_secret=secret)
         warn_of_short_secrets(toolgroup.identifier, toolgroup.args)
         return masked_toolgroup(toolgroup)
 
@@ -149,7 +151,8 @@ class Toolgroups:
     async def tool(self, name: str, provider_data: Mapping[str, Any]) -> Tool:
         """Find a tool by its name in any toolgroup, or by `group/tool`.
 
-        Cached lists come first. Servers are contacted only if no cached list has the tool.
+        Configured toolgroups come first. Of these, and then of the registered ones, servers are contacted only if no
+        cached list has the tool.
 
         Raises:
             NotFound: no toolgroup has it.
@@ -158,18 +161,27 @@ class Toolgroups:
         """
         if "/" in name and (found := await self.tools.registry.find_toolgroup(name)) and found[1] is not None:
             return (await self.tools_of(name, provider_data))[0]
-        groups = await self.all()
+        failures: list[StintError] = []
+        for groups in split_groups(await self.all()):
+            tools, failed = await self.find_tools(name, groups, provider_data)
+            if tools:
+                return only_tool(name, tools)
+            failures += failed
+        if failures:
+            raise tool_not_found(name, failures)
+        raise NotFound("Tool", name)
+
+    async def find_tools(
+        self, name: str, groups: Sequence[ToolGroup], provider_data: Mapping[str, Any]
+    ) -> tuple[Sequence[Tool], Sequence[StintError]]:
+        """Return the tools of some toolgroups with a name, and the errors of those that cannot list their tools."""
         known = {group.identifier: self.known(group, provider_data) for group in groups}
         tools = matching(name, [tool for tools in known.values() for tool in tools or ()])
         if tools:
-            return only_tool(name, tools)
-        asked = [group for group in groups if known[group.identifier] is None]
-        looks = await self.list_each(asked, provider_data)
+            return tools, ()
+        looks = await self.list_each([group for group in groups if known[group.identifier] is None], provider_data)
         tools = matching(name, [tool for look in looks if not isinstance(look, StintError) for tool in look])
-        failures = [look for look in looks if isinstance(look, StintError)]
-        if not tools and failures:
-            raise tool_not_found(name, failures)
-        return only_tool(name, tools)
+        return tools, [look for look in looks if isinstance(look, StintError)]
 
     def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | None:
         """Return a toolgroup's tools without a request; None if they are unknown."""
@@ -212,15 +224,21 @@ class Toolgroups:
         )
 
 
+def split_groups(groups: Sequence[ToolGroup]) -> tuple[Sequence[ToolGroup], Sequence[ToolGroup]]:
+    """Return the toolgroups of the operator, which are configured or override others, and those of callers."""
+    return (
+        [group for group in groups if group.owner is None or group.override],
+        [group for group in groups if group.owner is not None and not group.override],
+    )
+
+
 def matching(name: str, tools: Sequence[Tool]) -> Sequence[Tool]:
     """Return the tools with a name, either the registry's or the models'."""
     return [tool for tool in tools if name in (tool.identifier, name_for_model(tool.provider_id, tool.identifier))]
 
 
 def only_tool(name: str, found: Sequence[Tool]) -> Tool:
-    """Return the only tool found. Raises NotFound if there is none, InvalidRequest if there are several."""
-    if not found:
-        raise NotFound("Tool", name)
+    """Return the only tool found. Raises InvalidRequest if there are several."""
     if len(found) > 1:
         names = " or ".join(repr(f"{tool.toolgroup_id}/{tool.identifier}") for tool in found)
         raise InvalidRequest(

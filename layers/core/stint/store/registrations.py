@@ -45,24 +45,37 @@ class Registrations:
             if any(_is(document, raw) for raw in found):
                 return
             if any(_is(_unmarked(document), raw) for raw in found):
-                await self.mark(tenant, kind, identifier, document, refused.found)
+                await self._replace(key, document, refused.found, keys.registration_blobs(tenant))
                 return
             raise Conflict(
                 f"{NAMES[kind]} {identifier!r} is already registered. Unregister it first, or choose another name.",
                 code=f"{NAMES[kind].lower()}_exists",
             ) from None
 
-    async def mark(self, tenant: str, kind: Kind, identifier: str, document: Schema, item: Item) -> None:
-        """Replace the record of a registration by a marked one. Raises Conflict if it has changed meanwhile."""
-        key, values = keys.registration(tenant, kind, identifier), {":nonce": item["nonce"]}
-        prefix = keys.registration_blobs(tenant)
+    async def mark(self, tenant: str, kind: Kind, identifier: str, document: Schema) -> None:
+        """Replace a registration by the same one with a mark.
+
+        Raises:
+            NotFound: there is no such registration.
+            Conflict: it is another one by now.
+        """
+        key = keys.registration(tenant, kind, identifier)
+        item = await self._table.get(key) if keys.is_storable(key) else None
+        if item is None:
+            raise NotFound(NAMES[kind], identifier)
+        [raw] = await self._documents.read([item])
+        if not _is(_unmarked(document), raw):
+            raise changed(identifier)
+        await self._replace(key, document, item, keys.registration_blobs(tenant))
+
+    async def _replace(self, key: keys.Key, document: Schema, item: Item, prefix: str) -> None:
+        """Replace a record that was read, and delete its blob. Raises Conflict if it is another one by now."""
+        values = {":nonce": item["nonce"]}
         try:
             await self._documents.put_new(key._asdict(), document, prefix, condition="nonce = :nonce", values=values)
         except ConditionFailed:
-            raise Conflict(
-                f"{NAMES[kind]} {identifier!r} was changed meanwhile. Try again.", code=f"{NAMES[kind].lower()}_exists"
-            ) from None
-        with suppress(StoreUnavailable):
+            raise changed(keys.split_registration(key.sk)[1]) from None
+        with suppress(StoreUnavailable):  # nothing refers to it any more
             await self._documents.delete_blob(item)
 
     async def read(self, tenant: str) -> "dict[tuple[str, str], bytes]":
@@ -95,6 +108,10 @@ class Registrations:
             raise NotFound(NAMES[kind], identifier)
         with suppress(StoreUnavailable):  # it is unregistered anyway, and nothing refers to its blob
             await self._documents.delete_blob(deleted)
+
+
+def changed(identifier: str) -> Conflict:
+    return Conflict(f"{identifier!r} was registered anew meanwhile. Try again.", code="registration_changed")
 
 
 def _unmarked(document: Schema) -> Schema:

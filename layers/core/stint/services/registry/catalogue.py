@@ -1,7 +1,7 @@
 """The catalogue of configured and registered models, toolgroups and shields."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -128,4 +128,12 @@ def shield_of(request: ShieldRegisterRequest, owner: Owner | None) -> Registered
         provider_id=request.provider_id or "deny-list",
         params=request.params,
         owner=owner,
+    )
+
+
+def split_groups(groups: Sequence[ToolGroup]) -> tuple[Sequence[ToolGroup], Sequence[ToolGroup]]:
+    """Return the toolgroups of the operator, which are configured or override others, and those of callers."""
+    return (
+        [group for group in groups if group.owner is None or group.override],
+        [group for group in groups if group.owner is not None and not group.override],
     )

@@ -11,7 +11,7 @@ from stint.tools.encrypted_credentials import EncryptedCredentials
 async def store_toolgroup(
     registry: Registry, credentials: EncryptedCredentials, request: ToolGroupRegisterRequest, *, names_secret: bool
 ) -> ToolGroup:
-    """Register a toolgroup, and return it as it was sent; see `Registering`.
+    """Register a toolgroup, and return it as it was sent; see `Registry.register`.
 
     Its credentials are encrypted before. The same toolgroup may be registered again.
 

@@ -35,6 +35,7 @@ from stint.tools.masking import refuse_masked
 
 if TYPE_CHECKING:
     from stint.services.registry.configured_names import ConfiguredNames
+    from stint.services.registry.registration_changes import RegistrationChanges
 
 
 class Registry:
@@ -235,13 +236,16 @@ class Registry:
         return without_mark(known) == without_mark(new)
 
     async def register(self, kind: Kind, document: Registered, **options: Any) -> None:
-        """Store a registration; see `Registering`, which has the `options`."""
-        from stint.services.registry.registering import Registering  # noqa: PLC0415 - not at the start of a function
-
-        await Registering(self, kind, document, **options).run()
+        """Store a registration; see `RegistrationChanges.register`, which has the `options`."""
+        await (await self.begin_change()).register(kind, document, **options)
+        self.cached = None
 
     async def unregister(self, kind: Kind, identifier: str) -> None:
-        """Delete a registration; see `registering.unregister`."""
-        from stint.services.registry.registering import unregister  # noqa: PLC0415 - not at the start of a function
+        """Delete a registration; see `RegistrationChanges.unregister`."""
+        await (await self.begin_change()).unregister(kind, identifier)
+        self.cached = None
 
-        await unregister(self, kind, identifier)
+    async def begin_change(self) -> "RegistrationChanges":
+        from stint.services.registry.registration_changes import RegistrationChanges  # noqa: PLC0415 - few requests do
+
+        return RegistrationChanges(self.tenant, self.store, self.names, await self.catalogue(fresh=True))

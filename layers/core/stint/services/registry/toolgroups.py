@@ -9,13 +9,12 @@ from stint.caller import find_attempt, next_object_id
 from stint.dataclasses import dataclass
 from stint.domain.content import URL, text_of
 from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
-from stint.domain.inference import ToolSignature
 from stint.domain.limits import too_long
 from stint.domain.llama_stack.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
-from stint.services.registry.catalogue import toolgroup_of
+from stint.services.registry.catalogue import split_groups, toolgroup_of
 from stint.services.registry.encrypted_toolgroups import store_toolgroup
-from stint.services.registry.masking import masked_endpoint, masked_toolgroup
-from stint.services.registry.tool_schemas import parameters_of
+from stint.services.registry.masking import masked_toolgroup
+from stint.services.registry.tool_schemas import MCP, describe
 from stint.services.registry.tools import Tools, as_port, name_for_model, name_toolgroup
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.encrypted_credentials import EncryptedCredentials
@@ -30,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 LIST_SECONDS = 5.0
 """Maximum seconds to wait for one toolgroup when all are listed, so that one that hangs does not block the others."""
-MCP = "model-context-protocol"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +222,6 @@ class Toolgroups:
         )
 
 
-def split_groups(groups: Sequence[ToolGroup]) -> tuple[Sequence[ToolGroup], Sequence[ToolGroup]]:
-    """Return the toolgroups of the operator, which are configured or override others, and those of callers."""
-    return (
-        [group for group in groups if group.owner is None or group.override],
-        [group for group in groups if group.owner is not None and not group.override],
-    )
-
-
 def matching(name: str, tools: Sequence[Tool]) -> Sequence[Tool]:
     """Return the tools with a name, either the registry's or the models'."""
     return [tool for tool in tools if name in (tool.identifier, name_for_model(tool.provider_id, tool.identifier))]
@@ -255,19 +245,3 @@ def tool_not_found(name: str, failures: Sequence[StintError]) -> StintError:
     kind = next((kind for kind in kinds if all(isinstance(each, kind) for each in failures)), ToolUnavailable)
     reasons = "; ".join(failure.message for failure in failures)
     return kind(f"No reachable toolgroup has a tool {name!r}, and these are not reachable: {reasons}")
-
-
-def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[Tool]:
-    """Return tools as the registry lists them. Tools of an MCP server have its endpoint, as in Llama Stack."""
-    endpoint = masked_endpoint(group) if group.provider_id == MCP else None
-    return [
-        Tool(
-            identifier=signature.name,
-            provider_id=group.provider_id,
-            toolgroup_id=group.identifier,
-            description=signature.description,
-            parameters=parameters_of(signature),
-            metadata={"endpoint": endpoint.uri} if endpoint is not None else None,
-        )
-        for signature in signatures
-    ]

@@ -27,8 +27,8 @@ async def store_toolgroup(
         return without_mark(known) == without_mark(toolgroup)
 
     encrypted = await encrypt_toolgroup(toolgroup, credentials)
-    await registry.register("tool_group", encrypted, is_equal=is_equal, names_secret=names_secret)
-    return toolgroup
+    stored = await registry.register("tool_group", encrypted, is_equal=is_equal, names_secret=names_secret)
+    return toolgroup.model_copy(update={"override": stored.override})
 
 
 async def encrypt_toolgroup(toolgroup: ToolGroup, credentials: EncryptedCredentials) -> ToolGroup:

@@ -17,14 +17,19 @@ HIDDEN = ("Cf", "Cc", "Zs", "Zl", "Zp")
 
 
 def fold_name(name: str) -> str:
-    """Return a name without case, blanks, invisible characters, and differences of compatible characters.
+    """Return a name without case, and without what `show_name` removes."""
+    return show_name(show_name(name).casefold())
+
+
+def show_name(name: str) -> str:
+    """Return a name without blanks, invisible characters, and differences of compatible characters.
 
     Characters are taken apart before invisible ones are removed, since these may separate a letter from its accent.
     """
     if name.isascii():
-        return "".join(name.split()).casefold()
-    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
-    visible = (char for char in IGNORABLE.sub("", apart) if unicodedata.category(char) not in HIDDEN)
+        return "".join(name.split())
+    apart = IGNORABLE.sub("", unicodedata.normalize("NFKD", name))
+    visible = (char for char in apart if unicodedata.category(char) not in HIDDEN)
     return unicodedata.normalize("NFKC", "".join(visible))
 
 

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from stint.caller import require_principal, require_scope
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from stint.domain.llama_stack.registrations import ToolGroup
+from stint.domain.llama_stack.registrations import RegisteredShield, ToolGroup
 from stint.domain.llama_stack.registry import Model
-from stint.services.registry.catalogue import Catalogue, Registered, without_mark
+from stint.services.registry.catalogue import Catalogue, R, Registered, without_mark
 from stint.services.registry.configured_names import BUILTIN, ConfiguredNames, prefixes_of
-from stint.services.registry.folded_names import find_lookalike, fold_name
+from stint.services.registry.folded_names import find_lookalike, fold_name, show_name
 from stint.services.registry.model_ids import find_models, full_id_of, short_id_of, short_ids
 from stint.store.registrations import Kind, Registrations
 
@@ -44,9 +44,9 @@ class RegistrationChanges:
     catalogue: Catalogue
 
     async def register(
-        self, kind: Kind, document: Registered, is_equal: IsEqual = are_equal, *, names_secret: bool = False
-    ) -> None:
-        """Store a registration. `names_secret`: it needs an admin, whatever its name.
+        self, kind: Kind, document: R, is_equal: IsEqual = are_equal, *, names_secret: bool = False
+    ) -> R:
+        """Store a registration, and return it with its mark. `names_secret`: it needs an admin, whatever its name.
 
         Raises:
             InvalidRequest: its provider is unknown; that of a model is checked by `refuse_unknown_provider`.
@@ -58,7 +58,7 @@ class RegistrationChanges:
         identifier = document.identifier
         known = self.catalogue.of(kind).get(identifier)
         if known is not None and await is_equal(known, document) and not may_restore(known):
-            return
+            return with_mark(document, known)
         if (other := self.find_lookalike(kind, identifier)) is not None:
             raise Conflict(
                 f"{identifier!r} differs from {other!r} only by case, blanks or invisible characters. Choose another "
@@ -69,8 +69,9 @@ class RegistrationChanges:
             require_admin("The registration names a secret")
         if meaning := self.find_meaning(document):
             require_admin(f"{identifier!r} {meaning}")
-            document = document.model_copy(update={"override": None if meaning == RESERVED else True})
+            document = document if meaning == RESERVED else document.model_copy(update={"override": True})
         await self.store.create(self.tenant, kind, identifier, document)
+        return document
 
     def refuse_unknown_provider(self, kind: Kind, document: Registered) -> None:
         """Refuse a provider that does not exist, and a model or a shield that the configuration lists."""
@@ -91,17 +92,20 @@ class RegistrationChanges:
         """Return a name from which an identifier differs only by what people do not see."""
         configured = self.names.configured
         known = {*self.catalogue.of(kind), *configured.of(kind)}
+        shown = show_name(identifier)
         if kind == "tool_group":
             if fold_name(identifier).startswith(BUILTIN) and not identifier.startswith(BUILTIN):
                 return BUILTIN
+            if shown != identifier and self.find_toolgroup(shown):
+                return shown
             found = (find_lookalike(name, known) for name in prefixes_of(identifier))
             return next((name for name in found if name is not None), None)
         if kind == "model":
             known |= {*self.names.short_ids, *self.short_ids(), *configured.unlisted}
             provider, separator, _ = identifier.partition("/")
             other = find_lookalike(provider, self.names.model_providers) if separator else None
-            if other is not None:
-                return other
+            if other is not None or (shown != identifier and self.names.definitions_of(shown) is not None):
+                return other or shown
         return find_lookalike(identifier, known)
 
     def find_meaning(self, document: Registered) -> str:
@@ -172,6 +176,12 @@ class RegistrationChanges:
                 f"{identifier!r} is a short id of {model.identifier!r}. Unregister {model.identifier!r}.",
                 code="short_id",
             )
+
+
+def with_mark(document: R, known: Registered) -> R:
+    """Return a definition with the mark of the known one that it equals."""
+    override = None if isinstance(known, RegisteredShield) else known.override
+    return document if override is None else document.model_copy(update={"override": override})
 
 
 def may_restore(known: Registered) -> bool:

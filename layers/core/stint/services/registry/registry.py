@@ -18,7 +18,7 @@ from stint.domain.llama_stack.registrations import (
 )
 from stint.domain.llama_stack.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
-from stint.services.registry.catalogue import Catalogue, Registered, merge, model_of, shield_of, without_mark
+from stint.services.registry.catalogue import Catalogue, R, Registered, merge, model_of, shield_of, without_mark
 from stint.services.registry.masking import masked_model, masked_shield
 from stint.services.registry.model_ids import (
     find_models,
@@ -216,15 +216,13 @@ class Registry:
             model = model_of(request, known.provider_id, known.provider_resource_id)
             model = model.model_copy(update={"metadata": known.metadata | request.metadata})
         refuse_unknown_provider(model, self.providers.data)
-        await self.register("model", model)
-        return masked_model(model)
+        return masked_model(await self.register("model", model))
 
     async def register_shield(self, request: ShieldRegisterRequest, model: str | None = None) -> RegisteredShield:
         """Register a shield that asks a model, by its full id, or none; see `register`."""
         refuse_masked(request.params, "params")
         shield = shield_of(request, Owner()).model_copy(update={"model": model})
-        await self.register("shield", shield, is_equal=self.is_shield)
-        return masked_shield(shield)
+        return masked_shield(await self.register("shield", shield, is_equal=self.is_shield))
 
     async def is_shield(self, known: Registered, new: Registered) -> bool:
         """Return whether a shield equals a known one. One of an older version has only the name of its model."""
@@ -235,10 +233,11 @@ class Registry:
                 )
         return without_mark(known) == without_mark(new)
 
-    async def register(self, kind: Kind, document: Registered, **options: Any) -> None:
-        """Store a registration; see `RegistrationChanges.register`, which has the `options`."""
-        await (await self.begin_change()).register(kind, document, **options)
+    async def register(self, kind: Kind, document: R, **options: Any) -> R:
+        """Store a registration, and return it; see `RegistrationChanges.register`, which has the `options`."""
+        stored = await (await self.begin_change()).register(kind, document, **options)
         self.cached = None
+        return stored
 
     async def unregister(self, kind: Kind, identifier: str) -> None:
         """Delete a registration; see `RegistrationChanges.unregister`."""

@@ -118,12 +118,12 @@ class RegistrationChanges:
         """Return what the identifier of a model, or its short id, means already."""
         if self.names.is_redefined_by(model):
             return "is the name of another model"
-        registered = self.short_ids()
+        registered = {name: found for name, found in self.short_ids().items() if name not in self.names.short_ids}
         if any(full_id_of(each) != full_id_of(model) for each in registered.get(model.identifier, [])):
             return "is the short id of another model"
         short = short_id_of(model, self.catalogue, self.names.router.names_provider)
         others = [each for each in registered.get(short, []) if each.identifier != model.identifier]
-        if short not in {model.identifier, *self.names.short_ids} and others:
+        if short != model.identifier and others:
             return f"has the short id {short!r} of {others[0].identifier!r}, which would be ambiguous"
         return ""
 

@@ -1,4 +1,4 @@
-"""What names mean by the configuration alone, whatever is registered.
+"""Meanings of names by the configuration alone, whatever is registered.
 
 An unmarked registration that gives such a name another meaning is shadowed: no look-up finds it. So it is harmless if
 it is older than this rule, or than the configuration. An admin's override has a mark, and is not shadowed, except by a

@@ -184,3 +184,12 @@ def test_nothing_found_is_null_and_no_vector_db_is_an_error(http: httpx.Client, 
     assert query(db).json() == {"content": None, "metadata": {"document_ids": [], "chunks": [], "scores": []}}
     assert "No vector DBs were provided" in assert_error(query(), 400, "invalid_request")["message"]
     assert_error(query(db, "nope"), 404, "vector_db_not_found")
+
+
+@pytest.mark.parametrize("name", ["vs_{}", "VS_{}", "vs_{}\u200b", " vs_{}"])
+def test_a_vector_db_has_no_name_that_looks_like_the_id_of_a_store(http: httpx.Client, name: str) -> None:
+    body = {"vector_db_id": name.format("0123456789abcdef" * 2), "embedding_model": "hashed/words-384"}
+
+    error = assert_error(http.post("/v1/vector-dbs", json=body), 400, "invalid_request")
+
+    assert error["param"] == "vector_db_id"

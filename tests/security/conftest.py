@@ -1,9 +1,11 @@
 import json
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from infra.local.engine import Engine
+from tests.security.registrations import CONFIGURED
 from tests.security.stack import Stack
 from tests.security.summary import pytest_unconfigure  # noqa: F401 - a hook
 from tests.security.tricks import PUBLIC, look_up
@@ -26,7 +28,10 @@ def stack(engine: Engine, mcp_server: str, model_server: ScriptedHTTPServer) -> 
             patch.setenv(name, value)
         patch.setattr(socket, "getaddrinfo", look_up)
         hosts = f"{PUBLIC},{mcp_server.removeprefix('http://')}"
+        conf: dict[str, Any] = {"toolgroup_id": "mcp::conf", "provider_id": "model-context-protocol"}
+        conf |= {"mcp_endpoint": {"uri": f"{mcp_server}/mcp"}}
         settings = {
+            "STINT_REGISTRY": json.dumps({"toolgroups": [conf], **CONFIGURED}),
             "STINT_ALLOWED_HOSTS": hosts,
             "STINT_PROVIDERS": json.dumps([{"id": "vision", "base_url": f"{model_server.url}/v1"}]),
             "STINT_IMAGE_MODEL": "vision/draw",

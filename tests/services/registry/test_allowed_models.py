@@ -41,6 +41,7 @@ async def test_a_caller_is_limited_to_the_models_of_its_patterns(services: Agent
 
 async def test_another_name_of_a_model_is_limited_as_the_model(services: AgentsServices) -> None:
     registry = services.registry
+    limit()
     await registry.register_model(ModelRegisterRequest(model_id="openai/cheap", provider_model_id="scripted/dear"))
     limit("openai/*")
 

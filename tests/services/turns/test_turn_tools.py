@@ -26,7 +26,6 @@ from stint.http.routes.turns import encode_event
 from stint.loop.tool_round import CALLS_AT_ONCE
 from stint.loop.transcript import NO_RESULT, SENT
 from stint.models.tool_names import SanitizedToolNames
-from stint.services.registry.catalogue import Catalogue, merge, model_of
 from stint.services.turns.turn_run import TurnRun
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
@@ -714,15 +713,6 @@ async def test_an_id_that_begins_with_a_provider_need_not_be_listed(making: Maki
     turn_fixture = await making.turn_fixture(script(said()))
 
     assert await turn_fixture.services.registry.route("scripted/anything") == "scripted/anything"
-
-
-async def test_what_is_configured_later_wins_over_what_was_registered() -> None:
-    configured = model_of(ModelRegisterRequest(model_id="m"), "scripted", "configured")
-    stored = model_of(ModelRegisterRequest(model_id="m"), "scripted", "stored")
-
-    merged = merge(Catalogue({"m": configured}), {("model", "m"): stored.model_dump_json().encode()})
-
-    assert merged.models["m"].provider_resource_id == "configured"
 
 
 def wait_in(gates: dict[str, asyncio.Event]) -> Act:

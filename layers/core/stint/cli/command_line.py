@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from stint.aws.credentials import CredentialsError
 from stint.aws.errors import AwsConfigurationError
 from stint.bootstrap.operator import OperatorComposition
-from stint.cli import imports, keys, stop, users
+from stint.cli import imports, keys, registry, stop, users
 from stint.cli.group import KEY_VARIABLE, CommandError
 from stint.domain.errors import StintError
 from stint.domain.validation import describe_faults
 from stint.settings import SettingsError, read_settings
 
-GROUPS = (imports, keys, stop, users)
+GROUPS = (imports, keys, registry, stop, users)
 """The modules of the groups of commands. Each has `add_commands`, which sets `run` of each command."""
 
 NO_TABLE = (
@@ -63,6 +63,8 @@ def select_stack(parsed: argparse.Namespace, environment: Environment) -> None:
         environment["STINT_TABLE"] = parsed.data_table
     if getattr(parsed, "bucket", None):
         environment["STINT_BUCKET"] = parsed.bucket
+    if getattr(parsed, "settings", None):
+        environment.update(read_variables(parsed.settings))
     if parsed.state:
         environment.update(local_environment(parsed.state))
 
@@ -76,6 +78,17 @@ def local_environment(state: Path) -> dict[str, str]:
             f"Nothing runs with the state folder {state}. Start `make run` in another terminal."
         ) from None
     return {str(name): str(value) for name, value in variables.items()}
+
+
+def read_variables(file: Path) -> dict[str, str]:
+    """Return the variables of a function, without those of AWS, from a file. Raises CommandError."""
+    try:
+        variables = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{file} cannot be read as JSON: {error}") from None
+    if not isinstance(variables, dict):
+        raise CommandError(f"{file} has no JSON object of variables.")
+    return {str(name): str(value) for name, value in variables.items() if str(name).startswith("STINT_")}
 
 
 def fail(message: str) -> int:

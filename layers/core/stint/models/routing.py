@@ -27,6 +27,7 @@ class Router:
     def __init__(self, factories: Mapping[str, Callable[[], ChatModel]], default_model: str) -> None:
         self._factories = factories
         self.providers = sorted(factories)
+        self.known_providers = frozenset({*factories, *HINTS})
         self._default_model = default_model
         self._models: dict[str, ChatModel] = {}
 
@@ -44,7 +45,7 @@ class Router:
     def names_provider(self, model_id: str) -> bool:
         """Return whether an id begins with a provider, configured or not."""
         provider, found, _ = model_id.partition("/")
-        return bool(found) and provider in {*self._factories, *HINTS}
+        return bool(found) and provider in self.known_providers
 
     def route(self, model_id: str) -> tuple[str, str]:
         """Return the provider of a model and its own id. Raises as `resolve` does."""

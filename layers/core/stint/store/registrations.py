@@ -33,7 +33,10 @@ class Registrations:
         self._documents = documents
 
     async def create(self, tenant: str, kind: Kind, identifier: str, document: Schema) -> None:
-        """Store a registration, unless an equal one exists. Raises Conflict if a different one exists."""
+        """Store a registration, unless an equal one exists. One that lacks only the mark of an override is replaced.
+
+        Raises Conflict if a different one exists.
+        """
         key = keys.registration(tenant, kind, identifier)
         try:
             await self._documents.put_new(key._asdict(), document, keys.registration_blobs(tenant))
@@ -41,10 +44,39 @@ class Registrations:
             found = await self._documents.read([refused.item] if refused.item else [])
             if any(_is(document, raw) for raw in found):
                 return
+            if any(_is(_unmarked(document), raw) for raw in found):
+                await self._replace(key, document, refused.found, keys.registration_blobs(tenant))
+                return
             raise Conflict(
                 f"{NAMES[kind]} {identifier!r} is already registered. Unregister it first, or choose another name.",
                 code=f"{NAMES[kind].lower()}_exists",
             ) from None
+
+    async def mark(self, tenant: str, kind: Kind, identifier: str, document: Schema) -> None:
+        """Replace a registration by the same one with a mark.
+
+        Raises:
+            NotFound: there is no such registration.
+            Conflict: it is another one by now.
+        """
+        key = keys.registration(tenant, kind, identifier)
+        item = await self._table.get(key) if keys.is_storable(key) else None
+        if item is None:
+            raise NotFound(NAMES[kind], identifier)
+        [raw] = await self._documents.read([item])
+        if not _is(_unmarked(document), raw):
+            raise changed(identifier)
+        await self._replace(key, document, item, keys.registration_blobs(tenant))
+
+    async def _replace(self, key: keys.Key, document: Schema, item: Item, prefix: str) -> None:
+        """Replace a record that was read, and delete its blob. Raises Conflict if it is another one by now."""
+        values = {":nonce": item["nonce"]}
+        try:
+            await self._documents.put_new(key._asdict(), document, prefix, condition="nonce = :nonce", values=values)
+        except ConditionFailed:
+            raise changed(keys.split_registration(key.sk)[1]) from None
+        with suppress(StoreUnavailable):  # nothing refers to it any more
+            await self._documents.delete_blob(item)
 
     async def read(self, tenant: str) -> "dict[tuple[str, str], bytes]":
         """Return the JSON of all registrations by kind and identifier. Unreadable ones are skipped and logged."""
@@ -76,6 +108,14 @@ class Registrations:
             raise NotFound(NAMES[kind], identifier)
         with suppress(StoreUnavailable):  # it is unregistered anyway, and nothing refers to its blob
             await self._documents.delete_blob(deleted)
+
+
+def changed(identifier: str) -> Conflict:
+    return Conflict(f"{identifier!r} was registered anew meanwhile. Try again.", code="registration_changed")
+
+
+def _unmarked(document: Schema) -> Schema:
+    return document.model_copy(update={"override": None}) if getattr(document, "override", None) else document
 
 
 def _is(document: Schema, raw: bytes) -> bool:

@@ -31,9 +31,7 @@ class SecretReferences:
 
     def are_in(self, toolgroup: Toolgroup) -> bool:
         """Return whether a registration names secrets."""
-        return toolgroup.registered and any(
-            REFERENCE.search(text) for text in texts_of([toolgroup.config, toolgroup.mcp_endpoint])
-        )
+        return toolgroup.registered and has_references([toolgroup.config, toolgroup.mcp_endpoint])
 
     def check(self, config: Any, param: str = "args") -> None:
         """Refuse references to secrets of others. Raises InvalidRequest."""
@@ -143,6 +141,11 @@ class ResolvedProvider:
             return await self.credentials.decrypt(toolgroup)
         except StoreUnavailable as error:
             raise ToolUnavailable(error.message) from error
+
+
+def has_references(value: Any) -> bool:
+    """Return whether a JSON value names secrets."""
+    return any(REFERENCE.search(text) for text in texts_of(value))
 
 
 def refuse_references(text: str, param: str) -> None:

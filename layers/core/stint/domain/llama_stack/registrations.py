@@ -58,6 +58,10 @@ class Owner(Schema):
     attributes: dict[str, Any] = Field(default_factory=dict)
 
 
+Override = Annotated[Omitted[Literal[True]], Field(description="An admin has given a name another meaning.")]
+"""The mark of a registration whose name already meant something else. It wins over that."""
+
+
 class ToolGroupEntry(Schema):
     """A toolgroup as lists return it."""
 
@@ -67,6 +71,7 @@ class ToolGroupEntry(Schema):
     type: Literal["tool_group"] = "tool_group"
     mcp_endpoint: URL | None = None
     args: dict[str, Any] | None = None
+    override: Override = None
 
 
 class ToolGroup(ToolGroupEntry):
@@ -120,6 +125,7 @@ class ShieldEntry(Schema):
 
 class RegisteredShield(ShieldEntry):
     owner: Owner | None = None
+    model: Annotated[Omitted[str], Field(description="The full id of the model that it asks, if it asks one.")] = None
 
 
 class ToolGroupRegisterRequest(Request):

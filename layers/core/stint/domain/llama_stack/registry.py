@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stint.domain.fields import Omitted
-from stint.domain.llama_stack.registrations import ModelType, Owner
+from stint.domain.llama_stack.registrations import ModelType, Override, Owner
 from stint.domain.schema import Schema
 
 LLAMA_STACK_VERSION = "0.2.12"
@@ -25,6 +25,7 @@ class ModelEntry(Schema):
     object: Literal["model"] = "model"
     created: int = 0
     owned_by: str
+    override: Override = None
 
 
 class Model(ModelEntry):

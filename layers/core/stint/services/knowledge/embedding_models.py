@@ -12,6 +12,7 @@ from stint.domain.vector_stores import EmbeddingChoice
 from stint.models.routing import ambiguous_model
 from stint.retrieval.embedder_router import EmbedderRouter
 from stint.retrieval.port import Embeddings, Vector
+from stint.services.registry.model_ids import is_embedding, is_own_name
 
 PROBE = "dimension"
 """A text that is embedded to learn the dimension of a model that does not state it."""
@@ -71,6 +72,8 @@ class EmbeddingModels:
         if self.find_models is None:
             return model_id, None
         found = await self.find_models(model_id)
+        if self.router.names_provider(model_id):  # a registration as an llm does not refuse it: a model may do both
+            found = [model for model in found if is_embedding(model) or not is_own_name(model)]
         if len(found) > 1:
             raise ambiguous_model(model_id, [model.identifier for model in found])
         if found:

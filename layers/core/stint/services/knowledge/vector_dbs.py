@@ -12,6 +12,7 @@ from stint.domain.llama_stack.vector_dbs import VectorDB, VectorDBRegisterReques
 from stint.domain.vector_stores import EmbeddingChoice, VectorStoreSettings, WindowChunking
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.index_provider import choose_index
+from stint.services.registry.folded_names import fold_name
 from stint.store.failures import ConditionFailed
 from stint.store.store import Store
 from stint.store.vector_db_names import NamedVectorDB
@@ -69,7 +70,7 @@ class VectorDBs:
 
         Raises InvalidRequest for an identifier or a provider that cannot be used.
         """
-        if is_name("vs", request.vector_db_id):
+        if is_name("vs", fold_name(request.vector_db_id)):
             raise InvalidRequest(
                 "vector_db_id has the form of a vector store's id (vs_...). Choose another name.",
                 param="vector_db_id",

@@ -1,7 +1,7 @@
 """The catalogue of configured and registered models, toolgroups and shields."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -19,7 +19,9 @@ from stint.domain.llama_stack.registry import Model
 from stint.domain.schema import Schema
 from stint.store.registrations import Kind
 
+Registered = Model | ToolGroup | RegisteredShield
 S = TypeVar("S", bound=Schema)
+R = TypeVar("R", Model, ToolGroup, RegisteredShield)
 Stored = Mapping[tuple[str, str], bytes]
 """Stored registrations: JSON by kind and identifier."""
 
@@ -41,9 +43,9 @@ class Catalogue:
     unlisted: frozenset[str] = frozenset()
     aliases: Mapping[str, Model] = field(default_factory=dict)
 
-    def of(self, kind: Kind) -> Mapping[str, Model | ToolGroup | RegisteredShield]:
+    def of(self, kind: Kind) -> Mapping[str, Registered]:
         """Return the entries of a kind."""
-        kinds: dict[Kind, Mapping[str, Model | ToolGroup | RegisteredShield]] = {
+        kinds: dict[Kind, Mapping[str, Registered]] = {
             "model": self.models,
             "shield": self.shields,
             "tool_group": self.toolgroups,
@@ -51,24 +53,32 @@ class Catalogue:
         return kinds[kind]
 
 
-def merge(configured: Catalogue, stored: Stored) -> Catalogue:
+def merge(configured: Catalogue, stored: Stored, is_shadowed: Callable[[Registered], bool]) -> Catalogue:
     """Merge stored registrations with the configuration.
 
-    A registered toolgroup overrides a configured one with its name, and an unregistered built-in one is omitted. Of
-    models and shields, the configured one wins, because it may have been configured later.
+    Those over which the configuration wins are omitted, and so is an unregistered built-in toolgroup.
     """
+
+    def read(kind: Kind, schema: type[R]) -> dict[str, R]:
+        return {name: each for name, each in read_all(stored, kind, schema) if not is_shadowed(each)}
+
+    models, shields = read("model", Model), read("shield", RegisteredShield)
     removed = {identifier for kind, identifier in stored if kind == "removed_tool_group"} & configured.builtin
     toolgroups = {name: group for name, group in configured.toolgroups.items() if name not in removed}
-    models = dict(read_all(stored, "model", Model))
-    shields = dict(read_all(stored, "shield", RegisteredShield))
     return Catalogue(
-        {**configured.models, **models, **configured.models},
-        {**toolgroups, **dict(read_all(stored, "tool_group", ToolGroup))},
-        {**configured.shields, **shields, **configured.shields},
+        {**configured.models, **models},
+        {**toolgroups, **read("tool_group", ToolGroup)},
+        {**configured.shields, **shields},
         configured.builtin,
         configured.unlisted,
         configured.aliases,
     )
+
+
+def without_mark(document: Registered) -> Registered:
+    """Return a definition without what says who registered it."""
+    fields = {"owner", "override"} & type(document).model_fields.keys()
+    return document.model_copy(update=dict.fromkeys(fields))
 
 
 def read_all(stored: Stored, kind: str, schema: type[S]) -> Iterator[tuple[str, S]]:
@@ -118,4 +128,12 @@ def shield_of(request: ShieldRegisterRequest, owner: Owner | None) -> Registered
         provider_id=request.provider_id or "deny-list",
         params=request.params,
         owner=owner,
+    )
+
+
+def split_groups(groups: Sequence[ToolGroup]) -> tuple[Sequence[ToolGroup], Sequence[ToolGroup]]:
+    """Return the toolgroups of the operator, which are configured or override others, and those of callers."""
+    return (
+        [group for group in groups if group.owner is None or group.override],
+        [group for group in groups if group.owner is not None and not group.override],
     )

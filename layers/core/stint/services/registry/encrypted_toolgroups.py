@@ -1,16 +1,15 @@
 """Storage of toolgroups whose credentials are encrypted."""
 
 from stint.domain.content import URL
-from stint.domain.errors import Conflict
 from stint.domain.llama_stack.registrations import Owner, ToolGroup, ToolGroupRegisterRequest
-from stint.services.registry.catalogue import toolgroup_of
+from stint.services.registry.catalogue import Registered, toolgroup_of, without_mark
 from stint.services.registry.registry import Registry
 from stint.services.registry.tools import as_port
 from stint.tools.encrypted_credentials import EncryptedCredentials
 
 
 async def store_toolgroup(
-    registry: Registry, credentials: EncryptedCredentials, request: ToolGroupRegisterRequest
+    registry: Registry, credentials: EncryptedCredentials, request: ToolGroupRegisterRequest, *, names_secret: bool
 ) -> ToolGroup:
     """Register a toolgroup, and return it as it was sent; see `Registry.register`.
 
@@ -21,13 +20,15 @@ async def store_toolgroup(
         StoreUnavailable: they cannot be encrypted.
     """
     toolgroup = toolgroup_of(request, Owner())
-    try:
-        await registry.register("tool_group", await encrypt_toolgroup(toolgroup, credentials))
-    except Conflict:
-        stored = (await registry.catalogue(fresh=True)).toolgroups.get(toolgroup.identifier)
-        if stored is None or not stored.sealed or await decrypt_toolgroup(stored, credentials) != toolgroup:
-            raise
-    return toolgroup
+
+    async def is_equal(known: Registered, _: Registered) -> bool:
+        if isinstance(known, ToolGroup) and known.sealed:
+            known = await decrypt_toolgroup(known, credentials)
+        return without_mark(known) == without_mark(toolgroup)
+
+    encrypted = await encrypt_toolgroup(toolgroup, credentials)
+    stored = await registry.register("tool_group", encrypted, is_equal=is_equal, names_secret=names_secret)
+    return toolgroup.model_copy(update={"override": stored.override})
 
 
 async def encrypt_toolgroup(toolgroup: ToolGroup, credentials: EncryptedCredentials) -> ToolGroup:

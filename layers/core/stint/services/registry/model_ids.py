@@ -19,18 +19,28 @@ def find_models(catalogue: Catalogue, model_id: str, names_provider: NamesProvid
 def short_ids(catalogue: Catalogue, names_provider: NamesProvider) -> Mapping[str, list[Model]]:
     """Return models by their ids without the provider's prefix and, if nothing else has these ids, by their aliases.
 
-    Ids that are full ids of other models are omitted.
+    Ids that are full ids of other models are omitted. A registered model has a short id only if the configuration gives
+    it no meaning, so that it makes none of them ambiguous.
     """
     models = catalogue.models
     found: dict[str, list[Model]] = {}
     for model in models.values():
-        short = model.identifier.removeprefix(f"{model.provider_id}/")
-        if short and short not in models and not names_provider(short):
+        if model.owner is None and (short := short_id_of(model, catalogue, names_provider)):
             found.setdefault(short, []).append(model)
     for alias, model in catalogue.aliases.items():
         if alias not in models:
             found.setdefault(alias, [model])
+    taken = {*found, *(full_id.partition("/")[2] for full_id in catalogue.unlisted)}
+    for model in models.values():
+        if model.owner is not None and (short := short_id_of(model, catalogue, names_provider)) not in {"", *taken}:
+            found.setdefault(short, []).append(model)
     return found
+
+
+def short_id_of(model: Model, catalogue: Catalogue, names_provider: NamesProvider) -> str:
+    """Return the id of a model without its provider's prefix; an empty text if that is another id."""
+    short = model.identifier.removeprefix(f"{model.provider_id}/")
+    return "" if short in catalogue.models or names_provider(short) else short
 
 
 def with_short_ids(catalogue: Catalogue, names_provider: NamesProvider) -> list[Model]:
@@ -47,6 +57,11 @@ def named(model: Model, identifier: str) -> Model:
 def full_id_of(model: Model) -> str:
     """Return the id of a model with its provider, by which callers and tenants are limited."""
     return f"{model.provider_id}/{model.provider_resource_id}"
+
+
+def is_own_name(model: Model) -> bool:
+    """Return whether a model is registered, but not as an override: its id, if a full one, is that of the model."""
+    return model.owner is not None and not model.override
 
 
 def is_embedding(model: Model) -> bool:

@@ -2,10 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from stint.caller import ALL_MODELS, ModelAccess, require_scope
-from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.caller import ALL_MODELS, ModelAccess
+from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.llama_stack.registrations import (
     ModelRegisterRequest,
     Owner,
@@ -15,12 +18,13 @@ from stint.domain.llama_stack.registrations import (
 )
 from stint.domain.llama_stack.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
-from stint.services.registry.catalogue import Catalogue, merge, shield_of
+from stint.services.registry.catalogue import Catalogue, R, Registered, merge, model_of, shield_of, without_mark
 from stint.services.registry.masking import masked_model, masked_shield
 from stint.services.registry.model_ids import (
     find_models,
     full_id_of,
     is_embedding,
+    is_own_name,
     named,
     refuse_embedding,
     with_short_ids,
@@ -29,14 +33,16 @@ from stint.services.registry.model_registrations import find_unlisted_models, re
 from stint.store.registrations import Kind, Registrations
 from stint.tools.masking import refuse_masked
 
-APIS: Mapping[Kind, str] = {"shield": "safety", "tool_group": "tool_runtime"}
+if TYPE_CHECKING:
+    from stint.services.registry.configured_names import ConfiguredNames
+    from stint.services.registry.registration_changes import RegistrationChanges
 
 
 class Registry:
     """The registry of a tenant. It caches the registrations for a time, or until they are renewed.
 
-    Configured entries cannot be unregistered, except built-in toolgroups. A registration may override a configured
-    toolgroup with its name, which returns when the registration is deleted.
+    Configured entries cannot be unregistered, except built-in toolgroups. An admin may override a configured toolgroup
+    with a registration. When that is deleted, the configured one returns.
     """
 
     def __init__(
@@ -62,8 +68,15 @@ class Registry:
         """Return the catalogue, which may be cached."""
         if self.cached is None or fresh or time.monotonic() > self.cached[0]:
             stored = await self.store.read(self.tenant)
-            self.cached = (time.monotonic() + self.cache_seconds, merge(self.configured, stored))
+            merged = merge(self.configured, stored, lambda each: self.names.is_shadowed(each))
+            self.cached = (time.monotonic() + self.cache_seconds, merged)
         return self.cached[1]
+
+    @cached_property
+    def names(self) -> "ConfiguredNames":
+        from stint.services.registry.configured_names import ConfiguredNames  # noqa: PLC0415 - with registrations
+
+        return ConfiguredNames(self.configured, self.router, self.providers.data)
 
     async def renew(self) -> None:
         """Read the registrations again if there are any, because another process may have changed them.
@@ -112,16 +125,35 @@ class Registry:
         Raises:
             InvalidRequest: the id is not listed and does not begin with a provider, or several models have it.
         """
-        found: list[Model] = []
-        for fresh in (False, True):
-            found = await self.find_models(model_id, fresh=fresh)
-            if len(found) == 1:
-                refuse_embedding(found[0])
-                return full_id_of(found[0])
-            if self.router.names_provider(model_id):
-                return model_id
-            if not found and (full := self.find_unlisted(model_id)) is not None:
-                return full
+        found = await self.find_models(model_id, fresh=False)
+        if self.find_full_id(model_id, found) is None:
+            found = await self.find_models(model_id, fresh=True)
+        return self.require_full_id(model_id, found)
+
+    def find_configured_route(self, model_id: str) -> str:
+        """Return the router's id of a model without registrations, which others may change. Raises as `find_route`."""
+        return self.require_full_id(model_id, find_models(self.configured, model_id, self.router.names_provider))
+
+    def find_full_id(self, model_id: str, found: Sequence[Model]) -> str | None:
+        """Return the full id of the only model found for an id, or else of the one that the id names itself.
+
+        An embedding model that is registered as its full id does not refuse the id, whose model may do both.
+
+        Raises InvalidRequest for an embedding model.
+        """
+        names_provider = self.router.names_provider(model_id)
+        if len(found) == 1 and not (names_provider and is_own_name(found[0])):
+            refuse_embedding(found[0])
+            return full_id_of(found[0])
+        if names_provider:
+            return model_id
+        return None if found else self.find_unlisted(model_id)
+
+    def require_full_id(self, model_id: str, found: Sequence[Model]) -> str:
+        """Return the full id as `find_full_id`. Raises InvalidRequest if there is none, or several."""
+        full_id = self.find_full_id(model_id, found)
+        if full_id is not None:
+            return full_id
         if found:
             raise ambiguous_model(model_id, [model.identifier for model in found])
         raise unknown_model(model_id, self.router.providers)
@@ -183,78 +215,39 @@ class Registry:
         refuse_masked(request.metadata, "metadata")
         default = next((name for name, model in self.configured.models.items() if is_embedding(model)), "")
         model = register_request(request, self.router, self.providers.data, default)
+        if (known := self.names.definition_for(request)) is not None:
+            model = model_of(request, known.provider_id, known.provider_resource_id)
+            model = model.model_copy(update={"metadata": known.metadata | request.metadata})
         refuse_unknown_provider(model, self.providers.data)
-        await self.register("model", model)
-        return masked_model(model)
+        return masked_model(await self.register("model", model))
 
-    async def register_shield(self, request: ShieldRegisterRequest) -> RegisteredShield:
-        """Register a shield; see `register`."""
+    async def register_shield(self, request: ShieldRegisterRequest, model: str | None = None) -> RegisteredShield:
+        """Register a shield that asks a model, by its full id, or none; see `register`."""
         refuse_masked(request.params, "params")
-        shield = shield_of(request, Owner())
-        await self.register("shield", shield)
-        return masked_shield(shield)
+        shield = shield_of(request, Owner()).model_copy(update={"model": model})
+        return masked_shield(await self.register("shield", shield, is_equal=self.is_shield))
 
-    async def register(self, kind: Kind, document: Model | ToolGroup | RegisteredShield) -> None:
-        """Store a registration.
+    async def is_shield(self, known: Registered, new: Registered) -> bool:
+        """Return whether a shield equals a known one. One of an older version has only the name of its model."""
+        if isinstance(known, RegisteredShield) and isinstance(new, RegisteredShield) and known.model is None:
+            with suppress(InvalidRequest):
+                known = known.model_copy(
+                    update={"model": new.model and self.find_configured_route(known.provider_resource_id)}
+                )
+        return without_mark(known) == without_mark(new)
 
-        Raises:
-            InvalidRequest: its provider is unknown; that of a model is checked by `refuse_unknown_provider`.
-            Conflict: the identifier is taken.
-            Forbidden: it overrides a configured toolgroup, and the caller is no admin.
-        """
-        known = [provider.provider_id for provider in self.providers.data if provider.api == APIS.get(kind)]
-        if kind in APIS and document.provider_id not in known:
-            raise InvalidRequest(
-                f"Provider {document.provider_id!r} is not one of {known}.",
-                code="provider_not_found",
-                param="provider_id",
-            )
-        if kind != "tool_group" and document.identifier in self.configured.of(kind):
-            raise Conflict(
-                f"{document.identifier!r} is part of the configuration. Choose another name.", code="identifier_taken"
-            )
-        if document.identifier in self.configured.of(kind):
-            require_scope("admin")
-        await self.store.create(self.tenant, kind, document.identifier, document)
+    async def register(self, kind: Kind, document: R, **options: Any) -> R:
+        """Store a registration, and return it; see `RegistrationChanges.register`, which has the `options`."""
+        stored = await (await self.begin_change()).register(kind, document, **options)
         self.cached = None
+        return stored
 
     async def unregister(self, kind: Kind, identifier: str) -> None:
-        """Delete a registration.
-
-        Raises:
-            NotFound: there is no such registration.
-            Conflict: it is part of the configuration and not overridden, or it is a short id.
-            Forbidden: it overrides a configured toolgroup, and the caller is no admin.
-        """
-        if kind == "tool_group" and identifier in self.configured.of(kind):
-            require_scope("admin")
-        try:
-            await self.store.delete(self.tenant, kind, identifier)
-        except NotFound:
-            if kind == "tool_group" and identifier in self.configured.builtin:
-                await self.remove_builtin(identifier)
-                return
-            if identifier not in self.configured.of(kind):
-                if kind == "model":
-                    await self.refuse_short_id(identifier)
-                raise
-            raise Conflict(
-                f"{identifier!r} is part of the configuration and cannot be unregistered.", code="configured"
-            ) from None
+        """Delete a registration; see `RegistrationChanges.unregister`."""
+        await (await self.begin_change()).unregister(kind, identifier)
         self.cached = None
 
-    async def remove_builtin(self, identifier: str) -> None:
-        """Store that a built-in toolgroup is removed. Raises NotFound if it already is, or Forbidden."""
-        require_scope("admin")
-        toolgroup = (await self.catalogue(fresh=True)).toolgroups.get(identifier)
-        if toolgroup is None:
-            raise NotFound("Toolgroup", identifier)
-        await self.store.create(self.tenant, "removed_tool_group", identifier, toolgroup)
-        self.cached = None
+    async def begin_change(self) -> "RegistrationChanges":
+        from stint.services.registry.registration_changes import RegistrationChanges  # noqa: PLC0415 - few requests do
 
-    async def refuse_short_id(self, identifier: str) -> None:
-        for model in await self.find_models(identifier):
-            raise Conflict(
-                f"{identifier!r} is a short id of {model.identifier!r}. Unregister {model.identifier!r}.",
-                code="short_id",
-            )
+        return RegistrationChanges(self.tenant, self.store, self.names, await self.catalogue(fresh=True))

@@ -82,7 +82,8 @@ class Shields:
         """Return a registered shield in the form of the port. Raises InvalidRequest if its provider refuses it."""
         shield = as_port(registered)
         if provider.asks_model:  # whoever registered the shield chose it, so it is no limit of callers
-            shield = replace(shield, provider_shield_id=await self.registry.find_route(shield.provider_shield_id))
+            model = registered.model or self.registry.find_configured_route(shield.provider_shield_id)
+            shield = replace(shield, provider_shield_id=model)
         await asyncio.to_thread(provider.validate, shield)
         return shield
 
@@ -95,11 +96,25 @@ class Shields:
             Forbidden: the caller may not use the shield's model.
         """
         shield = shield_of(request, None)
-        if (provider := self.providers.get(shield.provider_id)) is not None:
-            prepared = await self.prepare(shield, provider)
-            if provider.asks_model:
-                self.registry.access.require(prepared.provider_shield_id)
-        return await self.registry.register_shield(request)
+        if (provider := self.providers.get(shield.provider_id)) is None:
+            return await self.registry.register_shield(request)
+        if provider.asks_model:
+            model = await self.find_model(shield.provider_resource_id)
+            shield = shield.model_copy(update={"model": model})
+        await self.prepare(shield, provider)
+        if shield.model is not None:
+            self.registry.access.require(shield.model)
+        return await self.registry.register_shield(request, shield.model)
+
+    async def find_model(self, name: str) -> str:
+        """Return the full id of the model that a new shield names, which may be that of a registered one.
+
+        Raises InvalidRequest.
+        """
+        try:
+            return self.registry.find_configured_route(name)
+        except InvalidRequest:
+            return await self.registry.find_route(name)
 
     async def run(self, name: str, messages: Sequence[SafetyMessage]) -> SafetyViolation | None:
         """Check the last of some messages with one shield.

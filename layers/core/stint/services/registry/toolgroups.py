@@ -9,13 +9,12 @@ from stint.caller import find_attempt, next_object_id
 from stint.dataclasses import dataclass
 from stint.domain.content import URL, text_of
 from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
-from stint.domain.inference import ToolSignature
 from stint.domain.limits import too_long
 from stint.domain.llama_stack.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
-from stint.services.registry.catalogue import toolgroup_of
+from stint.services.registry.catalogue import split_groups, toolgroup_of
 from stint.services.registry.encrypted_toolgroups import store_toolgroup
-from stint.services.registry.masking import masked_endpoint, masked_toolgroup
-from stint.services.registry.tool_schemas import parameters_of
+from stint.services.registry.masking import masked_toolgroup
+from stint.services.registry.tool_schemas import MCP, describe
 from stint.services.registry.tools import Tools, as_port, name_for_model, name_toolgroup
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.encrypted_credentials import EncryptedCredentials
@@ -24,13 +23,12 @@ from stint.tools.masking import mask_url, refuse_masked
 from stint.tools.outcomes import head_of
 from stint.tools.port import Invocation
 from stint.tools.redaction import warn_of_short_secrets
-from stint.tools.secret_references import refuse_references
+from stint.tools.secret_references import has_references, refuse_references
 
 logger = logging.getLogger(__name__)
 
 LIST_SECONDS = 5.0
 """Maximum seconds to wait for one toolgroup when all are listed, so that one that hangs does not block the others."""
-MCP = "model-context-protocol"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,7 @@ class Toolgroups:
         Raises:
             InvalidRequest: its provider is unknown, or refuses the registration.
             Conflict: the identifier is taken.
+            Forbidden: it names a secret, or its identifier has a meaning already, and the caller is no admin.
             StoreUnavailable: it cannot be stored, or its credentials cannot be encrypted.
         """
         refuse_masked(request.args, "args")
@@ -55,7 +54,8 @@ class Toolgroups:
             await provider.check(as_port(toolgroup_of(request, None)))
         if request.mcp_endpoint is not None and request.provider_id != MCP:
             await self.check_endpoint(request.mcp_endpoint)
-        toolgroup = await store_toolgroup(self.tools.registry, self.credentials, request)
+        secret = has_references([request.args, request.mcp_endpoint and request.mcp_endpoint.uri])
+        toolgroup = await store_toolgroup(self.tools.registry, self.credentials, request, names_secret=secret)
         warn_of_short_secrets(toolgroup.identifier, toolgroup.args)
         return masked_toolgroup(toolgroup)
 
@@ -149,7 +149,8 @@ class Toolgroups:
     async def tool(self, name: str, provider_data: Mapping[str, Any]) -> Tool:
         """Find a tool by its name in any toolgroup, or by `group/tool`.
 
-        Cached lists come first. Servers are contacted only if no cached list has the tool.
+        Configured toolgroups come first. Of these, and then of the registered ones, servers are contacted only if no
+        cached list has the tool.
 
         Raises:
             NotFound: no toolgroup has it.
@@ -158,18 +159,27 @@ class Toolgroups:
         """
         if "/" in name and (found := await self.tools.registry.find_toolgroup(name)) and found[1] is not None:
             return (await self.tools_of(name, provider_data))[0]
-        groups = await self.all()
+        failures: list[StintError] = []
+        for groups in split_groups(await self.all()):
+            tools, failed = await self.find_tools(name, groups, provider_data)
+            if tools:
+                return only_tool(name, tools)
+            failures += failed
+        if failures:
+            raise tool_not_found(name, failures)
+        raise NotFound("Tool", name)
+
+    async def find_tools(
+        self, name: str, groups: Sequence[ToolGroup], provider_data: Mapping[str, Any]
+    ) -> tuple[Sequence[Tool], Sequence[StintError]]:
+        """Return the tools of some toolgroups with a name, and the errors of those that cannot list their tools."""
         known = {group.identifier: self.known(group, provider_data) for group in groups}
         tools = matching(name, [tool for tools in known.values() for tool in tools or ()])
         if tools:
-            return only_tool(name, tools)
-        asked = [group for group in groups if known[group.identifier] is None]
-        looks = await self.list_each(asked, provider_data)
+            return tools, ()
+        looks = await self.list_each([group for group in groups if known[group.identifier] is None], provider_data)
         tools = matching(name, [tool for look in looks if not isinstance(look, StintError) for tool in look])
-        failures = [look for look in looks if isinstance(look, StintError)]
-        if not tools and failures:
-            raise tool_not_found(name, failures)
-        return only_tool(name, tools)
+        return tools, [look for look in looks if isinstance(look, StintError)]
 
     def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | None:
         """Return a toolgroup's tools without a request; None if they are unknown."""
@@ -218,9 +228,7 @@ def matching(name: str, tools: Sequence[Tool]) -> Sequence[Tool]:
 
 
 def only_tool(name: str, found: Sequence[Tool]) -> Tool:
-    """Return the only tool found. Raises NotFound if there is none, InvalidRequest if there are several."""
-    if not found:
-        raise NotFound("Tool", name)
+    """Return the only tool found. Raises InvalidRequest if there are several."""
     if len(found) > 1:
         names = " or ".join(repr(f"{tool.toolgroup_id}/{tool.identifier}") for tool in found)
         raise InvalidRequest(
@@ -237,19 +245,3 @@ def tool_not_found(name: str, failures: Sequence[StintError]) -> StintError:
     kind = next((kind for kind in kinds if all(isinstance(each, kind) for each in failures)), ToolUnavailable)
     reasons = "; ".join(failure.message for failure in failures)
     return kind(f"No reachable toolgroup has a tool {name!r}, and these are not reachable: {reasons}")
-
-
-def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[Tool]:
-    """Return tools as the registry lists them. Tools of an MCP server have its endpoint, as in Llama Stack."""
-    endpoint = masked_endpoint(group) if group.provider_id == MCP else None
-    return [
-        Tool(
-            identifier=signature.name,
-            provider_id=group.provider_id,
-            toolgroup_id=group.identifier,
-            description=signature.description,
-            parameters=parameters_of(signature),
-            metadata={"endpoint": endpoint.uri} if endpoint is not None else None,
-        )
-        for signature in signatures
-    ]

@@ -17,7 +17,8 @@ REGION = "us-east-1"
 # Tools and documents on this machine are allowed: its owner can reach them anyway.
 LOOPBACK = "127.0.0.0/8,::1/128"
 # Only these variables of the shell are passed to the functions. In Lambda, none of the shell's variables are.
-_PREFIXES = ("STINT_", "STREAM_", "OPENAI_", "TAVILY_", "BRAVE_", "WOLFRAM_", "POWERTOOLS_", "AWS_")
+SETTINGS = ("STINT_", "STREAM_", "OPENAI_", "TAVILY_", "BRAVE_", "WOLFRAM_", "POWERTOOLS_")
+_PREFIXES = (*SETTINGS, "AWS_")
 _STORES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3")
 _NAMES = ("HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")

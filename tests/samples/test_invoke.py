@@ -139,8 +139,9 @@ def test_the_template_for_sam_local_declares_what_leads_to_the_data(
 
     built = yaml.safe_load((build / "template.yaml").read_text())
     local = yaml.safe_load(sam_template.LOCAL.read_text())
-    declared = built["Globals"]["Function"]["Environment"]["Variables"]
-    variables = local["Globals"]["Function"]["Environment"]["Variables"]
-    assert variables == declared | {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9", "STINT_TABLE": "table"}
+    endpoint = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}
+    for name, more in (("Turns", endpoint | {"STINT_TABLE": "table"}), ("Sandbox", endpoint)):
+        declared = built["Resources"][name]["Properties"]["Environment"]["Variables"]
+        assert local["Resources"][name]["Properties"]["Environment"]["Variables"] == declared | more
     built_for = built["Resources"]["CoreLayer"]["Metadata"]["BuildMethod"]
     assert local["Parameters"]["Runtime"]["Default"] == built_for

@@ -25,7 +25,7 @@ from infra.local.proxy_event import HttpRequest
 from infra.local.routing import Router
 from infra.local.sample_ids import FILE, UPLOAD
 from infra.local.sources import QueueSource, queue_sources, retries, rule_sources
-from infra.local.system import Invoke, Mock, System
+from infra.local.system import Function, Invoke, Mock, System
 from infra.local.translation import translate
 from infra.scripts.lint_templates import CFN_LINT, lint
 from samtranslator.yaml_helper import yaml_parse
@@ -199,12 +199,15 @@ def test_every_function_has_a_log_group_with_retention(translated: dict[str, Any
         assert function["Properties"]["LoggingConfig"]["LogGroup"]["Ref"] in groups
 
 
-def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
-    for function in system.functions:
-        assert function.environment["STINT_TABLE"] == "table"
-        assert function.environment["STINT_BUCKET"] == "bucket"
-        assert function.environment["STINT_EVENT_BUS"] == "stint"
-        assert function.environment["STINT_QUEUE_URL"] == OUTPUTS["WorkQueueUrl"]
+def test_functions_get_the_names_of_the_data_resources_that_they_use(system: System) -> None:
+    functions = {function.logical_id: function.environment for function in system.functions}
+    data = {name: each for name, each in functions.items() if "STINT_TABLE" in each}
+
+    assert set(functions) - set(data) == {"Authorizer", "Sandbox"}
+    for name, environment in data.items():
+        assert (environment["STINT_TABLE"], environment["STINT_BUCKET"]) == ("table", "bucket")
+        assert environment.get("STINT_QUEUE_URL") == (None if name == "Admin" else OUTPUTS["WorkQueueUrl"])
+    assert {name for name, each in functions.items() if each.get("STINT_EVENT_BUS") == "stint"} == {"Responses", "Worker"}
 
 
 @pytest.mark.parametrize(
@@ -424,11 +427,18 @@ def test_a_deployed_stack_has_a_model_of_bedrock_and_scripted_ones_only_on_reque
     asked = System(TEMPLATE, translated, parameters={"ScriptedModels": "true"}, outputs=OUTPUTS)
     deployed = System(TEMPLATE, translated, outputs=OUTPUTS)
 
-    for function in deployed.functions:
+    for function in with_models(deployed):
         settings = read_settings(function.environment)
         assert not settings.scripted_models
         assert settings.model_ids == ["bedrock/global.amazon.nova-2-lite-v1:0"]
-    assert all(read_settings(each.environment).scripted_models for each in asked.functions)
+    assert all(read_settings(each.environment).scripted_models for each in with_models(asked))
+
+
+def with_models(system: System) -> list[Function]:
+    """Return the functions that know the models."""
+    found = [each for each in system.functions if "STINT_SCRIPTED_MODELS" in each.environment]
+    assert len(found) == 7
+    return found
 
 
 def test_a_stack_without_scripted_models_cannot_have_one_as_default(translated: dict[str, Any]) -> None:

@@ -165,7 +165,8 @@ def test_make_hands_its_variables_over() -> None:
 
 def build_with(root: Path, auth: str) -> None:
     """Change the build to one with an option AUTH."""
-    template = {**TEMPLATE, "Globals": {"Function": {"Environment": {"Variables": {"STINT_AUTH": auth}}}}}
+    function = {"Properties": {"Environment": {"Variables": {"STINT_AUTH": auth}}}}
+    template = {**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "Agents": function}}
     (root / ".aws-sam/build/template.yaml").write_text(yaml.safe_dump(template))
 
 

@@ -110,15 +110,13 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         signs = await asyncio.to_thread(has_credentials)
         services = service_environment(engine.environment(), base_url(listener), settings, signs=signs)
         tools = tool_functions(plan.tools, translated_tools, region, system.functions)
-        environments = [
-            *((function, own_environment(function, services, system.functions)) for function in system.functions),
-            *((tool, {**tool.environment, **services}) for tool in tools),
-        ]
-        specs = [function_spec(function, each, links, plan.python) for function, each in environments]
+        environments = [own_environment(function, services, system.functions) for function in system.functions]
+        environments += [{**tool.environment, **services} for tool in tools]
+        functions_and_tools = zip((*system.functions, *tools), environments, strict=True)
+        specs = [function_spec(function, each, links, plan.python) for function, each in functions_and_tools]
         failures = retries(system)
         specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
-        if plan.shared:
-            specs = [with_concurrency(spec) for spec in specs]
+        specs = [with_concurrency(spec) for spec in specs] if plan.shared else specs
         queues = Queues(engine, log)
         stack.callback(queues.close)
         functions = Functions(

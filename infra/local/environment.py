@@ -8,6 +8,8 @@ from infra.local.errors import LocalCloudError
 from infra.local.server import PORTS
 from infra.local.system import parameter_behind
 
+from stint.settings import is_reference
+
 OFFLINE_MODEL = "scripted/demo"
 OFFLINE_EMBEDDING_MODEL = "hashed/words-384"
 OFFLINE_IMAGE_MODEL = "scripted/drawing"
@@ -52,7 +54,9 @@ def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict
         settings.setdefault("STINT_IMAGE_MODEL", OFFLINE_IMAGE_MODEL)
     settings.setdefault("STINT_VECTOR_INDEX", "packed")
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)
-    refuse_unserved(settings["STINT_DEFAULT_MODEL"], named_providers(settings.get("STINT_PROVIDERS", "")))
+    providers = settings.get("STINT_PROVIDERS", "")
+    if not is_reference(providers):  # the functions read the object
+        refuse_unserved(settings["STINT_DEFAULT_MODEL"], named_providers(providers))
     return settings
 
 

@@ -207,7 +207,8 @@ def test_functions_get_the_names_of_the_data_resources_that_they_use(system: Sys
     for name, environment in data.items():
         assert (environment["STINT_TABLE"], environment["STINT_BUCKET"]) == ("table", "bucket")
         assert environment.get("STINT_QUEUE_URL") == (None if name == "Admin" else OUTPUTS["WorkQueueUrl"])
-    assert {name for name, each in functions.items() if each.get("STINT_EVENT_BUS") == "stint"} == {"Responses", "Worker"}
+    buses = {name: each["STINT_EVENT_BUS"] for name, each in functions.items() if "STINT_EVENT_BUS" in each}
+    assert buses == {"Responses": "stint", "Worker": "stint"}
 
 
 @pytest.mark.parametrize(

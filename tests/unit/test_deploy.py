@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +17,7 @@ env > environment
 cp .aws-sam/parameters.yaml given 2> /dev/null
 exit ${SAM_STATUS:-0}
 """
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "Parameters": {name: {} for name in ("Runtime", "Architecture", "StageName", "Models", "Registrations")},
     "Resources": {"CoreLayer": {"Metadata": {"BuildMethod": "python3.13", "BuildArchitecture": "arm64"}}},
 }

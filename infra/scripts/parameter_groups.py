@@ -8,7 +8,7 @@ OWN_GROUP = "Options of this build"
 
 
 def group_parameters(template: Template) -> None:
-    """Remove from the groups what a parsed template does not have, and show its other parameters in one of their own."""
+    """Remove from the groups what a parsed template does not have, and show its other parameters in another one."""
     interface = template["Metadata"]["AWS::CloudFormation::Interface"]
     groups, parameters = interface["ParameterGroups"], template["Parameters"]
     for group in groups:

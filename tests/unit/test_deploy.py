@@ -22,7 +22,12 @@ exit ${SAM_STATUS:-0}
 """
 TEMPLATE: dict[str, Any] = {
     "Parameters": {name: {} for name in ("Runtime", "Architecture", "StageName", "Models", "Registrations")},
-    "Resources": {"CoreLayer": {"Metadata": {"BuildMethod": "python3.13", "BuildArchitecture": "arm64"}}},
+    "Resources": {
+        "CoreLayer": {
+            "Type": "AWS::Serverless::LayerVersion",
+            "Metadata": {"BuildMethod": "python3.13", "BuildArchitecture": "arm64"},
+        }
+    },
 }
 
 
@@ -134,7 +139,7 @@ def quoted(value: str) -> str:
 def test_what_cannot_be_deployed_is_refused(
     root: Path, capsys: pytest.CaptureFixture[str], variables: dict[str, str], complaint: str
 ) -> None:
-    assert deploy(root, **variables) == 2
+    assert deploy(root, None, **variables) == 2
 
     assert complaint in capsys.readouterr().err
     assert not (root / "arguments").exists()
@@ -240,7 +245,7 @@ def test_a_stack_that_cannot_be_read_is_no_reason_to_refuse(
 
 def build_with(root: Path, auth: str) -> None:
     """Change the build to one with an option AUTH."""
-    function = {"Properties": {"Environment": {"Variables": {"STINT_AUTH": auth}}}}
+    function = {"Type": "AWS::Serverless::Function", "Properties": {"Environment": {"Variables": {"STINT_AUTH": auth}}}}
     template = {**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "Agents": function}}
     (root / ".aws-sam/build/template.yaml").write_text(yaml.safe_dump(template))
 

@@ -49,7 +49,9 @@ def test_operations_of_aws_have_these_options(words: list[str]) -> None:
 
 
 def test_parameters_exist_in_the_template() -> None:
-    named = [name for values in re.findall(r'PARAMETERS="([^"]*)"', TEXT) for name in re.findall(r"(\w+)=", values)]
+    named = [
+        name for values in re.findall(r'PARAMETERS="([^"]*)"', TEXT) for name in re.findall(r"(?:^|\s)(\w+)=", values)
+    ]
 
     assert len(named) > 5
     assert set(named) <= parameters()

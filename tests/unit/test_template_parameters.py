@@ -1,4 +1,4 @@
-"""What operators see of the template: the groups of its parameters, its key, its alarms and its traces."""
+"""Parameters of the template for operators: their groups, the key of stored data, alarms and traces."""
 
 import json
 import re

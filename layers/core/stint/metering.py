@@ -107,7 +107,7 @@ class Meter:
 
 @dataclass(slots=True)
 class RequestTotals:
-    """What a request has consumed, in all of its runs, for its metrics. All tasks of a request share them."""
+    """The consumption of a request in all of its runs, for its metrics. All tasks of a request share them."""
 
     dollars: float = 0.0
     model_errors: int = 0

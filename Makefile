@@ -172,7 +172,7 @@ build: .venv-sam/.installed $(VENV)/.installed ## build the functions and layers
 	@template=$$(AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/scripts/bytecode.py
 
-deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ...")
+deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ..." TAGS="name=value ...")
 	@$(BIN)/python -m infra.scripts.deploy
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header

@@ -3,13 +3,13 @@
 from mangum import Mangum
 
 from stint.bootstrap.operator import OperatorComposition
-from stint.bootstrap.restore import forget_after_restore
+from stint.bootstrap.restore import start
 from stint.http.app import create_app
 from stint.http.routes import admin
 from stint.settings import load_settings
 
 composition = OperatorComposition(load_settings)
-forget_after_restore(composition)
+start(composition)
 app = create_app(
     "admin", admin.router, make_services=composition.make_services, read_settings=load_settings, buffered=True
 )

@@ -3,13 +3,13 @@
 from mangum import Mangum
 
 from stint.bootstrap.agents import AgentsComposition
-from stint.bootstrap.restore import forget_after_restore
+from stint.bootstrap.restore import start
 from stint.http.app import create_app
 from stint.http.routes import agents
 from stint.settings import load_settings
 
 composition = AgentsComposition(load_settings)
-forget_after_restore(composition)
+start(composition)
 app = create_app(
     "agents", agents.router, make_services=composition.make_services, read_settings=load_settings, buffered=True
 )

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from stint.bootstrap.access import AccessComposition
-from stint.bootstrap.restore import forget_after_restore
+from stint.bootstrap.restore import start
 from stint.domain.credentials import AccessRefused, InvalidCredential
 from stint.domain.principals import Principal
 from stint.log_keys import add_log_keys
@@ -18,7 +18,7 @@ from stint.observability import Observation, make_logger
 from stint.settings import load_settings
 
 composition = AccessComposition(load_settings)
-forget_after_restore(composition)
+start(composition)
 
 UNAUTHORIZED = "Unauthorized"
 """The message of an error that API Gateway answers with 401. It answers any other one with 500."""

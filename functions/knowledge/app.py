@@ -4,14 +4,14 @@ It streams, so it runs on the streaming runtime.
 """
 
 from stint.bootstrap.knowledge import KnowledgeComposition
-from stint.bootstrap.restore import forget_after_restore
+from stint.bootstrap.restore import start
 from stint.http.app import create_app
 from stint.http.requests import LazyRouter
 from stint.http.routes import files, uploads, vector_dbs, vector_stores
 from stint.settings import load_settings
 
 composition = KnowledgeComposition(load_settings)
-forget_after_restore(composition)
+start(composition)
 app = create_app(
     "knowledge",
     files.router,

@@ -3,14 +3,14 @@
 from mangum import Mangum
 
 from stint.bootstrap.agents import AgentsComposition
-from stint.bootstrap.restore import forget_after_restore
+from stint.bootstrap.restore import start
 from stint.http.app import create_app
 from stint.http.requests import LazyRouter
 from stint.http.routes import pages, registry, shields, tools
 from stint.settings import load_settings
 
 composition = AgentsComposition(load_settings)
-forget_after_restore(composition)
+start(composition)
 app = create_app(
     "registry",
     registry.router,

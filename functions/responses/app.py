@@ -4,14 +4,14 @@ It streams, so it runs on the streaming runtime.
 """
 
 from stint.bootstrap.openai import OpenAIComposition
-from stint.bootstrap.restore import forget_after_restore
+from stint.bootstrap.restore import start
 from stint.http.app import create_app
 from stint.http.requests import LazyRouter
 from stint.http.routes import chat, conversations, responses
 from stint.settings import load_settings
 
 composition = OpenAIComposition(load_settings)
-forget_after_restore(composition)
+start(composition)
 app = create_app(
     "responses",
     responses.router,

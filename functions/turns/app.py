@@ -1,13 +1,13 @@
 """The function of turns, steps and whole sessions. It streams, so it runs on the streaming runtime."""
 
 from stint.bootstrap.agents import AgentsComposition
-from stint.bootstrap.restore import forget_after_restore
+from stint.bootstrap.restore import start
 from stint.http.app import create_app
 from stint.http.routes import turns
 from stint.settings import load_settings
 
 composition = AgentsComposition(load_settings)
-forget_after_restore(composition)
+start(composition)
 app = create_app(
     "turns", turns.router, make_services=composition.make_services, read_settings=load_settings, buffered=False
 )

@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import ValidationError
 
 from stint.bootstrap.openai import OpenAIComposition
-from stint.bootstrap.restore import forget_after_restore
+from stint.bootstrap.restore import start
 from stint.caller import acting_as, set_tenant
 from stint.domain.errors import NotFound, NotMarkedDeleted, StintError, WriteInProgress
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
@@ -25,7 +25,7 @@ from stint.settings import load_settings
 T = TypeVar("T")
 
 composition = OpenAIComposition(load_settings)
-forget_after_restore(composition)
+start(composition)
 
 RESERVE_SECONDS = 5.0
 RECEIVES = 3

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.local.cloud import Cloud, function_spec
+from infra.local.cloud import Cloud, function_spec, own_environment
 from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
 from infra.local.function_process import FunctionProcess, Root
@@ -82,7 +82,8 @@ class Launcher:
     async def function(self, name: str) -> AsyncIterator[RunningFunction]:
         """Start a function, and yield once it requests its first event."""
         function = find_function(self._cloud.system, name)
-        spec = function_spec(function, self._services, self._folder / "links", Path(sys.executable))
+        environment = own_environment(function, self._services, self._cloud.system.functions)
+        spec = function_spec(function, environment, self._folder / "links", Path(sys.executable))
         root = Root(self._folder / name, self._folder / "runtime")
         if not root.opt.exists():
             merge_layers(spec.layers, root.opt)

@@ -5,13 +5,14 @@ import contextlib
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from infra.local.engine import ROOT, Engine, RunningEngine
 from infra.local.environment import (
+    SETTINGS,
     check_profile,
     has_credentials,
     local_region,
@@ -109,11 +110,13 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         signs = await asyncio.to_thread(has_credentials)
         services = service_environment(engine.environment(), base_url(listener), settings, signs=signs)
         tools = tool_functions(plan.tools, translated_tools, region, system.functions)
-        specs = [function_spec(function, services, links, plan.python) for function in (*system.functions, *tools)]
+        environments = [own_environment(function, services, system.functions) for function in system.functions]
+        environments += [{**tool.environment, **services} for tool in tools]
+        functions_and_tools = zip((*system.functions, *tools), environments, strict=True)
+        specs = [function_spec(function, each, links, plan.python) for function, each in functions_and_tools]
         failures = retries(system)
         specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
-        if plan.shared:
-            specs = [with_concurrency(spec) for spec in specs]
+        specs = [with_concurrency(spec) for spec in specs] if plan.shared else specs
         queues = Queues(engine, log)
         stack.callback(queues.close)
         functions = Functions(
@@ -151,11 +154,26 @@ async def started(engine: Engine) -> AsyncIterator[RunningEngine]:
         await asyncio.to_thread(engine.stop)
 
 
-def function_spec(function: Function, services: Mapping[str, str], links: Path, python: Path) -> FunctionSpec:
-    """Return the specification of a template's function; `services` overrides the template's environment."""
+def own_environment(
+    function: Function, services: Mapping[str, str], functions: Sequence[Function]
+) -> Mapping[str, str]:
+    """Return the environment of a function of the template, which `services` overrides.
+
+    As when it is deployed, a function gets no setting that the template declares for other functions only. Code of
+    models gets no setting that is not declared for it.
+    """
+    own = function.environment
+    others = {name for each in functions for name in each.environment} - own.keys()
+    if function.logical_id == SANDBOX:
+        others |= {name for name in services if name.startswith(SETTINGS)} - own.keys()
+    return {**own, **{name: value for name, value in services.items() if name not in others}}
+
+
+def function_spec(function: Function, environment: Mapping[str, str], links: Path, python: Path) -> FunctionSpec:
+    """Return the specification of a template's function."""
     if not function.code.is_dir():
         raise LocalCloudError(f"function {function.logical_id}: its folder {function.code} does not exist")
-    environment = {**function.environment, **services}
+    environment = dict(environment)
     wrapper = environment.pop("AWS_LAMBDA_EXEC_WRAPPER", None)
     environment.pop("STINT_CONCURRENCY", None)  # the local cloud decides how many events a process gets
     return FunctionSpec(

@@ -29,6 +29,7 @@ SERVICES = {
     "sqs": "SQS",
     "events": "EVENTBRIDGE",
     "secretsmanager": "SECRETS_MANAGER",
+    "ssm": "SSM",
 }
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0

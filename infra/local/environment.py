@@ -8,6 +8,8 @@ from infra.local.errors import LocalCloudError
 from infra.local.server import PORTS
 from infra.local.system import parameter_behind
 
+from stint.settings import is_reference
+
 OFFLINE_MODEL = "scripted/demo"
 OFFLINE_EMBEDDING_MODEL = "hashed/words-384"
 OFFLINE_IMAGE_MODEL = "scripted/drawing"
@@ -17,7 +19,8 @@ REGION = "us-east-1"
 # Tools and documents on this machine are allowed: its owner can reach them anyway.
 LOOPBACK = "127.0.0.0/8,::1/128"
 # Only these variables of the shell are passed to the functions. In Lambda, none of the shell's variables are.
-_PREFIXES = ("STINT_", "STREAM_", "OPENAI_", "TAVILY_", "BRAVE_", "WOLFRAM_", "POWERTOOLS_", "AWS_")
+SETTINGS = ("STINT_", "STREAM_", "OPENAI_", "TAVILY_", "BRAVE_", "WOLFRAM_", "POWERTOOLS_")
+_PREFIXES = (*SETTINGS, "AWS_")
 _STORES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3")
 _NAMES = ("HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -51,7 +54,9 @@ def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict
         settings.setdefault("STINT_IMAGE_MODEL", OFFLINE_IMAGE_MODEL)
     settings.setdefault("STINT_VECTOR_INDEX", "packed")
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)
-    refuse_unserved(settings["STINT_DEFAULT_MODEL"], named_providers(settings.get("STINT_PROVIDERS", "")))
+    providers = settings.get("STINT_PROVIDERS", "")
+    if not is_reference(providers):  # the functions read the object
+        refuse_unserved(settings["STINT_DEFAULT_MODEL"], named_providers(providers))
     return settings
 
 

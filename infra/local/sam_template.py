@@ -16,6 +16,7 @@ from infra.local.environment import OFFLINE_EMBEDDING_MODEL, OFFLINE_MODEL
 from infra.local.errors import LocalCloudError
 from infra.local.samples import store_samples
 from infra.local.state import State
+from infra.scripts.published_versions import resources_of
 
 BUILT = ROOT / ".aws-sam" / "build" / "template.yaml"
 LOCAL = BUILT.with_name("local.yaml")
@@ -44,11 +45,16 @@ def running_environment(state: Path) -> dict[str, str]:
 
 
 def write_template(environment: Mapping[str, str]) -> None:
-    """Write the built template with these variables for every function and with the parameters of the build."""
+    """Write the built template with the parameters of the build, and with these variables for every function.
+
+    Of the settings, a function gets those that it declares.
+    """
     if not BUILT.is_file():
         raise LocalCloudError(f"{BUILT} is missing: run `make build` with this machine's RUNTIME and ARCHITECTURE")
     template = yaml.safe_load(BUILT.read_text())
-    template["Globals"]["Function"]["Environment"]["Variables"].update(environment)
+    for function in resources_of(template, "AWS::Serverless::Function").values():
+        variables = function["Properties"].setdefault("Environment", {}).setdefault("Variables", {})
+        variables |= {name: environment[name] for name in environment if name in variables or name.startswith("AWS_")}
     built_for = template["Resources"]["CoreLayer"]["Metadata"]
     template["Parameters"]["Runtime"]["Default"] = built_for["BuildMethod"]
     template["Parameters"]["Architecture"]["Default"] = built_for["BuildArchitecture"]

@@ -32,8 +32,8 @@ RESOURCES = ("Authorizer", "AuthorizerLayer", "AuthorizerLogs")
 
 def use_auth(template: Template, auth: str) -> None:
     """Replace the authorizer of a parsed template by IAM, or by nothing."""
-    variables = template["Globals"]["Function"]["Environment"]["Variables"]
-    variables["STINT_AUTH"] = auth
+    for variables in variables_with_auth(template):
+        variables["STINT_AUTH"] = auth
     if auth != "authorizer":
         remove_authorizer(template)
     api = template["Resources"]["Api"]["Properties"]
@@ -45,11 +45,19 @@ def use_auth(template: Template, auth: str) -> None:
         }
         refuse_unsigned(api["GatewayResponses"])
         template["Parameters"]["IamRoles"] = IAM_ROLES
-        variables["STINT_IAM_ROLES"] = {"Ref": "IamRoles"}
+        for variables in variables_with_auth(template):
+            variables["STINT_IAM_ROLES"] = {"Ref": "IamRoles"}
     if auth == "none":
         del api["Auth"]
         for function, event in (("Registry", "Health"), ("October", "OctoberHealth")):
             del template["Resources"][function]["Properties"]["Events"][event]["Properties"]["Auth"]
+
+
+def variables_with_auth(template: Template) -> list[Template]:
+    """Return the variables of the functions that know who checks their callers."""
+    environments = [each.get("Properties", {}).get("Environment", {}) for each in template["Resources"].values()]
+    variables: list[Template] = [each.get("Variables", {}) for each in environments]
+    return [each for each in variables if "STINT_AUTH" in each]
 
 
 def remove_authorizer(template: Template) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from infra.scripts.auth_options import variables_with_auth
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Build:
     @property
     def auth(self) -> str:
         """Return the option AUTH of the build."""
-        function = self.template.get("Globals", {}).get("Function", {})
-        return str(function.get("Environment", {}).get("Variables", {}).get("STINT_AUTH", "authorizer"))
+        variables = variables_with_auth(self.template)
+        return str(variables[0]["STINT_AUTH"]) if variables else "authorizer"
 
     def __str__(self) -> str:
         return f"{self.runtime} on {self.architecture}"

@@ -1,7 +1,7 @@
 """`make deploy STACK=name`: deploy the output of `make build` with the SAM CLI.
 
 The options are read from the environment, to which make exports the variables of its command line: STACK, PARAMETERS
-("Name=value ...", quoted as in a shell), AUTH, RUNTIME and ARCHITECTURE.
+and TAGS ("Name=value ...", quoted as in a shell), AUTH, RUNTIME and ARCHITECTURE.
 """
 
 import os
@@ -15,9 +15,16 @@ from pathlib import Path
 import yaml
 from infra.scripts.auth_options import OPEN
 from infra.scripts.build import Build, read_build
+from infra.scripts.deployment_sizes import (
+    ReadDeployed,
+    Refused,
+    read_deployed,
+    refuse_large_environments,
+    refuse_long_parameters,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-USAGE = 'usage: make deploy STACK=name [PARAMETERS="Name=value ..."]'
+USAGE = 'usage: make deploy STACK=name [PARAMETERS="Name=value ..."] [TAGS="name=value ..."]'
 # Functions are named `<stack>-responses`, and Lambda allows 64 characters.
 STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,53}")
 TARGET = ("Runtime", "Architecture")
@@ -26,14 +33,20 @@ UNQUOTED = 2
 _ESCAPED = re.compile(r"""\\(?=[ "'])""")
 
 
-class Refused(Exception):
-    """Nothing was deployed. The message has the reason and the solution."""
+DEFAULT_TAGS = {"application": "stint"}
+# Those that the SAM CLI takes without quotes. CloudFormation and SAM add tags of their own to the 50 of a resource.
+TAG_NAME = re.compile(r"(?!aws:)[A-Za-z0-9_.:/+@-]{1,128}", re.IGNORECASE)
+TAG_VALUE = re.compile(r"[A-Za-z0-9_.:/+@-]{1,256}")
+MOST_TAGS = 40
 
 
-def main(environment: Mapping[str, str], root: Path = ROOT) -> int:
-    """Run `sam deploy` and return its status, or 2 if it was not started."""
+def main(environment: Mapping[str, str], root: Path = ROOT, read_deployed: ReadDeployed = read_deployed) -> int:
+    """Run `sam deploy` and return its status, or 2 if it was not started.
+
+    `read_deployed` returns the parameters of the deployed stack, which keeps those that are not named.
+    """
     try:
-        command = deploy_command(environment, root)
+        command = deploy_command(environment, root, read_deployed)
     except Refused as refused:
         print(f"stint: {refused}", file=sys.stderr)
         return 2
@@ -43,7 +56,7 @@ def main(environment: Mapping[str, str], root: Path = ROOT) -> int:
     return subprocess.run(command, cwd=root, env=own | {"SAM_CLI_TELEMETRY": "0"}, check=False).returncode
 
 
-def deploy_command(environment: Mapping[str, str], root: Path) -> list[str]:
+def deploy_command(environment: Mapping[str, str], root: Path, read_deployed: ReadDeployed) -> list[str]:
     """Return the command, and write the parameters to the file that it names. Raises Refused."""
     stack = environment.get("STACK", "")
     if not STACK.fullmatch(stack):
@@ -55,6 +68,9 @@ def deploy_command(environment: Mapping[str, str], root: Path) -> list[str]:
     wanted = {"Runtime": environment.get("RUNTIME"), "Architecture": environment.get("ARCHITECTURE")}
     check_target({**wanted, **{name: parameters.pop(name) for name in TARGET if name in parameters}}, build)
     overrides = [f"Runtime={build.runtime}", f"Architecture={build.architecture}"]
+    refuse_long_parameters(parameters)
+    refuse_large_environments(build.template, stack, {**read_deployed(stack), **parameters})
+    tags = read_tags(environment.get("TAGS", ""))
     if parameters:
         overrides.append(write_parameters(parameters, root))
     sam = root / ".venv-sam" / "bin" / "sam"
@@ -62,7 +78,7 @@ def deploy_command(environment: Mapping[str, str], root: Path) -> list[str]:
     options += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
     template = str((build.folder / "template.yaml").relative_to(root))
     named = ["--template-file", template, "--stack-name", stack]
-    return [str(sam), "deploy", *named, *options, "--parameter-overrides", *overrides]
+    return [str(sam), "deploy", *named, *options, "--tags", *tags, "--parameter-overrides", *overrides]
 
 
 def current_build(root: Path) -> Build:
@@ -88,6 +104,26 @@ def read_parameters(text: str, build: Build) -> dict[str, str]:
             raise Refused(f"PARAMETERS: {word!r} is not a Name=value of the template. Parameters: {', '.join(known)}")
         parameters[name] = value
     return parameters
+
+
+def read_tags(text: str) -> list[str]:
+    """Return the tags of the stack, and of all its resources that have tags. Raises Refused."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise Refused(f"TAGS cannot be read: {error}\n{USAGE}") from error
+    tags = dict(DEFAULT_TAGS)
+    for word in words:
+        name, found, value = word.partition("=")
+        if not found or not TAG_NAME.fullmatch(name) or not TAG_VALUE.fullmatch(value):
+            raise Refused(
+                f"TAGS: {word!r} is not a name=value of a tag: up to 128 and 256 letters, digits and _.:/+-@. "
+                "The name does not begin with aws:"
+            )
+        tags[name] = value
+    if len(tags) > MOST_TAGS:
+        raise Refused(f"TAGS: there are {len(tags)} tags, at most {MOST_TAGS} with those of AWS and of this project")
+    return [f"{name}={value}" for name, value in tags.items()]
 
 
 def check_auth(wanted: str, build: Build) -> None:

@@ -1,4 +1,4 @@
-"""Check the translated template, its variants, its nested templates and the one in docs with cfn-lint."""
+"""Check the translated template, its variants, its nested templates and those in docs with cfn-lint."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from infra.local.engine import ROOT
 from infra.local.translation import translate
 from infra.scripts.options import Options, choose_template
 
-EDGE = ROOT / "docs" / "examples" / "edge.yaml"
+EXAMPLES = (ROOT / "docs" / "examples" / "edge.yaml", ROOT / "docs" / "examples" / "key.yaml")
 CFN_LINT = ROOT / ".venv-sam" / "bin" / "cfn-lint"
 REGION = "us-east-1"
 
@@ -45,9 +45,9 @@ def lint(template: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def lint_document(document: dict[str, Any] | None) -> "subprocess.CompletedProcess[str]":
-    """Run cfn-lint on a translated template; None is `infra/aws/*.yaml` and the edge. Every finding is an error."""
+    """Run cfn-lint on a translated template; None is `infra/aws/*.yaml` and the examples. Every finding is an error."""
     with tempfile.TemporaryDirectory() as folder:
-        files = [*sorted(ROOT.glob("infra/aws/*.yaml")), EDGE]
+        files = [*sorted(ROOT.glob("infra/aws/*.yaml")), *EXAMPLES]
         if document is not None:
             files = [Path(folder) / "translated.json"]
             files[0].write_text(json.dumps(document, indent=1))

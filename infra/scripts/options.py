@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.scripts.auth_options import AUTHS, OPEN, use_auth
+from infra.scripts.parameter_groups import group_parameters
 from infra.scripts.published_versions import (
     Template,
     publish,
@@ -122,6 +123,7 @@ class Options:
             use_snapstart(template)
         if self.scale == "managed":
             use_managed_instances(template)
+        group_parameters(template)
 
     @property
     def oldest(self) -> tuple[int, ...]:

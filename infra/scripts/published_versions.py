@@ -9,8 +9,12 @@ ALIAS = "live"
 
 def publish_functions(template: Template) -> None:
     """Publish each function, and make routes, event sources and API Gateway's authorizer call its alias."""
-    for function in versioned_functions(template).values():
+    published = versioned_functions(template)
+    for function in published.values():
         publish(function)
+    for source in resources_of(template, "AWS::Lambda::EventSourceMapping").values():
+        if (name := source["Properties"]["FunctionName"]["Ref"]) in published:
+            source["Properties"]["FunctionName"] = {"Ref": f"{name}.Alias"}
     authorizers = template["Resources"]["Api"]["Properties"].get("Auth", {}).get("Authorizers", {})
     for authorizer in authorizers.values():
         authorizer["FunctionArn"] = {"Ref": "Authorizer.Alias"}

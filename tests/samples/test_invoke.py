@@ -12,6 +12,7 @@ from infra.local.errors import LocalCloudError
 from infra.local.invoke import EVENTS
 from infra.local.sample_ids import AWAITING_TURN
 from tests.samples.answers import documents
+from tests.servers.stored_objects import StoredObjectsServer
 
 
 def invoke(function: str, event: Path | str, state: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -139,8 +140,23 @@ def test_the_template_for_sam_local_declares_what_leads_to_the_data(
 
     built = yaml.safe_load((build / "template.yaml").read_text())
     local = yaml.safe_load(sam_template.LOCAL.read_text())
-    declared = built["Globals"]["Function"]["Environment"]["Variables"]
-    variables = local["Globals"]["Function"]["Environment"]["Variables"]
-    assert variables == declared | {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9", "STINT_TABLE": "table"}
+    endpoint = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}
+    for name, more in (("Turns", endpoint | {"STINT_TABLE": "table"}), ("Sandbox", endpoint)):
+        declared = built["Resources"][name]["Properties"]["Environment"]["Variables"]
+        assert local["Resources"][name]["Properties"]["Environment"]["Variables"] == declared | more
     built_for = built["Resources"]["CoreLayer"]["Metadata"]["BuildMethod"]
     assert local["Parameters"]["Runtime"]["Default"] == built_for
+
+
+def test_a_function_of_the_local_cloud_reads_a_setting_from_its_object(tmp_path: Path) -> None:
+    shield = {"shield_id": "stored", "provider_id": "deny-list", "params": {"words": ["no"]}}
+    with StoredObjectsServer() as server:
+        variables = {"STINT_REGISTRY": "ssm:///stint/registry?version=2", "AWS_ENDPOINT_URL_SSM": server.url}
+        server.parameters["/stint/registry", "2"] = json.dumps({"shields": [shield]})
+        found = invoke("registry", "events/registry/list_shields.json", tmp_path, **variables)
+        del server.parameters["/stint/registry", "2"]
+        lost = invoke("registry", "events/registry/list_shields.json", tmp_path, **variables)
+
+    assert '"stored"' in found.stdout, found.stderr
+    assert lost.returncode == 1
+    assert "STINT_REGISTRY: ssm:///stint/registry?version=2 cannot be read: ParameterNotFound (400)" in lost.stderr

@@ -194,6 +194,41 @@ MUTATIONS = [
         'dynamodb:LeadingKeys: "*"',
         "tests/api/isolation/test_data_role.py -k no_call_of_a_run",
     ),
+    Mutation(
+        "an object with settings has the hash of the deployment",
+        f"{CORE}/bootstrap/setting_objects.py",
+        "if named.sha256 and hashlib",
+        "if False and hashlib",
+        "tests/unit/bootstrap/test_setting_objects.py -k of_the_hash",
+    ),
+    Mutation(
+        "an object with settings is of the version of the deployment",
+        f"{CORE}/aws/stored_objects.py",
+        "if version and ",
+        "if False and ",
+        "tests/unit/bootstrap/test_setting_objects.py -k another_version",
+    ),
+    Mutation(
+        "a version that can be replaced names no settings",
+        f"{CORE}/domain/setting_objects.py",
+        "(?!null$)",
+        "",
+        "tests/unit/bootstrap/test_setting_objects.py -k malformed_reference",
+    ),
+    Mutation(
+        "functions write no object with settings",
+        "template.yaml",
+        "Action: [s3:PutObject, s3:DeleteObject, s3:DeleteObjectVersion]",
+        "Action: [s3:DeleteObject]",
+        "tests/system/test_policies.py -k write_none",
+    ),
+    Mutation(
+        "code of models gets no variable of other functions",
+        "template.yaml",
+        '          SANDBOX_NAMESPACES: ""',
+        '          STINT_TABLE: !GetAtt Data.Outputs.TableName\n          SANDBOX_NAMESPACES: ""',
+        "tests/unit/test_function_environments.py -k code_of_models",
+    ),
 ]
 
 

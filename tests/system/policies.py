@@ -10,12 +10,6 @@ from typing import Any
 MANAGED = {
     "service-role/AWSLambdaBasicExecutionRole": ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"],
     "AWSXrayWriteOnlyAccess": ["xray:*"],
-    "service-role/AWSLambdaSQSQueueExecutionRole": [
-        "sqs:ReceiveMessage",
-        "sqs:DeleteMessage",
-        "sqs:GetQueueAttributes",
-        "logs:*",
-    ],
     "service-role/AmazonAPIGatewayPushToCloudWatchLogs": ["logs:*"],
 }
 # Types of resources without policies.
@@ -86,7 +80,8 @@ def read(name: str, kind: str, properties: Mapping[str, Any], resources: Mapping
 def role_statements(name: str, properties: Mapping[str, Any], resources: Mapping[str, Any]) -> Iterator[Statement]:
     for policy in properties.get("Policies", []):
         yield from document_statements(name, policy["PolicyDocument"]["Statement"])
-    for arn in properties.get("ManagedPolicyArns", []):
+    for attached in properties.get("ManagedPolicyArns", []):
+        arn = attached["Fn::If"][1] if isinstance(attached, dict) and "Fn::If" in attached else attached
         if isinstance(arn, dict) and "Ref" in arn:
             document = resources[arn["Ref"]]["Properties"]["PolicyDocument"]
             yield from document_statements(name, document["Statement"])
@@ -106,9 +101,13 @@ def document_statements(holder: str | None, statements: Any) -> Iterator[Stateme
         if unknown := statement.keys() - {"Sid", "Effect", "Action", "Resource", "Principal", "Condition"}:
             raise UnknownPolicy(f"{holder}: {sorted(unknown)}")
         who = holder or principal_of(statement["Principal"])
+        resources = [
+            each["Fn::If"][1] if isinstance(each, dict) and "Fn::If" in each else each
+            for each in as_list(statement["Resource"])
+        ]
         condition = json.dumps(statement["Condition"], sort_keys=True) if "Condition" in statement else ""
         for action in as_list(statement["Action"]):
-            for resource in as_list(statement["Resource"]):
+            for resource in resources:
                 yield Statement(statement["Effect"], who, action, short(resource), condition)
 
 

@@ -28,7 +28,8 @@ BLOBS = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
 OBJECTS = {f"${{{BUCKET}}}/{prefix}/*": BLOBS for prefix in ("kept", "ephemeral", "expiring", "packed", "vectors")}
 INBOX = f"${{{BUCKET}}}/inbox/*"
 LOGS = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "xray:*"}
-POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "logs:*"}
+POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+KEY = {"EncryptionKeyArn": {"kms:Decrypt", "kms:GenerateDataKey"}}
 # The functions that run tools, and shields that ask a model.
 CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "OctoberRole", "RegistryRole", "WorkerRole"}
 SANDBOX = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-sandbox"
@@ -63,16 +64,36 @@ MODELS_AND_TOOLS = {
         for name in ("StartCodeInterpreterSession", "InvokeCodeInterpreter", "StopCodeInterpreterSession")
     },
 }
+
+
+def arn_of_setting(parameter: str, start: str) -> str:
+    """Return the ARN of the object that a parameter names: what is between `://` and `?`."""
+    path = {"Fn::Select": [1, {"Fn::Split": ["://", {"Fn::Sub": f"${{{parameter}}}://"}]}]}
+    return short({"Fn::Sub": [f"{start}${{Path}}", {"Path": {"Fn::Select": [0, {"Fn::Split": ["?", path]}]}}]})
+
+
+LARGE = ("Prices", "Tenants", "Providers", "Registrations")
+IN_S3 = {arn_of_setting(name, "arn:${AWS::Partition}:s3:::") for name in LARGE}
+IN_SSM = {
+    arn_of_setting(name, "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter") for name in LARGE
+}
+SETTINGS = {
+    **{arn: {"s3:GetObject", "s3:GetObjectVersion"} for arn in IN_S3},
+    **{arn: {"ssm:GetParameter"} for arn in IN_SSM},
+}
 # Everything that any role may do. A new grant belongs here, and into the tests below that say what it is good for.
 GRANTS = {
-    "AuthorizerRole": {"*": LOGS, KEYS: {"dynamodb:GetItem"}},
+    "AuthorizerRole": {"*": LOGS, **KEY, KEYS: {"dynamodb:GetItem"}},
     "AdminRole": {
         "*": LOGS,
+        **KEY,
         KEYS: READ | {"dynamodb:PutItem", "dynamodb:UpdateItem"},
         TABLE: {"dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     },
     "AgentsRole": {
         "*": LOGS,
+        **KEY,
+        **SETTINGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
@@ -80,6 +101,8 @@ GRANTS = {
     },
     "TurnsRole": {
         "*": LOGS,
+        **KEY,
+        **SETTINGS,
         TABLE: READ | WRITE,
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
@@ -89,6 +112,8 @@ GRANTS = {
     },
     "ResponsesRole": {
         "*": LOGS,
+        **KEY,
+        **SETTINGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
@@ -98,6 +123,8 @@ GRANTS = {
     },
     "KnowledgeRole": {
         "*": LOGS,
+        **KEY,
+        **SETTINGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
@@ -107,6 +134,8 @@ GRANTS = {
     },
     "OctoberRole": {
         "*": LOGS,
+        **KEY,
+        **SETTINGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
@@ -116,6 +145,8 @@ GRANTS = {
     },
     "RegistryRole": {
         "*": LOGS,
+        **KEY,
+        **SETTINGS,
         TABLE: READ | WRITE,
         **OBJECTS,
         INDEXES: SEARCH,
@@ -124,12 +155,14 @@ GRANTS = {
     },
     "SandboxRole": {"*": LOGS},
     "WorkerRole": {
-        "*": LOGS | POLLING,
+        "*": LOGS,
+        **KEY,
+        **SETTINGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
         **OBJECTS,
         INBOX: {"s3:GetObject"},
         BUCKET: {"s3:ListBucket"},
-        QUEUE: {"sqs:SendMessage", "sqs:ChangeMessageVisibility"},
+        QUEUE: {"sqs:SendMessage", "sqs:ChangeMessageVisibility", *POLLING},
         FAILURES: {"sqs:SendMessage"},
         "EventBus.Arn": {"events:PutEvents"},
         INDEXES: SEARCH | FORGET | FILL,
@@ -275,12 +308,12 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 
 
-def test_functions_know_their_stack(translated: dict[str, Any]) -> None:
-    functions = of_type(translated, "AWS::Lambda::Function").values()
-    names = {short(function["FunctionName"]) for function in functions}
+def test_functions_that_call_tools_know_their_stack(translated: dict[str, Any]) -> None:
+    functions = of_type(translated, "AWS::Lambda::Function")
+    names = {short(function["FunctionName"]) for function in functions.values()}
 
-    for function in functions:
-        own = short(function["Environment"]["Variables"]["STINT_OWN_FUNCTIONS"])
+    for role in CALLERS:
+        own = short(functions[role.removesuffix("Role")]["Environment"]["Variables"]["STINT_OWN_FUNCTIONS"])
         assert set(own.split(",")) == names
 
 
@@ -304,6 +337,44 @@ def test_only_the_rules_of_the_stack_keep_undelivered_events(
     assert sorted(json.loads(condition)["ArnEquals"]["aws:SourceArn"], key=str) == arns
     for rule in rules.values():
         assert [short(target["DeadLetterConfig"]["Arn"]) for target in rule["Targets"]] == [FAILURES]
+
+
+def test_only_the_worker_reads_the_queue_and_no_other_queue(statements: list[Statement]) -> None:
+    for action in POLLING:
+        assert allowed(statements, action) == {("WorkerRole", QUEUE)}
+
+
+def test_functions_may_read_the_objects_that_parameters_name_and_write_none(
+    translated: dict[str, Any], statements: list[Statement]
+) -> None:
+    readers = {*CALLERS, "AgentsRole"}
+    denied = {
+        (each.holder, each.resource) for each in statements if (each.effect, each.action) == ("Deny", "s3:PutObject")
+    }
+
+    assert {each for each in allowed(statements, "s3:GetObjectVersion") if each[1] in IN_S3} == denied
+    assert denied == {(role, arn) for role in readers for arn in IN_S3}
+    assert allowed(statements, "ssm:GetParameter") == {(role, arn) for role in readers for arn in IN_SSM}
+    assert not allowed(statements, "ssm:PutParameter")
+    found = settings_policy(translated, Prices="s3://b/a/prices.json?versionId=v1", Tenants="ssm:///stint/t?version=3")
+    assert found == {
+        ("Allow", "arn:aws:s3:::b/a/prices.json"),
+        ("Deny", "arn:aws:s3:::b/a/prices.json"),
+        ("Allow", "arn:aws:ssm:us-east-1:000000000000:parameter/stint/t"),
+    }
+
+
+@pytest.mark.parametrize("text", ["", '{"openai/x": {"input": 1}}', '[{"base_url": "https://a.example/v1?s3://b/c"}]'])
+def test_settings_that_are_no_references_grant_nothing(translated: dict[str, Any], text: str) -> None:
+    assert settings_policy(translated, Prices=text, Providers=text) == set()
+
+
+def settings_policy(translated: dict[str, Any], **parameters: str) -> set[tuple[str, str]]:
+    """Return the effects and resources of the policy for large settings."""
+    system = System(ROOT / "template.yaml", translated, outputs=OUTPUTS, parameters=parameters)
+    policy = system.resolved("AWS::IAM::ManagedPolicy")["LargeSettings"]
+    statements = policy["PolicyDocument"]["Statement"]
+    return {(each["Effect"], arn) for each in statements for arn in as_list(each["Resource"])}
 
 
 def test_only_the_worker_reads_the_inbox_and_no_function_writes_to_it(statements: list[Statement]) -> None:

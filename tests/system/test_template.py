@@ -25,7 +25,7 @@ from infra.local.proxy_event import HttpRequest
 from infra.local.routing import Router
 from infra.local.sample_ids import FILE, UPLOAD
 from infra.local.sources import QueueSource, queue_sources, retries, rule_sources
-from infra.local.system import Invoke, Mock, System
+from infra.local.system import Function, Invoke, Mock, System
 from infra.local.translation import translate
 from infra.scripts.lint_templates import CFN_LINT, lint
 from samtranslator.yaml_helper import yaml_parse
@@ -199,12 +199,16 @@ def test_every_function_has_a_log_group_with_retention(translated: dict[str, Any
         assert function["Properties"]["LoggingConfig"]["LogGroup"]["Ref"] in groups
 
 
-def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
-    for function in system.functions:
-        assert function.environment["STINT_TABLE"] == "table"
-        assert function.environment["STINT_BUCKET"] == "bucket"
-        assert function.environment["STINT_EVENT_BUS"] == "stint"
-        assert function.environment["STINT_QUEUE_URL"] == OUTPUTS["WorkQueueUrl"]
+def test_functions_get_the_names_of_the_data_resources_that_they_use(system: System) -> None:
+    functions = {function.logical_id: function.environment for function in system.functions}
+    data = {name: each for name, each in functions.items() if "STINT_TABLE" in each}
+
+    assert set(functions) - set(data) == {"Authorizer", "Sandbox"}
+    for name, environment in data.items():
+        assert (environment["STINT_TABLE"], environment["STINT_BUCKET"]) == ("table", "bucket")
+        assert environment.get("STINT_QUEUE_URL") == (None if name == "Admin" else OUTPUTS["WorkQueueUrl"])
+    buses = {name: each["STINT_EVENT_BUS"] for name, each in functions.items() if "STINT_EVENT_BUS" in each}
+    assert buses == {"Responses": "stint", "Worker": "stint"}
 
 
 @pytest.mark.parametrize(
@@ -375,18 +379,22 @@ def test_each_function_has_alarms() -> None:
 
     watched = {
         name: set(re.findall(rf"Id: (\w+)\n(?:.*\n){{2}}.*MetricName: {name}, Dim.*FunctionName", text))
-        for name in ("Errors", "Throttles")
+        for name in ("Errors", "Throttles", "Duration")
     }
 
-    assert watched == {"Errors": functions - {"authorizer"}, "Throttles": functions}
+    assert watched == {
+        "Errors": functions - {"authorizer"},
+        "Throttles": functions,
+        "Duration": functions - {"authorizer"},  # API Gateway answers with a 500, which ApiErrors counts
+    }
 
 
 def test_the_readme_counts_what_the_alarms_cost() -> None:
     text = (ROOT / "infra" / "aws" / "alarms.yaml").read_text()
 
     alarms, metrics = text.count("Type: AWS::CloudWatch::Alarm"), text.count("MetricStat:")
-    assert (alarms, metrics) == (5, 24)
-    assert "five alarms over 24 metrics" in (ROOT / "README.md").read_text()
+    assert (alarms, metrics) == (9, 46)
+    assert "nine alarms over 46 metrics" in (ROOT / "README.md").read_text()
 
 
 def data_resources() -> dict[str, Any]:
@@ -430,11 +438,18 @@ def test_a_deployed_stack_has_a_model_of_bedrock_and_scripted_ones_only_on_reque
     asked = System(TEMPLATE, translated, parameters={"ScriptedModels": "true"}, outputs=OUTPUTS)
     deployed = System(TEMPLATE, translated, outputs=OUTPUTS)
 
-    for function in deployed.functions:
+    for function in with_models(deployed):
         settings = read_settings(function.environment)
         assert not settings.scripted_models
         assert settings.model_ids == ["bedrock/global.amazon.nova-2-lite-v1:0"]
-    assert all(read_settings(each.environment).scripted_models for each in asked.functions)
+    assert all(read_settings(each.environment).scripted_models for each in with_models(asked))
+
+
+def with_models(system: System) -> list[Function]:
+    """Return the functions that know the models."""
+    found = [each for each in system.functions if "STINT_SCRIPTED_MODELS" in each.environment]
+    assert len(found) == 7
+    return found
 
 
 def test_a_stack_without_scripted_models_cannot_have_one_as_default(translated: dict[str, Any]) -> None:

@@ -3,11 +3,15 @@
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from infra.scripts.deploy import ROOT, main
+from infra.scripts.deployment_sizes import Refused, read_deployed, refuse_large_environments
+from samtranslator.yaml_helper import yaml_parse
 
 SAM = """#!/bin/sh
 printf '%s\\n' "$@" > arguments
@@ -16,9 +20,14 @@ env > environment
 cp .aws-sam/parameters.yaml given 2> /dev/null
 exit ${SAM_STATUS:-0}
 """
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "Parameters": {name: {} for name in ("Runtime", "Architecture", "StageName", "Models", "Registrations")},
-    "Resources": {"CoreLayer": {"Metadata": {"BuildMethod": "python3.13", "BuildArchitecture": "arm64"}}},
+    "Resources": {
+        "CoreLayer": {
+            "Type": "AWS::Serverless::LayerVersion",
+            "Metadata": {"BuildMethod": "python3.13", "BuildArchitecture": "arm64"},
+        }
+    },
 }
 
 
@@ -43,8 +52,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def deploy(root: Path, **variables: str) -> int:
-    return main({"PATH": os.defpath, **variables}, root)
+def deploy(root: Path, deployed: Mapping[str, str] | None = None, **variables: str) -> int:
+    """Deploy to a stack that has these parameters."""
+    return main({"PATH": os.defpath, **variables}, root, lambda _: deployed or {})
 
 
 def test_what_was_built_is_deployed_for_its_target_and_without_samconfig(root: Path) -> None:
@@ -55,7 +65,7 @@ def test_what_was_built_is_deployed_for_its_target_and_without_samconfig(root: P
         *("deploy", "--template-file", ".aws-sam/build/template.yaml", "--stack-name", "shop"),
         *("--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"),
         *("--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"),
-        *("--parameter-overrides", "Runtime=python3.13", "Architecture=arm64"),
+        *("--tags", "application=stint", "--parameter-overrides", "Runtime=python3.13", "Architecture=arm64"),
     ]
     assert Path((root / "folder").read_text().strip()) == root
     environment = (root / "environment").read_text()
@@ -115,12 +125,21 @@ def quoted(value: str) -> str:
         ({"STACK": "shop", "PARAMETERS": "Stage=a"}, "'Stage=a' is not a Name=value of the template"),
         ({"STACK": "shop", "PARAMETERS": "StageName"}, "'StageName' is not a Name=value of the template"),
         ({"STACK": "shop", "PARAMETERS": "StageName='a"}, "PARAMETERS cannot be read"),
+        (
+            {"STACK": "shop", "PARAMETERS": f"Models={'a' * 4097}"},
+            "Models has 4097 bytes, and CloudFormation accepts 4096",
+        ),
+        ({"STACK": "shop", "TAGS": "team"}, "'team' is not a name=value of a tag"),
+        ({"STACK": "shop", "TAGS": "aws:team=shop"}, "'aws:team=shop' is not a name=value of a tag"),
+        ({"STACK": "shop", "TAGS": "team=a,b"}, "'team=a,b' is not a name=value of a tag"),
+        ({"STACK": "shop", "TAGS": "team='a"}, "TAGS cannot be read"),
+        ({"STACK": "shop", "TAGS": " ".join(f"t{number}=a" for number in range(40))}, "there are 41 tags, at most 40"),
     ],
 )
 def test_what_cannot_be_deployed_is_refused(
     root: Path, capsys: pytest.CaptureFixture[str], variables: dict[str, str], complaint: str
 ) -> None:
-    assert deploy(root, **variables) == 2
+    assert deploy(root, None, **variables) == 2
 
     assert complaint in capsys.readouterr().err
     assert not (root / "arguments").exists()
@@ -163,9 +182,71 @@ def test_make_hands_its_variables_over() -> None:
     assert (done.returncode, "STACK=1shop is not a valid" in done.stderr) == (2, True), done.stderr
 
 
+def test_tags_are_those_of_the_command_and_of_the_project(root: Path) -> None:
+    assert deploy(root, STACK="shop", TAGS="team=shop cost-centre=12/a") == 0
+    words = (root / "arguments").read_text().split()
+    assert words[words.index("--tags") + 1 : words.index("--parameter-overrides")] == [
+        *("application=stint", "team=shop", "cost-centre=12/a")
+    ]
+
+    assert deploy(root, STACK="shop", TAGS="application=assistant") == 0
+    assert "application=assistant" in (root / "arguments").read_text().split()
+
+
+def sizes_of(parameters: Mapping[str, str]) -> None:
+    refuse_large_environments(yaml_parse((ROOT / "template.yaml").read_text()), "shop", parameters)
+
+
+def test_the_variables_of_each_function_of_the_template_fit_with_the_defaults() -> None:
+    sizes_of({})
+
+
+@pytest.mark.parametrize("text", ["x" * 3000, "\u20ac" * 1000])
+def test_settings_that_make_the_variables_of_a_function_too_large_are_refused(text: str) -> None:
+    with pytest.raises(Refused) as caught:
+        sizes_of({"Prices": text, "Tenants": "{}"})
+
+    assert "the variables of the function Agents have" in str(caught.value)
+    assert "(STINT_PRICES 3012, " in str(caught.value)
+    assert "Large settings" in str(caught.value)
+    sizes_of({"Prices": "s3://settings/prices.json?versionId=v1", "CorsOrigin": text[:500]})
+
+
+def test_parameters_that_the_stack_has_already_count_too(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    function = {
+        "Type": "AWS::Serverless::Function",
+        "Properties": {
+            "Environment": {"Variables": {"STINT_REGISTRY": {"Ref": "Registrations"}, "B": {"Ref": "Models"}}}
+        },
+    }
+    template = {**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "Turns": function}}
+    (root / ".aws-sam/build/template.yaml").write_text(yaml.safe_dump(template))
+
+    assert deploy(root, {"Registrations": "r" * 3000}, STACK="shop", PARAMETERS=f"Models={'m' * 1000}") == 0
+    assert deploy(root, {"Registrations": "r" * 3000}, STACK="shop", PARAMETERS=f"Models={'m' * 1200}") == 2
+
+    assert "the variables of the function Turns have 4215 bytes" in capsys.readouterr().err
+
+
+def test_a_stack_that_cannot_be_read_is_no_reason_to_refuse(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", "http://127.0.0.1:9")
+    for name, value in {
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    assert read_deployed("shop") == {}
+    assert "the parameters of the stack cannot be read" in capsys.readouterr().err
+
+
 def build_with(root: Path, auth: str) -> None:
     """Change the build to one with an option AUTH."""
-    template = {**TEMPLATE, "Globals": {"Function": {"Environment": {"Variables": {"STINT_AUTH": auth}}}}}
+    function = {"Type": "AWS::Serverless::Function", "Properties": {"Environment": {"Variables": {"STINT_AUTH": auth}}}}
+    template = {**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "Agents": function}}
     (root / ".aws-sam/build/template.yaml").write_text(yaml.safe_dump(template))
 
 

@@ -5,14 +5,17 @@ from typing import Any
 import pytest
 
 from stint.caller import acting_as
+from stint.domain.errors import ModelError
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import remember
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.principals import Principal
+from stint.domain.receipts import Consumption
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
 from stint.log_keys import add_log_keys, log_keys
+from stint.metering import count_dollars, count_model_error
 from stint.observability import Observation, serialize
 
 
@@ -95,3 +98,19 @@ def test_log_lines_of_work_for_a_caller_name_the_caller() -> None:
     observation.finish_request("TASK", "ingest", 200)
 
     assert (keys["tenant"], keys["subject"], keys["key_id"]) == ("acme", "ann", "k1")
+
+
+def test_failed_model_calls_and_the_cost_of_runs_are_metrics_of_a_request(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    observation = Observation("r", "worker")
+    for dollars in (0.25, None):
+        count_dollars(Consumption(model_dollars=dollars, infrastructure_dollars=0.01))
+    count_model_error(ModelError("down"))
+
+    observation.finish_request("TASK", "response", 200)
+    Observation("r2", "worker").finish_request("TASK", "response", 200)
+
+    written = [json.loads(line) for line in capfd.readouterr().out.splitlines() if '"_aws"' in line]
+    assert (written[0]["Dollars"], written[0]["ModelErrors"]) == ([0.27], [1.0])
+    assert not {"Dollars", "ModelErrors"} & written[1].keys()

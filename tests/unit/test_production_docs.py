@@ -6,11 +6,11 @@ from pathlib import Path
 
 import botocore.session
 import pytest
-import yaml
 from botocore import xform_name
 from infra.scripts.options import Options
 from infra.scripts.restore import make_parser
 from infra.scripts.rollout_options import use_rollout
+from samtranslator.yaml_helper import yaml_parse
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "production.md").read_text()
@@ -25,19 +25,14 @@ AWS = [words for words in map(shlex.split, COMMANDS + INLINE) if words[0] == "aw
 
 def parameters() -> set[str]:
     """Return the parameters of the template and of its variant with a canary."""
-
-    class Loader(yaml.SafeLoader):
-        """Reads the short tags of CloudFormation as nothing."""
-
-    Loader.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
-    template = yaml.load((ROOT / "template.yaml").read_text(), Loader)
+    template = yaml_parse((ROOT / "template.yaml").read_text())
     use_rollout(template, "canary")
     return set(template["Parameters"])
 
 
 @pytest.mark.parametrize("words", [each for each in AWS if tuple(each[1:3]) not in MADE_BY_THE_CLI], ids=" ".join)
 def test_operations_of_aws_have_these_options(words: list[str]) -> None:
-    model = botocore.session.get_session().get_service_model(words[1])
+    model = botocore.session.get_session().get_service_model(words[1].removesuffix("api"))  # s3api, of the CLI
     operations = {xform_name(name).replace("_", "-"): name for name in model.operation_names}
 
     shape = model.operation_model(operations[words[2]]).input_shape
@@ -49,7 +44,9 @@ def test_operations_of_aws_have_these_options(words: list[str]) -> None:
 
 
 def test_parameters_exist_in_the_template() -> None:
-    named = [name for values in re.findall(r'PARAMETERS="([^"]*)"', TEXT) for name in re.findall(r"(\w+)=", values)]
+    named = [
+        name for values in re.findall(r'PARAMETERS="([^"]*)"', TEXT) for name in re.findall(r"(?:^|\s)(\w+)=", values)
+    ]
 
     assert len(named) > 5
     assert set(named) <= parameters()

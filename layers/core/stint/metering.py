@@ -7,6 +7,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from stint.dataclasses import dataclass, field
+from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.inference import Usage
 from stint.domain.prices import MILLION, Prices
 from stint.domain.receipts import DIGITS, Consumption
@@ -102,6 +103,38 @@ class Meter:
         cost = infrastructure.cost_of(now.write_units, self.read_units, now.milliseconds, now.memory_mb)
         now.infrastructure_dollars = round(self.counted.infrastructure_dollars + cost, DIGITS)
         return now
+
+
+@dataclass(slots=True)
+class RequestTotals:
+    """The consumption of a request in all of its runs, for its metrics. All tasks of a request share them."""
+
+    dollars: float = 0.0
+    model_errors: int = 0
+
+
+_totals: ContextVar[RequestTotals | None] = ContextVar("totals", default=None)
+
+
+def begin_totals() -> RequestTotals:
+    """Begin the totals of a request."""
+    totals = RequestTotals()
+    _totals.set(totals)
+    return totals
+
+
+def count_dollars(consumption: Consumption) -> None:
+    """Add the price of a run that has ended to the totals of the request."""
+    totals = _totals.get()
+    if totals is not None:
+        totals.dollars += (consumption.model_dollars or 0.0) + consumption.infrastructure_dollars
+
+
+def count_model_error(error: ModelError) -> None:
+    """Add a model call that failed to the totals of the request. A request that is too long is the caller's fault."""
+    totals = _totals.get()
+    if totals is not None and not isinstance(error, ContextLengthExceeded):
+        totals.model_errors += 1
 
 
 _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)

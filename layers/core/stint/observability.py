@@ -17,8 +17,9 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from stint.dataclasses import dataclass, field
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import begin_request, redact
+from stint.domain.receipts import DIGITS
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys
-from stint.metering import set_meter
+from stint.metering import RequestTotals, begin_totals, set_meter
 
 if TYPE_CHECKING:  # they cost a cold start 30 ms or more, and few functions answer with them
     from stint.domain.llama_stack.events import Event
@@ -80,10 +81,12 @@ class Observation:
     xray_trace_id: str = ""
     started: float = field(default_factory=time.monotonic)
     metrics: EphemeralMetrics = field(init=False)
+    totals: RequestTotals = field(init=False)
 
     def __post_init__(self) -> None:
         begin_request()
         set_meter(None)
+        self.totals = begin_totals()
         self.metrics = EphemeralMetrics(service=self.function)
         self.metrics.namespace = self.metrics.namespace or NAMESPACE
         cold_start = process_started.cache_info().currsize == 0
@@ -160,12 +163,20 @@ class Observation:
         self.count("InputTokens", usage.input_tokens - used.input_tokens)
         self.count("OutputTokens", usage.output_tokens - used.output_tokens)
 
+    def count_totals(self) -> None:
+        """Record the failed model calls of a request and its cost, if there are any: each metric has a price."""
+        if self.totals.model_errors:
+            self.count("ModelErrors", self.totals.model_errors)
+        if self.totals.dollars:
+            self.count("Dollars", round(self.totals.dollars, DIGITS))
+
     def elapsed_milliseconds(self) -> float:
         return round((time.monotonic() - self.started) * 1000, 1)
 
     def finish_request(self, method: str, route: str, status: int) -> None:
         """Write the request's line and metrics."""
         self.count("Errors", int(status >= 500))
+        self.count_totals()
         extra = {"method": method, "route": route, "status": status, "duration_ms": self.elapsed_milliseconds()}
         make_logger().info("Request", extra=extra)
         for key, value in log_keys().items():

@@ -1,13 +1,12 @@
 """The settings, read from the environment. No other module of the package reads it."""
 
 import os
-import re
 from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
 
 from stint.domain.validation import message_of
 
@@ -22,8 +21,8 @@ OTHER_NAMES = {
 }
 """Environment variables without the prefix STINT_, by setting. The other variables are `STINT_<NAME>`."""
 
-
-KEY_VARIABLE = re.compile(r'"key_variable"\s*:\s*"(STINT_[A-Z0-9_]+)"')
+LARGE = ("prices", "tenants", "providers", "registry")
+"""Settings that may be references to objects, because the variables of a function are limited to 4 KB."""
 
 
 ISSUER = r"^(https://[^\s?#]+|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?(/[^\s?#]*)?)?$"
@@ -234,11 +233,26 @@ class Settings(BaseModel):
         default="", description="Origin that browsers may call from; if empty, no CORS header is sent."
     )
 
-    _keys: dict[str, str] = PrivateAttr(default_factory=dict)
+    _variables: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @field_validator(*LARGE)
+    @classmethod
+    def check_reference(cls, value: str) -> str:
+        """Refuse a malformed reference to an object."""
+        if is_reference(value):
+            from stint.domain.setting_objects import parse_reference  # noqa: PLC0415 - few stacks have one
+
+            parse_reference(value)
+        return value
+
+    @property
+    def references(self) -> dict[str, str]:
+        """Return the references of the large settings that name an object, by setting."""
+        return {name: value for name in LARGE if is_reference(value := getattr(self, name))}
 
     def key_in(self, variable: str) -> str:
         """Return the value of a variable that STINT_PROVIDERS names; empty if it is not set."""
-        return self._keys.get(variable, "")
+        return self._variables.get(variable, "")
 
     @property
     def cache_bytes(self) -> int:
@@ -289,8 +303,14 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     except ValidationError as error:
         problems = [f"{variable_of(str(each['loc'][0]))}: {message_of(each)}" for each in error.errors()]
         raise SettingsError(f"Invalid environment variables. {'; '.join(problems)}") from None
-    settings._keys.update({name: environment.get(name, "") for name in KEY_VARIABLE.findall(settings.providers)})
+    if settings.providers:
+        settings._variables.update({name: value for name, value in environment.items() if name.startswith("STINT_")})
     return settings
+
+
+def is_reference(value: str) -> bool:
+    """Return whether a large setting names an object (`domain/setting_objects.py`). Otherwise it is JSON."""
+    return value.startswith(("s3:", "ssm:"))
 
 
 def variable_of(name: str) -> str:

@@ -11,6 +11,7 @@ from stint.domain.errors import ModelError
 from stint.domain.inference import Finished, FinishReason, TextChunk, Usage
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.receipts import Receipt
+from stint.metering import begin_totals
 
 USED = Usage(input_tokens=100, output_tokens=20, total_tokens=120, cached_tokens=40, reasoning_tokens=5)
 PRICES = json.dumps({"test/*": {"input": 2, "cached_input": 1, "output": 10}})
@@ -115,3 +116,14 @@ async def test_a_cancelled_turn_keeps_the_receipt_of_its_pause(cloud: Cloud, ten
     await turn_fixture.turn()
 
     assert (await turn_fixture.get(paused.turn_id)).receipt == paused.receipt
+
+
+async def test_what_a_turn_costs_is_a_metric_of_its_request(cloud: Cloud, tenant: str) -> None:
+    turn_fixture = await priced(cloud, tenant, script(answered())).open()
+    totals = begin_totals()
+
+    turn = await turn_fixture.turn()
+
+    receipt = receipt_of(turn)
+    assert totals.dollars == pytest.approx(receipt.dollars, rel=0.5)
+    assert totals.dollars > (receipt.model_dollars or 0) > 0

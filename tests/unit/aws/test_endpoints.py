@@ -9,7 +9,7 @@ from botocore.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stint.aws.endpoints import dynamodb_endpoint, sts_endpoint
+from stint.aws.endpoints import dynamodb_endpoint, service_endpoint
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import AwsConfigurationError
 from stint.aws.proxies import Proxies, Proxy
@@ -118,7 +118,7 @@ def test_the_endpoint_of_sts_is_refused_by_its_name(name: str) -> None:
     environment = AwsEnvironment({"AWS_REGION": "us-east-1", name: "https://own/sts"})
 
     with pytest.raises(AwsConfigurationError, match=f"^{name} has a path"):
-        sts_endpoint(environment)
+        service_endpoint(environment, "sts")
 
 
 def test_a_missing_region_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

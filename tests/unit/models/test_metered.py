@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.script_model import Part, Script, collect, script
 
-from stint.domain.errors import StintError
+from stint.domain.errors import ContextLengthExceeded, ModelUnreachable, StintError
 from stint.domain.inference import (
     Accepted,
     Decoding,
@@ -18,7 +18,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.prices import ModelPrice, Prices
-from stint.metering import Meter, set_meter
+from stint.metering import Meter, begin_totals, set_meter
 from stint.models.metered import ANSWER_TOKENS, MeteredModel
 
 REQUEST = InferenceRequest("m", (UserInput("a" * 400),))
@@ -141,3 +141,13 @@ async def test_an_answer_that_breaks_off_leaves_the_price_of_earlier_calls(meter
 
 async def test_outside_of_a_run_nothing_is_counted() -> None:
     assert await collect(metered(script(ANSWER)).stream(REQUEST)) == ANSWER
+
+
+@pytest.mark.parametrize(("error", "counted"), [(ModelUnreachable("down"), 1), (ContextLengthExceeded("long"), 0)])
+async def test_a_call_that_fails_is_counted_for_the_metrics_of_its_request(error: StintError, counted: int) -> None:
+    totals = begin_totals()
+
+    with pytest.raises(type(error)):
+        await collect(metered(script([error])).stream(REQUEST))
+
+    assert totals.model_errors == counted

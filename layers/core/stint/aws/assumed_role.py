@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from urllib.parse import urlencode
 
-from stint.aws.connector import Connector
 from stint.aws.credentials import REFUSED_CREDENTIALS, Credentials, CredentialsError, CredentialsSource
-from stint.aws.endpoints import sts_endpoint
 from stint.aws.environment import AwsEnvironment
 from stint.aws.http1 import HttpResponse, MalformedResponse
-from stint.aws.signature import SignatureClock, amz_date, authorize
+from stint.aws.signature import SignatureClock
+from stint.aws.signed_requests import SignedRequests
 
 CONTENT_TYPE = "application/x-www-form-urlencoded; charset=utf-8"
-TIMEOUT_SECONDS = 3.0
 ATTEMPTS = 3
 SESSION_SECONDS = 3600
 """The longest session of a role that another role assumes."""
@@ -39,13 +37,8 @@ class AssumedRole:
         tags: Mapping[str, str],
         clock: SignatureClock,
     ) -> None:
-        self._source, self._clock, self._region = source, clock, environment.region
-        self._endpoint = endpoint = sts_endpoint(environment)
-        proxy, bundle = (
-            environment.proxy(endpoint.scheme, endpoint.host, endpoint.port),
-            environment.get("AWS_CA_BUNDLE"),
-        )
-        self._connector = Connector(endpoint, proxy, ca_bundle=bundle, timeout=TIMEOUT_SECONDS)
+        self._source, self._clock = source, clock
+        self._requests = SignedRequests(environment, "sts")
         self._body = urlencode(parameters(role_arn, session_name, tags)).encode()
 
     async def load(self, *, renewed: bool) -> Credentials:  # noqa: ARG002 - STS is always asked
@@ -54,7 +47,7 @@ class AssumedRole:
             try:
                 used = await self._source.get()
                 signed_at = self._clock()
-                response = await self._send(used, signed_at)
+                response = await self._requests.send(used, signed_at, {"content-type": CONTENT_TYPE}, self._body)
             except (OSError, MalformedResponse):
                 continue
             if response.status == 200:
@@ -68,27 +61,6 @@ class AssumedRole:
             if response.status < 500 and problem != "Throttling":
                 break
         raise CredentialsError(f"The role of the tenant's data could not be assumed: {problem}. Check TenantIsolation.")
-
-    async def _send(self, credentials: Credentials, signed_at: float) -> HttpResponse:
-        headers = {
-            "content-type": CONTENT_TYPE,
-            "host": self._endpoint.authority,
-            "x-amz-date": amz_date(signed_at),
-            "x-amz-security-token": credentials.token,
-        }
-        if not credentials.token:
-            del headers["x-amz-security-token"]
-        authorization = authorize(credentials, headers, self._body, region=self._region, service="sts")
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        head = (
-            f"POST {self._connector.target} HTTP/1.1\r\n{self._connector.headers}{lines}"
-            f"authorization: {authorization}\r\ncontent-length: {len(self._body)}\r\n\r\n"
-        )
-        connection = await self._connector.connect()
-        try:
-            return await connection.send(head.encode("latin-1") + self._body, TIMEOUT_SECONDS)
-        finally:
-            connection.abort()
 
 
 def parameters(role_arn: str, session_name: str, tags: Mapping[str, str]) -> dict[str, str]:

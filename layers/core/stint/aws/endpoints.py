@@ -80,12 +80,14 @@ def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:
     return _regional_endpoint(fips_name if fips else "dynamodb", environment.region, dual=dual)
 
 
-def sts_endpoint(environment: AwsEnvironment) -> Endpoint:
-    """Return the endpoint of the Security Token Service in the region of the environment."""
-    if name := environment.endpoint_variable("STS"):
+def service_endpoint(environment: AwsEnvironment, service: str) -> Endpoint:
+    """Return the endpoint of another service, such as `sts`, in the region of the environment."""
+    if name := environment.endpoint_variable(service.upper()):
         return parse_endpoint(name, environment.get(name))
-    fips = environment.is_true("AWS_USE_FIPS_ENDPOINT") and not environment.region.startswith("us-gov-")
-    return _regional_endpoint("sts-fips" if fips else "sts", environment.region, dual=False)
+    # In GovCloud, the ordinary endpoints are those that have FIPS, except that of S3.
+    ordinary = service != "s3" and environment.region.startswith("us-gov-")
+    fips = environment.is_true("AWS_USE_FIPS_ENDPOINT") and not ordinary
+    return _regional_endpoint(f"{service}-fips" if fips else service, environment.region, dual=False)
 
 
 def _regional_endpoint(name: str, region: str, *, dual: bool) -> Endpoint:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from stint.aws.credentials import Credentials
+from stint.dataclasses import dataclass
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 
@@ -60,17 +61,41 @@ def amz_date(timestamp: float) -> str:
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(timestamp))
 
 
+@dataclass(frozen=True)
+class Target:
+    """The method, path and query of a request. Neither path nor query has characters that must be encoded."""
+
+    method: str = "POST"
+    path: str = "/"
+    query: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the path with the query."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+
+ROOT = Target()
+
+
 def authorize(
-    credentials: Credentials, headers: Mapping[str, str], body: bytes, *, region: str, service: str = "dynamodb"
+    credentials: Credentials,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    region: str,
+    service: str = "dynamodb",
+    target: Target = ROOT,
 ) -> str:
-    """Return the header Authorization of `POST /` with headers, which must have names in lower case, sorted.
+    """Return the header Authorization of a request with headers, which must have names in lower case, sorted.
 
     They must contain `host` and `x-amz-date`, and `x-amz-security-token` if the credentials have a token.
     """
     date = headers["x-amz-date"]
     names = ";".join(headers)
     lines = "\n".join([f"{name}:{value}" for name, value in headers.items()])
-    canonical = f"POST\n/\n\n{lines}\n\n{names}\n{hashlib.sha256(body).hexdigest()}"
+    start = f"{target.method}\n{target.path}\n{target.query}"
+    canonical = f"{start}\n{lines}\n\n{names}\n{hashlib.sha256(body).hexdigest()}"
     scope = f"{date[:8]}/{region}/{service}/aws4_request"
     text = f"{ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
     key = _signing_key(credentials.secret_key, date[:8], region, service)

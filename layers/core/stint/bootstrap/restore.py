@@ -1,4 +1,4 @@
-"""Continuation of a process from a snapshot (SnapStart), of which many processes may start."""
+"""Start of a process, and its continuation from a snapshot (SnapStart), of which many processes may start."""
 
 import importlib
 import random
@@ -34,7 +34,13 @@ class Composition:
 
     @cached_property
     def settings(self) -> Settings:
-        return self.read_settings()
+        """Return the settings, with the texts of the objects that large ones name. Raises SettingsError."""
+        settings = self.read_settings()
+        if not settings.references:
+            return settings
+        from stint.bootstrap.setting_objects import read_large_settings  # noqa: PLC0415 - few stacks have them
+
+        return read_large_settings(settings)
 
     def forget(self) -> None:
         """Drop all parts, so that the next request makes new ones.
@@ -47,6 +53,15 @@ class Composition:
                 delattr(self, name)
             elif hasattr(value, "cache_clear"):
                 value.cache_clear()
+
+
+def start(parts: Composition) -> None:
+    """Read the settings of a process before its first request, and prepare it for a restore.
+
+    Raises SettingsError, which ends the start.
+    """
+    _ = parts.settings
+    forget_after_restore(parts)
 
 
 def forget_after_restore(parts: Composition) -> None:

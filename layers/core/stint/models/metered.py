@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 
 from stint.domain.content import text_of
+from stint.domain.errors import ModelError
 from stint.domain.inference import (
     Accepted,
     AssistantAnswer,
@@ -13,7 +14,7 @@ from stint.domain.inference import (
     SystemText,
     Usage,
 )
-from stint.metering import Meter, Reservation, find_meter
+from stint.metering import Meter, Reservation, count_model_error, find_meter
 from stint.models.port import ChatModel, characters_of, close_chunks
 from stint.run_stop import admit_model_call, refuse_stopped
 
@@ -53,6 +54,9 @@ class MeteredModel:
                     await refuse_stopped()
                     begun = True
                 yield chunk
+        except ModelError as error:
+            count_model_error(error)
+            raise
         finally:
             if call:
                 await call.close()

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from stint.domain.errors import ModelError
 from stint.domain.inference import Usage
-from stint.metering import Meter, find_meter
+from stint.metering import Meter, count_model_error, find_meter
 from stint.retrieval.port import Embedder, Embeddings
 from stint.run_stop import admit_model_call, refuse_stopped
 
@@ -33,10 +34,14 @@ class MeteredEmbedder:
         """Embed texts once the budgets of the run admit it; see the port."""
         await admit_model_call()
         meter = find_meter()
-        if meter is None:
-            found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
-        else:
-            found = await self._embed_metered(meter, model_id, texts, kind, dimensions)
+        try:
+            if meter is None:
+                found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
+            else:
+                found = await self._embed_metered(meter, model_id, texts, kind, dimensions)
+        except ModelError as error:
+            count_model_error(error)
+            raise
         await refuse_stopped()
         return found
 

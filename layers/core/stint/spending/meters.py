@@ -9,7 +9,7 @@ from stint.caller import find_principal
 from stint.domain.inference import Usage
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS, Budgets
-from stint.metering import Meter, Spending, find_meter, set_meter
+from stint.metering import Meter, Spending, count_dollars, find_meter, set_meter
 from stint.run_stop import admit_model_call, ending_on_stop, refuse_stopped
 from stint.spending.stop_monitor import StopMonitor
 from stint.store.store import Store
@@ -54,6 +54,8 @@ class Meters:
         if meter is None or meter.closed:
             return
         meter.closed = True
+        if started:
+            count_dollars(meter.read_own())
         if meter.spending is not None:
             await meter.spending.close(meter.read_own().infrastructure_dollars, started=started)
         if started and self.sums_usage:

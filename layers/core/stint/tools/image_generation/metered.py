@@ -2,7 +2,7 @@
 
 from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
 from stint.domain.inference import Usage
-from stint.metering import Meter, find_meter
+from stint.metering import Meter, count_model_error, find_meter
 from stint.run_stop import refuse_stopped
 from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions, ImageRefused
 
@@ -27,9 +27,13 @@ class MeteredImages:
         """Generate an image once the budgets of the run admit it; see the port."""
         await refuse_stopped()
         meter = find_meter()
-        if meter is None:
-            return await self.model.generate(model_id, prompt, options)
-        return await self._generate_metered(meter, model_id, prompt, options)
+        try:
+            if meter is None:
+                return await self.model.generate(model_id, prompt, options)
+            return await self._generate_metered(meter, model_id, prompt, options)
+        except ModelError as error:
+            count_model_error(error)
+            raise
 
     async def _generate_metered(
         self, meter: Meter, model_id: str, prompt: str, options: ImageOptions

@@ -70,7 +70,9 @@ class Account:
         """Run a program and return its output. Its errors are in the exception."""
         environment = self.environment() | variables
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        if done.returncode:
+            reasons = "\n".join([*self.failures(), done.stderr[-300:]])
+            raise AssertionError(f"{command} failed with {done.returncode}:\n{reasons}")
         return done.stdout
 
     def deploy(self, stack: str, project: Path, parameters: str) -> None:
@@ -82,6 +84,13 @@ class Account:
         """Delete a stack as README.md says."""
         sam = str(ROOT / ".venv-sam" / "bin" / "sam")
         self.run([sam, "delete", "--stack-name", stack, "--no-prompts", "--region", self.engine.region])
+
+    def failures(self) -> list[str]:
+        """Return what failed in a stack, for messages."""
+        stacks = self.cloudformation.list_stacks()["StackSummaries"]
+        events = [self.cloudformation.describe_stack_events(StackName=each["StackId"]) for each in stacks]
+        failed = (event for found in events for event in found["StackEvents"] if "FAILED" in event["ResourceStatus"])
+        return [f"{each['StackName']}: {each['LogicalResourceId']}: {each['ResourceStatusReason']}" for each in failed]
 
     def status(self, stack: str) -> str:
         (found,) = self.cloudformation.describe_stacks(StackName=stack)["Stacks"]

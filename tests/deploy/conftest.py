@@ -25,8 +25,7 @@ SECOND = f"{STACK}-test"
 BOTH = "VectorIndex=packed ScriptedModels=true DefaultModel=scripted/demo EmbeddingModel=hashed/words-384"
 TOOL = "get-boiling-point"
 PARAMETERS = f"{BOTH} UsageSums=true ToolFunctionArns=arn:aws:lambda:us-east-1:000000000000:function:{TOOL}"
-TOPIC = "arn:aws:sns:us-east-1:000000000000:alarms"
-SECOND_PARAMETERS = f"{BOTH} ApiLogRole=existing TenantIsolation=iam AlarmTopicArn={TOPIC}"
+SECOND_PARAMETERS = f"{BOTH} ApiLogRole=existing TenantIsolation=iam"
 
 
 @dataclass(frozen=True)
@@ -69,16 +68,16 @@ def project(build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # n
 
 @pytest.fixture(scope="session")
 def stacks(account: Account, project: Path, tmp_path_factory: pytest.TempPathFactory) -> Update:
-    """Create both stacks at the same time, store data in the first one, and update it."""
+    """Create a stack of the base build and store data in it. Then update it, and create the second one."""
     base = make_base_project(tmp_path_factory.mktemp("base") / "project")
     create_tool(account)
-    with ThreadPoolExecutor() as threads:
-        second = threads.submit(account.deploy, SECOND, project, SECOND_PARAMETERS)
-        account.deploy(STACK, base, PARAMETERS)
-        second.result()
+    account.deploy(STACK, base, PARAMETERS)  # it also creates the bucket for uploads, which has one name per account
     key = create_key(account, STACK)
     before, contents = account.resources(STACK), store_data(account, STACK)
-    account.deploy(STACK, project, PARAMETERS)
+    with ThreadPoolExecutor() as threads:
+        second = threads.submit(account.deploy, SECOND, project, SECOND_PARAMETERS)
+        account.deploy(STACK, project, PARAMETERS)
+        second.result()
     return Update(before, contents, key, account.resources(STACK), Contents.of(account, STACK))
 
 

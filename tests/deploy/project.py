@@ -1,4 +1,4 @@
-"""Folders that `make deploy` accepts as this repository, with the real build or with the templates of the base build."""
+"""Folders that `make deploy` accepts as this repository, with the real build or the templates of the base build."""
 
 import os
 from pathlib import Path

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from infra.local.engine import DATA_TEMPLATE, apply_stack
+from infra.local.errors import LocalCloudError
 from infra.local.intrinsics import STACK
 from infra.local.invoke import EVENTS
 from samtranslator.yaml_helper import yaml_parse
@@ -23,6 +24,17 @@ def test_the_engine_does_not_know_the_type(account: Account, kind: str) -> None:
 
     with pytest.raises(ClientError, match="Unrecognized resource types"):
         account.cloudformation.create_stack(StackName="unknown", TemplateBody=json.dumps(template))
+
+
+def test_the_engine_refuses_alarms_of_more_than_one_metric(account: Account) -> None:
+    metric = {"Id": "errors", "Expression": "TIME_SERIES(1)", "ReturnData": True}
+    alarm = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 0, "Metrics": [metric]}
+    resources = {"Only": {"Type": "AWS::CloudWatch::Alarm", "Properties": alarm}}
+
+    with pytest.raises(LocalCloudError, match="metric math"):
+        apply_stack(account.cloudformation, "alarms", json.dumps({"Resources": resources}))
+
+    account.cloudformation.delete_stack(StackName="alarms")
 
 
 def test_the_engine_ignores_routes_for_any_method(stacks: Update, account: Account) -> None:

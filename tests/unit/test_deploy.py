@@ -13,7 +13,7 @@ SAM = """#!/bin/sh
 printf '%s\\n' "$@" > arguments
 pwd > folder
 env > environment
-cp .aws-sam/parameters.yaml given 2> /dev/null
+cp .aws-sam/parameters-*.yaml given 2> /dev/null
 exit ${SAM_STATUS:-0}
 """
 TEMPLATE = {

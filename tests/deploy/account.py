@@ -81,6 +81,12 @@ class Account:
         self.run(["env", "--chdir", str(project), *command])
 
     def delete(self, stack: str) -> None:
+        """Delete a stack, and wait for the end."""
+        self.cloudformation.delete_stack(StackName=stack)
+        waiter = self.cloudformation.get_waiter("stack_delete_complete")
+        waiter.wait(StackName=stack, WaiterConfig={"Delay": 1})
+
+    def sam_delete(self, stack: str) -> None:
         """Delete a stack as README.md says."""
         sam = str(ROOT / ".venv-sam" / "bin" / "sam")
         self.run([sam, "delete", "--stack-name", stack, "--no-prompts", "--region", self.engine.region])

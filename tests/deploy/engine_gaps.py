@@ -11,4 +11,7 @@ UNKNOWN_TYPES = {
 ANY_METHOD = "its API Gateway ignores x-amazon-apigateway-any-method, so infra/local serves the deployed routes"
 EXEC_WRAPPER = "it ignores AWS_LAMBDA_EXEC_WRAPPER, so streaming functions run behind the Runtime API of infra/local"
 METRIC_MATH = "it refuses alarms with Metrics, which all alarms have, so the stacks have no AlarmTopicArn"
+SAM_DELETE = (
+    "the SAM CLI does not accept URLs of nested templates that name the engine, so CloudFormation deletes stacks"
+)
 QUEUE_POLLER = "its poller of queues fails on the number of a RedrivePolicy or MaximumConcurrency that is a parameter"

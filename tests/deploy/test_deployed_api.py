@@ -5,6 +5,7 @@ gateway serves the routes of the deployed API, and functions run behind the loca
 """
 
 import contextlib
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,10 @@ async def serving_deployed(account: Account, folder: Path, python: Path) -> Asyn
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def url(
-    stacks: Update, account: Account, interpreter: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[str]:
-    async with serving_deployed(account, tmp_path_factory.mktemp("deployed"), interpreter) as url:
-        yield url
+async def url(stacks: Update, account: Account, interpreter: Path) -> AsyncIterator[str]:
+    with tempfile.TemporaryDirectory(prefix="stint-deployed-") as folder:
+        async with serving_deployed(account, Path(folder), interpreter) as url:
+            yield url
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
-"""An update of a stack from the base build to the current one. The engine replaces what AWS replaces
-(`test_engine_gaps.py`), so equal physical ids mean that nothing was replaced.
+"""An update of a stack from the base build to the current one.
+
+The engine replaces what AWS replaces, a table under the same name and without its items (`test_engine_gaps.py`). So
+equal names and contents mean that no table and no bucket was replaced.
 """
 
 import json

@@ -71,7 +71,7 @@ class Account:
         environment = self.environment() | variables
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
-            reasons = "\n".join([*self.failures(), done.stderr[-300:]])
+            reasons = "\n".join([*self.failures(), done.stderr[-1000:]])
             raise AssertionError(f"{command} failed with {done.returncode}:\n{reasons}")
         return done.stdout
 

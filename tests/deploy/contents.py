@@ -1,4 +1,4 @@
-"""What a stack stores in its tables and its bucket."""
+"""Reading and writing of the tables and the bucket of a stack."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ STORES = ("Data/Table", "Data/KeysTable", "Data/Bucket")
 
 @dataclass(frozen=True)
 class Contents:
-    """What a stack stores, and where."""
+    """All that a stack stores, and where."""
 
     stores: dict[str, Resource]
     items: list[dict[str, Any]]

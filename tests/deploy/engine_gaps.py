@@ -1,5 +1,7 @@
-"""What the local engine cannot create or run, each with its reason. `test_engine_gaps.py` fails for an entry that is no
-longer true, so the lists only shrink: with a new version of the engine, remove the entry, and what avoids it.
+"""Gaps of the local engine: things that it cannot create or run, each with its reason.
+
+`test_engine_gaps.py` fails for an entry that is no longer true, so the list only shrinks: with a new version of the
+engine, remove the entry, and the code that avoids the gap.
 """
 
 UNKNOWN_TYPES = {
@@ -14,4 +16,4 @@ METRIC_MATH = "it refuses alarms with Metrics, which all alarms have, so the sta
 SAM_DELETE = (
     "the SAM CLI does not accept URLs of nested templates that name the engine, so CloudFormation deletes stacks"
 )
-QUEUE_POLLER = "its poller of queues fails on the number of a RedrivePolicy or MaximumConcurrency that is a parameter"
+QUEUE_POLLER = "its poller fails on a MaximumConcurrency from a parameter, which is text, so tests invoke the worker"

@@ -1,4 +1,4 @@
-"""What the engine cannot do, entry by entry: a test fails if its entry is no longer needed. And what it must do."""
+"""The gaps of the engine: a test fails if its entry is no longer needed. And replacements, which it must make."""
 
 import json
 import time

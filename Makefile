@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october test-deploy bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,7 +26,7 @@ $(VENV)/.installed: requirements/dev.txt
 	@$(INSTALL) --python $(VENV) -r requirements/dev.txt
 	@touch $@
 
-# The local AWS engine and the SAM CLI pin botocore, so each has its own environment.
+# The local AWS engines and the SAM CLI pin botocore, so each has its own environment.
 .venv-%/.installed: requirements/%.txt $(VENV)/.installed
 	@echo "Installing $* into .venv-$* (once) ..."
 	@$(PYTHON) -m venv .venv-$*
@@ -90,7 +90,7 @@ WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
 # EXAMPLES=1000: that many values for each property that is tested with generated ones, instead of 50
 test: setup ## run the tests of modules (one minute)
-	@$(BIN)/pytest -q -n $(WORKERS) --dist each --max-worker-restart 0 $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(USE_CASES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients --ignore tests/october $(ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist each --max-worker-restart 0 $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(USE_CASES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients --ignore tests/october --ignore tests/deploy $(ARGS)
 
 test-services: setup ## run the tests of use cases (two minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist each --max-worker-restart 0 $(USE_CASES) --ignore tests/services/recovery $(ARGS)
@@ -143,6 +143,9 @@ test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.ins
 
 test-october: setup .venv-october/.installed .venv-october-0.0.40/.installed ## run the tests of the API of October 2024 with its clients (one minute)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/october $(ARGS)
+
+test-deploy: setup .venv-deploy/.installed .venv-sam/.installed ## deploy the build into a local CloudFormation; run, update and delete what was deployed (needs `make build`; three minutes)
+	@$(BIN)/pytest -q -n 0 --timeout 600 tests/deploy $(ARGS)
 
 bench: setup ## measure cold start, streaming, many sessions, tools, memory (four minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, SEARCH=1 only searches vector stores)
 	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
@@ -198,6 +201,7 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) --group packed-python311 -o layers/packed/requirements-python3.11.txt
 	@$(COMPILE) requirements/embeddings-local.in -c requirements/dev.txt $(UNUSED_BY_EMBEDDINGS:%=--no-emit-package %) -o requirements/embeddings-local.txt
 	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
+	@$(COMPILE) requirements/deploy.in -c requirements/ministack.txt -o requirements/deploy.txt
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
 	@$(COMPILE) requirements/fuzz.in -o requirements/fuzz.txt
 	@$(COMPILE) requirements/october.in -o requirements/october.txt
@@ -208,4 +212,4 @@ openapi: $(VENV)/.installed ## write docs/openapi.json
 	@$(BIN)/python -m infra.scripts.openapi
 
 clean: ## remove every environment, build and stored state
-	@rm -rf .venv .venv-ministack .venv-sam .venv-fuzz .venv-october .venv-clients-* .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules
+	@rm -rf .venv .venv-ministack .venv-deploy .venv-sam .venv-fuzz .venv-october .venv-clients-* .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules

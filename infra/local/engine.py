@@ -77,6 +77,8 @@ class Engine:
     the engine is not installed, does not start, or cannot create the data resources.
     """
 
+    python = PYTHON
+
     def __init__(self, state_dir: Path | None = None, *, region: str = "us-east-1") -> None:
         self.region = region
         self.endpoint = ""
@@ -108,7 +110,7 @@ class Engine:
         return self.running.environment()
 
     def start(self) -> None:
-        require_engine()
+        require_engine(self.python)
         self._folder = self._kept or Path(tempfile.mkdtemp(prefix="stint-engine-"))
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -138,7 +140,7 @@ class Engine:
     def _launch(self, listener: socket.socket) -> subprocess.Popen[bytes]:
         with self._log() as log:
             return subprocess.Popen(
-                [str(PYTHON), "-m", PROGRAM, str(listener.fileno())],
+                [str(self.python), "-m", PROGRAM, str(listener.fileno())],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -189,10 +191,10 @@ class Engine:
             cloudformation.close()
 
 
-def require_engine() -> None:
+def require_engine(python: Path = PYTHON) -> None:
     """Raise LocalCloudError if the engine is not installed."""
-    if not PYTHON.exists():
-        raise LocalCloudError(f"the local AWS engine is not installed ({PYTHON} is missing): run `make setup`")
+    if not python.exists():
+        raise LocalCloudError(f"the local AWS engine is not installed ({python} is missing): run `make setup`")
 
 
 def apply_stack(cloudformation: Any, name: str, template: str) -> dict[str, str]:

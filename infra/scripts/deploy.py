@@ -72,9 +72,10 @@ def deploy_command(environment: Mapping[str, str], root: Path, read_deployed: Re
     refuse_large_environments(build.template, stack, {**read_deployed(stack), **parameters})
     tags = read_tags(environment.get("TAGS", ""))
     if parameters:
-        overrides.append(write_parameters(parameters, root))
+        overrides.append(write_parameters(parameters, stack, root))
     sam = root / ".venv-sam" / "bin" / "sam"
-    options = ["--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
+    # `sam delete` deletes the uploads of its stack. Without a prefix, equal files of two stacks would be one object.
+    options = ["--resolve-s3", "--s3-prefix", stack, "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
     options += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
     template = str((build.folder / "template.yaml").relative_to(root))
     named = ["--template-file", template, "--stack-name", stack]
@@ -145,9 +146,12 @@ def check_target(wanted: Mapping[str, str | None], build: Build) -> None:
         )
 
 
-def write_parameters(parameters: Mapping[str, str], root: Path) -> str:
-    """Write values to a file for SAM, whose command line does not support every value."""
-    file = root / ".aws-sam" / "parameters.yaml"
+def write_parameters(parameters: Mapping[str, str], stack: str, root: Path) -> str:
+    """Write values to a file for SAM, whose command line does not support every value.
+
+    Each stack has its own file, because several may be deployed at the same time.
+    """
+    file = root / ".aws-sam" / f"parameters-{stack}.yaml"
     quoted = dict(parameters)
     for _ in range(UNQUOTED):
         quoted = {name: f'"{_ESCAPED.sub(lambda found: found[0] * 2, value)}"' for name, value in quoted.items()}

@@ -17,7 +17,7 @@ SAM = """#!/bin/sh
 printf '%s\\n' "$@" > arguments
 pwd > folder
 env > environment
-cp .aws-sam/parameters.yaml given 2> /dev/null
+cp .aws-sam/parameters-*.yaml given 2> /dev/null
 exit ${SAM_STATUS:-0}
 """
 TEMPLATE: dict[str, Any] = {
@@ -63,7 +63,7 @@ def test_what_was_built_is_deployed_for_its_target_and_without_samconfig(root: P
     assert status == 0
     assert (root / "arguments").read_text().split() == [
         *("deploy", "--template-file", ".aws-sam/build/template.yaml", "--stack-name", "shop"),
-        *("--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"),
+        *("--resolve-s3", "--s3-prefix", "shop", "--no-confirm-changeset", "--no-fail-on-empty-changeset"),
         *("--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"),
         *("--tags", "application=stint", "--parameter-overrides", "Runtime=python3.13", "Architecture=arm64"),
     ]

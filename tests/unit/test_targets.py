@@ -8,7 +8,7 @@ from tests.shares import FileShares
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text().replace("\\\n", " ")
-OWN_TARGETS = ("tests/clients", "tests/october")
+OWN_TARGETS = ("tests/clients", "tests/october", "tests/deploy")
 """Folders that are in the recipe of their target."""
 
 RECOVERY = ("tests/services/recovery", "tests/services")

@@ -184,8 +184,13 @@ def read_signature(tool: "Tool") -> ToolSignature:
     """Return a listed tool. It is repeatable if the server says that it only reads, or that repeating is harmless."""
     hints = tool.annotations
     repeatable = hints is not None and bool(hints.readOnlyHint or hints.idempotentHint)
-    schema = make_storable(tool.inputSchema)
-    return ToolSignature(tool.name, tool.description or tool.title or "", schema, repeatable=repeatable)
+    return ToolSignature(
+        tool.name,
+        tool.description or tool.title or "",
+        make_storable(tool.inputSchema),
+        repeatable=repeatable,
+        annotations=make_storable(hints.model_dump(exclude_none=True)) if hints is not None else None,
+    )
 
 
 async def call_tool(session: "ClientSession", invocation: Invocation) -> "CallToolResult":

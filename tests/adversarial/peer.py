@@ -10,6 +10,7 @@ PEER = b"http://peer"
 """Placeholder in the cases for the address of this server, which is replaced by its real address."""
 
 ANSWERS: dict[str, Callable[[Received], Reply]] = {}
+MODELS: dict[str, Callable[[Received], Reply]] = {}
 
 
 def serves(path: str) -> Callable[[Callable[[Received], Reply]], Callable[[Received], Reply]]:
@@ -17,6 +18,16 @@ def serves(path: str) -> Callable[[Callable[[Received], Reply]], Callable[[Recei
 
     def register(answer: Callable[[Received], Reply]) -> Callable[[Received], Reply]:
         ANSWERS[path] = answer
+        return answer
+
+    return register
+
+
+def serves_model(prefix: str) -> Callable[[Callable[[Received], Reply]], Callable[[Received], Reply]]:
+    """Register a handler of the models whose ids begin with a word and a hyphen."""
+
+    def register(answer: Callable[[Received], Reply]) -> Callable[[Received], Reply]:
+        MODELS[prefix] = answer
         return answer
 
     return register
@@ -33,6 +44,9 @@ def start_peer() -> ScriptedHTTPServer:
 
 @serves("/v1/chat/completions")
 def complete(received: Received) -> Reply:
+    found = MODELS.get(str(received.json()["model"]).partition("-")[0])
+    if found:
+        return found(received)
     return stream({"content": "ok"}, usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2})
 
 

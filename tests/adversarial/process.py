@@ -35,6 +35,7 @@ from stint.domain.ids import new_id
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
 from stint.models.openai.model import OpenAICompatible
+from stint.models.tool_names import SanitizedToolNames
 from stint.tools.mcp.package import prepare_mcp
 
 MOST_CPU_SECONDS = 25
@@ -51,6 +52,7 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
     world.chat_url = chat_url
     adapters = Adapters(world.settings)
     world.models["fetched"] = lambda: fetch_images(OpenAICompatible(chat_url), world.settings, adapters.fetch)
+    world.models["hostile"] = lambda: SanitizedToolNames(OpenAICompatible(chat_url, repeats=0))
     app = create_app(
         "all", *list_parts(), make_services=world.make_services, read_settings=lambda: world.settings, buffered=False
     )

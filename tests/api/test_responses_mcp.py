@@ -66,6 +66,18 @@ def test_a_server_lists_its_tools_and_runs_them(http: httpx.Client, hosted: Host
     assert get(http, response["id"]) == response
 
 
+def test_a_listed_tool_has_what_its_server_sent_and_no_nulls(http: httpx.Client, hosted: Hosted) -> None:
+    """The AI SDK refuses null for a description and for annotations."""
+    response = respond(http, ADD, tools=[hosted()])
+
+    for item in (response["output"][0], get(http, response["id"])["output"][0]):
+        tools = {tool["name"]: tool for tool in item["tools"]}
+        assert "annotations" not in tools["add"]
+        assert tools["order"]["annotations"] == {"title": "Order", "destructiveHint": False}
+        assert not [name for tool in tools.values() for name, value in tool.items() if value in (None, "")]
+        assert "error" not in item
+
+
 def test_a_stream_tells_the_list_and_the_calls(http: httpx.Client, hosted: Hosted) -> None:
     events = follow(http, f"{ADD}\nrepeat: 2", tools=[hosted(allowed_tools=["add"])])
 

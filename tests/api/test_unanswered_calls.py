@@ -80,6 +80,9 @@ def test_every_call_needs_its_own_output(http: httpx.Client) -> None:
         ([user("go"), CALL, OUTPUT, user("and?")], 200),
         ([user("go"), CALL, OUTPUT, CALL | {"call_id": "call_10"}, OUTPUT | {"call_id": "call_10"}], 200),
         ([user("go"), CALL, OUTPUT, CALL, OUTPUT], 200),
+        ([user("go"), CALL, user("and?"), OUTPUT], 200),
+        ([OUTPUT, user("go"), CALL], 200),
+        ([OUTPUT, user("go"), CALL, CALL], 400),
         ([user("go"), CALL], 400),
         ([user("go"), CALL, user("and?")], 400),
         ([user("go"), CALL, OUTPUT, CALL], 400),
@@ -88,6 +91,26 @@ def test_every_call_needs_its_own_output(http: httpx.Client) -> None:
 )
 def test_the_input_alone_is_looked_at_too(http: httpx.Client, items: list[Body], status: int) -> None:
     assert post(http, items).status_code == status
+
+
+@pytest.mark.parametrize("way", ["previous_response_id", "conversation", "items", "references"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_output_may_follow_a_message(http: httpx.Client, app_fixture: AppFixture, way: str, order: int) -> None:
+    """Semantic Kernel sends the message before the output."""
+    output = OUTPUT | {"call_id": "call_1"}
+
+    answer = continued(http, way, [user("and?"), output][::order], model="recorded/any")
+
+    assert answer.status_code == 200, answer.text
+    seen = app_fixture.last_request.messages
+    assert [type(message).__name__ for message in seen[-3:]] == ["AssistantAnswer", "ToolResult", "UserInput"]
+
+    body = answer.json()
+    talk = (
+        {"conversation": body["conversation"]["id"]} if way == "conversation" else {"previous_response_id": body["id"]}
+    )
+    assert post(http, "more", model="recorded/any", **talk).status_code == 200
+    assert app_fixture.last_request.messages[: len(seen)] == seen, "it is stored in a form that can be read again"
 
 
 def test_a_call_that_was_passed_over_once_does_not_block_the_talk(

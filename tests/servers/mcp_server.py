@@ -24,6 +24,7 @@ from mcp.types import (
     ResourceLink,
     TextContent,
     TextResourceContents,
+    ToolAnnotations,
 )
 from pydantic import AnyUrl, BaseModel
 from starlette.applications import Starlette
@@ -57,7 +58,9 @@ def make_server(**settings: Any) -> FastMCP:
         stats["add"] += 1
         return a + b
 
-    @server.tool(description="Order things.", structured_output=False)
+    hints = ToolAnnotations(title="Order", destructiveHint=False)
+
+    @server.tool(description="Order things.", annotations=hints, structured_output=False)
     def order(items: list[Item], note: str | None = None) -> str:
         return ", ".join(f"{item.size} {item.name}" for item in items) + f" ({note})"
 

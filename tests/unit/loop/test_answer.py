@@ -1,6 +1,5 @@
 import pytest
 
-from stint.domain.errors import ModelError
 from stint.domain.inference import (
     AnswerDetails,
     Finished,
@@ -12,7 +11,6 @@ from stint.domain.inference import (
     TextChunk,
     ToolCallChunk,
 )
-from stint.domain.limits import MAX_ANSWER_CHARACTERS
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.tools import ToolCall
 from stint.loop.answer import Answer
@@ -74,13 +72,6 @@ def test_ids_that_are_missing_or_repeated_are_made_anew() -> None:
     assert all(ids)
 
 
-def test_text_that_utf8_cannot_hold_is_replaced() -> None:
-    answer, deltas = answer_of(TextChunk("a\ud83d"), TextChunk("ü"), Finished(FinishReason.stop))
-
-    assert deltas == [TextDelta(text="a?"), TextDelta(text="ü")]
-    assert answer.to_step().model_response.content == "a?ü"
-
-
 @pytest.mark.parametrize("reason", FinishReason)
 def test_only_a_cut_answer_is_out_of_tokens(reason: FinishReason) -> None:
     step = answer_of(Finished(reason))[0].to_step()
@@ -124,14 +115,3 @@ def test_only_the_first_calls_count_where_their_number_is_limited() -> None:
 
     assert [call.call_id for call in answer.calls] == ["c0"]
     assert len(deltas) == 1
-
-
-@pytest.mark.parametrize(
-    "piece", [TextChunk("a"), RefusalChunk("a"), ReasoningChunk("a"), ToolCallChunk(0, arguments="a")]
-)
-def test_an_answer_without_end_fails(piece: ModelChunk) -> None:
-    answer = Answer(run_id="t", length=MAX_ANSWER_CHARACTERS - 1)
-    list(answer.add_chunk(piece))
-
-    with pytest.raises(ModelError, match="more than 10,000,000 characters"):
-        list(answer.add_chunk(piece))

@@ -177,7 +177,7 @@ ModelMessage = SystemText | UserInput | AssistantAnswer | ToolResult
 class ToolSignature:
     """A tool as the model sees it. `parameters` is a JSON schema of type object.
 
-    `strict` requires arguments that satisfy the schema. None is the provider's default. A `repeatable` tool may be
+    `annotations` are an MCP server's hints, which models do not get. `strict` requires arguments that satisfy the schema. None is the provider's default. A `repeatable` tool may be
     called again after an interruption, because a second call changes nothing.
     """
 
@@ -186,6 +186,7 @@ class ToolSignature:
     parameters: dict[str, Any]
     strict: bool | None = None
     repeatable: bool = field(default=False, compare=False)
+    annotations: dict[str, Any] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

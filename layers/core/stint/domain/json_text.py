@@ -1,8 +1,13 @@
-"""Strict parsing of JSON from outside. A parsed value can be stored, read back and sent on."""
+"""What can be stored, read back and sent on as JSON, and the parsing of JSON from outside.
 
+Callers' JSON is parsed strictly. What models, servers and tools say is made storable instead of being refused.
+"""
+
+import json
 import math
 from collections.abc import Iterator
 from json import JSONDecodeError
+from operator import is_
 from typing import Any
 
 from pydantic_core import from_json
@@ -12,6 +17,9 @@ MAX_DEPTH = 100
 
 MAX_VALUES = 200_000
 """Maximum values in one text, including nested ones. Each takes up to 30 times its text in memory."""
+
+MOST_BITS = 14_000
+"""Maximum bits of an integer. Python writes none of more than 4,300 digits."""
 
 MARKS = bytes(byte if byte in b'"[]{},' else ord("0") for byte in range(256))
 TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
@@ -36,6 +44,56 @@ def parse_json(text: str | bytes) -> Any:
         raise JSONDecodeError(explain(text, error), "", 0) from None
     check_value(value)
     return value
+
+
+def parse_leniently(text: str) -> Any:
+    """Parse a server's JSON. Its texts are storable: of single surrogates, only Python's slower parser reads any.
+
+    Raises:
+        ValueError: it is not JSON, or is nested too deeply.
+    """
+    try:
+        return from_json(text, cache_strings="keys")
+    except ValueError:
+        pass
+    try:
+        return make_storable(json.loads(text))
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+
+
+def make_storable(value: Any, levels: int = MAX_DEPTH) -> Any:
+    """Return a value of JSON's types in a form that can be stored: the same object if it already is.
+
+    Single surrogates become `?`. A number that is infinite, NaN or too long to be written becomes null, and so does
+    what is nested deeper than `levels`.
+    """
+    match value:
+        case str():
+            return storable_text(value)
+        case float() if not math.isfinite(value):
+            return None
+        case int() if value.bit_length() > MOST_BITS:
+            return None
+        case dict() | list() if not levels:
+            return None
+        case dict():
+            keys, children = [storable_text(key) for key in value], make_children_storable(value, levels)
+            same = all(map(is_, keys, value)) and all(map(is_, children, value.values()))
+            return value if same else dict(zip(keys, children, strict=True))
+        case list():
+            children = make_children_storable(value, levels)
+            return value if all(map(is_, children, value)) else children
+    return value
+
+
+def make_children_storable(value: Any, levels: int) -> list[Any]:
+    return [make_storable(child, levels - 1) for child in parts_of(value)]
+
+
+def storable_text(text: str) -> str:
+    """Replace single surrogates, which JSON can contain and UTF-8 cannot."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def has_too_many_values(data: bytes, limit: int | None = None) -> bool:

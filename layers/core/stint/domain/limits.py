@@ -52,6 +52,9 @@ MAX_IMAGE_URLS = 100
 MAX_ANSWER_CHARACTERS = 10_000_000
 """Maximum characters of a model's answer: reasoning, text and calls. A stored response could not have a longer text."""
 
+MAX_ANSWER_CALLS = 1_000
+"""Maximum calls in a model's answer."""
+
 MAX_APPROVED_CALLS = 128
 """Maximum calls of MCP tools that a request approves. Each is a session with its server."""
 

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from stint.dataclasses import dataclass, field
-from stint.domain.errors import ModelError
-from stint.domain.ids import new_id
+from stint.domain.ids import new_id, new_name
 from stint.domain.inference import (
     AnswerDetails,
     Finished,
@@ -20,7 +19,6 @@ from stint.domain.inference import (
     Usage,
 )
 from stint.domain.json_text import parse_json
-from stint.domain.limits import MAX_ANSWER_CHARACTERS
 from stint.domain.run_events import (
     Delta,
     ReasoningEnded,
@@ -35,7 +33,6 @@ from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, StopReason
 from stint.domain.text_lengths import encode_lengths
 from stint.domain.tools import ToolCall
-from stint.models.port import characters_of
 
 
 @dataclass(slots=True)
@@ -49,8 +46,8 @@ class PartialCall:
 class Answer:
     """An answer so far. `usage` is None if the provider counts nothing.
 
-    Only the first `max_calls` calls count. `streamed` has the lengths of the pieces of text that were released,
-    `length` is the number of characters that the model sent.
+    Its chunks come from `Inference.read`, in a storable form. Only the first `max_calls` calls count. `streamed` has
+    the lengths of the pieces of text that were released.
     """
 
     run_id: str
@@ -67,7 +64,6 @@ class Answer:
     thought: bool = False
     refusal: bool = False
     streamed: list[int] = field(default_factory=list)
-    length: int = 0
 
     @property
     def begun(self) -> bool:
@@ -75,33 +71,23 @@ class Answer:
         return bool(self.text or self.partial or self.finish or self.thoughts)
 
     def add_chunk(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress | ReasoningEnded]:
-        """Add a chunk, and return its deltas. Reasoning after the first word of the answer is dropped.
-
-        Raises ModelError if the answer has more than MAX_ANSWER_CHARACTERS.
-        """
-        self.length += characters_of(chunk)
-        if self.length > MAX_ANSWER_CHARACTERS:
-            raise ModelError(
-                f"The model's answer has more than {MAX_ANSWER_CHARACTERS:,} characters, the maximum. Limit its tokens."
-            )
+        """Add a chunk, and return its deltas. Reasoning after the first word of the answer is dropped."""
         if not isinstance(chunk, ReasoningChunk) and not self.thought:
             self.thought = True
             if (reasoning := self.reasoning()) is not None:
                 yield ReasoningEnded(self.step_id, reasoning)
         match chunk:
-            case TextChunk():
-                if text := storable(chunk.text):
-                    self.text.append(text)
-                    yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
-            case RefusalChunk():
-                if text := storable(chunk.text):
-                    self.refusal = self.refusal or not self.text
-                    self.text.append(text)
-                    yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
+            case TextChunk(text=text) if text:
+                self.text.append(text)
+                yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
+            case RefusalChunk(text=text) if text:
+                self.refusal = self.refusal or not self.text
+                self.text.append(text)
+                yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
             case ReasoningChunk() if not self.thought:
                 self.thoughts.append(chunk)
                 if chunk.text:
-                    yield ReasoningProgress(self.step_id, storable(chunk.text))
+                    yield ReasoningProgress(self.step_id, chunk.text)
             case ToolCallChunk():
                 self.extend_call(chunk)
             case Finished():
@@ -110,9 +96,9 @@ class Answer:
 
     def extend_call(self, chunk: ToolCallChunk) -> None:
         call = self.partial.setdefault(chunk.index, PartialCall())
-        call.call_id = call.call_id or storable(chunk.call_id)
-        call.name += storable(chunk.name)
-        call.arguments.append(storable(chunk.arguments))
+        call.call_id = call.call_id or chunk.call_id
+        call.name += chunk.name
+        call.arguments.append(chunk.arguments)
 
     def complete_calls(self) -> Iterator[Delta]:
         """Complete the calls in the order of their indexes. Providers may interleave the pieces of several calls."""
@@ -130,7 +116,7 @@ class Answer:
         if not self.thoughts:
             return None
         return Reasoning(
-            text=storable("".join(chunk.text for chunk in self.thoughts)),
+            text="".join(chunk.text for chunk in self.thoughts),
             signature="".join(chunk.signature for chunk in self.thoughts),
             redacted="".join(chunk.redacted for chunk in self.thoughts),
         )
@@ -166,14 +152,9 @@ class Answer:
         )
 
 
-def storable(text: str) -> str:
-    """Replace single surrogates, which JSON can contain and UTF-8 cannot."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
-
-
 def parse_call(partial: PartialCall, taken: set[str]) -> ToolCall:
     """Make a call from its pieces. It gets a new id if the model sent none or a duplicate."""
-    call_id = partial.call_id if partial.call_id and partial.call_id not in taken else f"call_{new_id()}"
+    call_id = partial.call_id if partial.call_id and partial.call_id not in taken else new_name("call")
     text = "".join(partial.arguments)
     try:
         arguments: Any = parse_json(text) if text.strip() else {}

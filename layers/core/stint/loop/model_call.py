@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
 from stint.domain.known_secrets import redactor_of_models_text
+from stint.loop.answer_limits import AnswerLimits
 from stint.loop.redacted_chunks import ChunkRedactor
 from stint.models.port import ChatModel, close_chunks
 from stint.run_stop import expiring_on_stop, raise_if_stopped
@@ -25,6 +26,7 @@ class Inference:
 
     def __init__(self, model: ChatModel, request: InferenceRequest) -> None:
         self.chunks = model.stream(request)
+        self.limits = AnswerLimits()
         self.accepted = asyncio.Event()
         self.first: asyncio.Task[ModelChunk | None] = asyncio.create_task(self.read_first())
 
@@ -49,12 +51,12 @@ class Inference:
             self.first.result()
 
     async def read(self, deadline: float) -> AsyncGenerator[ModelChunk, None]:
-        """Yield the chunks without the caller's credentials. The last one is `Finished`.
+        """Yield the chunks in a storable form, without the caller's credentials. The last one is `Finished`.
 
         `deadline` is a time of the event loop's clock.
 
         Raises:
-            ModelError: the model failed, or its answer has no end.
+            ModelError: the model failed, or its answer is too large or has no end.
             DeadlineExceeded: the deadline passed first.
         Stopped: an admin stopped the run.
         """
@@ -64,6 +66,7 @@ class Inference:
         limit = ReadLimit(deadline)
         with limit.timed():
             while chunk is not None:
+                chunk = self.limits.admit(chunk)
                 for each in redacted.redact_chunk(chunk) if redacted else (chunk,):
                     yield each
                 if isinstance(chunk, Finished):

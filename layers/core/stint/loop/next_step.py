@@ -60,7 +60,8 @@ def decide(run: Run, answer: Answer) -> NextStep:
     if len(allowed) < len(server):
         finish = Finish("max_tool_calls")
         return RunTools(allowed, finish) if allowed else finish
-    calls = [call for call in answer.calls if call in server or call in checked] if checked else server
+    run_here = {call.call_id for call in (*server, *checked)}
+    calls = [call for call in answer.calls if call.call_id in run_here]
     return RunTools(calls, AwaitClient() if pauses else None)
 
 

@@ -1,16 +1,26 @@
 """The port every model adapter implements."""
 
+import math
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from stint.dataclasses import replace
 from stint.domain.inference import (
     InferenceRequest,
     ModelChunk,
     ReasoningChunk,
     RefusalChunk,
     TextChunk,
+    TokenLogprob,
     ToolCallChunk,
 )
+from stint.domain.json_text import storable_text
+
+LONGEST_CALL_ID = 64
+"""Maximum characters of a call's id that clients of Responses can send back."""
+
+LEAST_LOGPROB = -9999.0
+"""OpenAI's log probability of a very unlikely token, in place of minus infinity, which JSON lacks."""
 
 
 class ChatModel(Protocol):
@@ -64,3 +74,32 @@ def characters_of(chunk: ModelChunk) -> int:
         case ToolCallChunk(name=name, arguments=arguments):
             return len(name) + len(arguments)
     return 0
+
+
+def storable_chunk(chunk: ModelChunk) -> ModelChunk:
+    """Return a piece of an answer in a form that can be stored, and sent as JSON. An unusable id of a call is empty."""
+    match chunk:
+        case TextChunk(text=text, logprobs=logprobs):
+            return TextChunk(storable_text(text), tuple(map(storable_logprob, logprobs)))
+        case RefusalChunk(text=text):
+            return RefusalChunk(storable_text(text))
+        case ReasoningChunk(text=text, signature=signature, redacted=redacted):
+            return ReasoningChunk(storable_text(text), storable_text(signature), storable_text(redacted))
+        case ToolCallChunk(call_id=call_id, name=name, arguments=arguments):
+            return replace(
+                chunk,
+                call_id=call_id if is_call_id(call_id) else "",
+                name=storable_text(name),
+                arguments=storable_text(arguments),
+            )
+    return chunk
+
+
+def is_call_id(text: str) -> bool:
+    """Return whether the id of a call can be sent back by clients and in the headers of tools."""
+    return len(text) <= LONGEST_CALL_ID and text.isascii() and text.isprintable()
+
+
+def storable_logprob(each: TokenLogprob) -> TokenLogprob:
+    logprob = each.logprob if math.isfinite(each.logprob) else LEAST_LOGPROB
+    return TokenLogprob(storable_text(each.token), logprob, each.utf8, tuple(map(storable_logprob, each.top)))

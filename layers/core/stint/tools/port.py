@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.inference import ToolSignature
+from stint.domain.json_text import make_storable, storable_text
 
 ProviderData = Mapping[str, Any]
 """The caller's keys for tools (X-LlamaStack-Provider-Data): never stored, never logged."""
@@ -141,6 +142,12 @@ class ToolOutcome:
     metadata: dict[str, Any] = field(default_factory=dict)
     error: bool = False
     refused: int = 0
+
+    def __post_init__(self) -> None:
+        """Make what the tool said storable. The texts of items are, because pydantic refuses others."""
+        if isinstance(self.content, str):
+            object.__setattr__(self, "content", storable_text(self.content))
+        object.__setattr__(self, "metadata", make_storable(self.metadata))
 
 
 class ToolProvider(Protocol):

@@ -23,6 +23,7 @@ from stint.domain.inference import (
     ToolResult,
     UserInput,
 )
+from stint.domain.json_text import parse_json
 from stint.domain.tools import ToolCall
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai import message_writer
@@ -121,15 +122,16 @@ def expected_message(message: ModelMessage, form: MessageForm) -> dict[str, Any]
 
 def expected_call(call: ToolCall) -> dict[str, Any]:
     text = call.arguments_json if isinstance(call.arguments, dict) else None
-    if not text:
+    if not (text or "").strip():
         value = call.arguments if isinstance(call.arguments, dict) else read_object(call.arguments)
         text = json.dumps(value, ensure_ascii=False)
+    assert text is not None
     return {"id": "c", "type": "function", "function": {"name": "add", "arguments": as_sent(text)}}
 
 
 def read_object(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text or "{}")
+        value = parse_json(text or "{}")
     except ValueError:
         value = None
     return value if isinstance(value, dict) else {"invalid_arguments": text}
@@ -173,7 +175,7 @@ def test_the_body_has_the_messages_beside_all_other_fields(
     adaptations = Adaptations()
     request = InferenceRequest("m", tuple(conversation), decoding=Decoding(**fields))
 
-    bodies = [json.loads(adaptations.write(request)) for _ in range(2)]
+    bodies = [json.loads(adaptations.write(request, frozenset())) for _ in range(2)]
 
     assert bodies[0] == bodies[1]
     assert bodies[0].pop("messages") == expected(conversation, PLAIN)
@@ -186,10 +188,10 @@ def test_what_a_model_refuses_is_also_left_out_of_messages_that_are_kept() -> No
     request = InferenceRequest("m", (UserInput("hi", "Ann"), AssistantAnswer("ho", reasoning=Reasoning(text="hm"))))
     refused = [Refusal(400, "Unrecognized field: name"), Refusal(400, "Missing reasoning_content")]
 
-    bodies = [json.loads(adaptations.write(request))]
+    bodies = [json.loads(adaptations.write(request, frozenset()))]
     for refusal in refused:
-        assert adaptations.learn(request, refusal)
-        bodies.append(json.loads(adaptations.write(request)))
+        assert adaptations.learn(request, refusal, adaptations.refused_by("m"))
+        bodies.append(json.loads(adaptations.write(request, adaptations.refused_by("m"))))
 
     forms = (MessageForm(), MessageForm(has_names=False), MessageForm(has_names=False, has_reasoning=True))
     assert [body["messages"] for body in bodies] == [expected(request.messages, form) for form in forms]

@@ -30,7 +30,7 @@ ADD = ToolSignature("add", "", {"type": "object", "properties": {}})
 
 def written(*messages: ModelMessage, **fields: Any) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(
-        Adaptations().write(InferenceRequest("m", messages or (UserInput("hi"),), **fields))
+        Adaptations().write(InferenceRequest("m", messages or (UserInput("hi"),), **fields), frozenset())
     )
     return body
 

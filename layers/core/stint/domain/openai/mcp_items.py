@@ -9,10 +9,12 @@ from stint.domain.schema import Request
 
 
 class McpToolInfo(Request):
+    """A listed tool, without what its server did not send. Clients such as the AI SDK refuse null there."""
+
     name: str
-    description: str | None = None
+    description: Omitted[str] = None
     input_schema: dict[str, Any] = Field(default_factory=dict)
-    annotations: dict[str, Any] | None = None
+    annotations: Omitted[dict[str, Any]] = None
 
 
 class McpListTools(Request):

@@ -32,11 +32,12 @@ class ConverseAnswer:
         Raises:
             ModelError: the model's output is malformed; ContextLengthExceeded if its context is full.
             LookupError: the event lacks a required field (boto3 returns the readable part of a damaged one).
+            AttributeError, TypeError, ValueError: a field has the wrong type.
         """
         match event:
             case {"contentBlockStart": {"contentBlockIndex": block, "start": {"toolUse": call}}}:
                 index = self._calls.setdefault(block, len(self._calls))
-                yield ToolCallChunk(index, call_id=call["toolUseId"], name=call["name"])
+                yield ToolCallChunk(index, call_id=_text(call["toolUseId"]), name=_text(call["name"]))
             case {"contentBlockDelta": content}:
                 yield from self._feed_delta(content["contentBlockIndex"], content["delta"])
             case {"messageStop": stop}:
@@ -46,11 +47,11 @@ class ConverseAnswer:
 
     def _feed_delta(self, block: int, delta: dict[str, Any]) -> Iterator[ModelChunk]:
         if delta.get("text"):
-            yield TextChunk(delta["text"])
+            yield TextChunk(_text(delta["text"]))
         if "reasoningContent" in delta:
             yield self._thoughts.read(block, delta["reasoningContent"])
         if "toolUse" in delta and delta["toolUse"]["input"]:
-            yield ToolCallChunk(self._calls[block], arguments=delta["toolUse"]["input"])
+            yield ToolCallChunk(self._calls[block], arguments=_text(delta["toolUse"]["input"]))
 
     def finish(self) -> Finished:
         """Return the last chunks.
@@ -63,12 +64,26 @@ class ConverseAnswer:
         return Finished(self._reason, self._usage)
 
 
+def _text(value: Any) -> str:
+    """Return a text. boto3 does not check the types of an event's fields."""
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
 def _read_usage(usage: dict[str, Any]) -> Usage:
     """Read the usage. Bedrock counts input that it reads from or writes to a cache separately."""
-    cached = usage.get("cacheReadInputTokens") or 0
-    read = usage["inputTokens"] + cached + (usage.get("cacheWriteInputTokens") or 0)
-    written = usage["outputTokens"]
+    cached, added, written = (
+        _count(usage.get(name)) for name in ("cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens")
+    )
+    read = _count(usage["inputTokens"]) + cached + added
     return Usage(input_tokens=read, output_tokens=written, total_tokens=read + written, cached_tokens=cached)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value or 0, int):
+        raise TypeError
+    return value or 0
 
 
 def _read_reason(reason: str) -> FinishReason:

@@ -14,7 +14,7 @@ from stint.models.bedrock.answer import ConverseAnswer
 from stint.models.bedrock.call import ConverseCall
 from stint.models.bedrock.request import check_converse, write_converse
 from stint.providers.bedrock.client import connect
-from stint.providers.bedrock.errors import ERRORS, explain, message_of
+from stint.providers.bedrock.errors import ERRORS, MALFORMED, explain, message_of
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
@@ -70,7 +70,7 @@ class Bedrock:
             while (event := await call.next_event()) is not None:
                 for chunk in answer.feed(event):
                     yield chunk
-        except ERRORS as error:
+        except (*ERRORS, *MALFORMED) as error:
             raise explain(error, parameters) from error
         finally:
             call.close()

@@ -133,7 +133,7 @@ class ReasoningReader:
 
     def read(self, block: int, delta: Block) -> ReasoningChunk:
         """Read one delta of a block."""
-        text, signature = delta.get("text") or "", delta.get("signature") or ""
+        text, signature = str(delta.get("text") or ""), str(delta.get("signature") or "")
         start = self._starts.setdefault(block, self._length)
         self._length += len(text)
         if signature and block not in self._signed:

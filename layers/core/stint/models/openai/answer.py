@@ -17,6 +17,10 @@ from stint.domain.inference import (
     ToolCallChunk,
     Usage,
 )
+from stint.models.port import LEAST_LOGPROB
+
+MOST_TOKENS = 10**12
+"""No usage has as many tokens."""
 
 REASONS = {
     "length": FinishReason.length,
@@ -47,6 +51,8 @@ class ChatCompletionReader:
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
+        self._last_of: dict[int | None, _Call] = {}
+        self._ids: set[str] = set()
         self._reason: str | None = None
         self._usage: Usage | None = None
         self._logprobs: list[TokenLogprob] = []
@@ -68,7 +74,7 @@ class ChatCompletionReader:
             yield from self._texts(delta)
             for piece in delta.get("tool_calls") or []:
                 yield from self._feed_call(piece)
-            self._reason = choice.get("finish_reason") or self._reason
+            self._reason = _text(choice.get("finish_reason")) or self._reason
 
     def finish(self) -> Iterator[ModelChunk]:
         """Return the pending chunks and the end."""
@@ -95,10 +101,10 @@ class ChatCompletionReader:
 
     def _feed_call(self, piece: dict[str, Any]) -> Iterator[ModelChunk]:
         function = piece.get("function") or {}
-        name = function.get("name") or ""
-        call = self._find(piece.get("index"), piece.get("id") or "", name)
+        name, call_id, index = _text(function.get("name")), _identifier(piece.get("id")), piece.get("index")
+        call = self._find(index if isinstance(index, int) else None, call_id, name)
         if not call.announced:
-            call.call_id = call.call_id or piece.get("id") or ""
+            call.call_id = call.call_id or call_id
             call.name += "" if name == call.name else name
         arguments = function.get("arguments") or ""
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -114,13 +120,13 @@ class ChatCompletionReader:
         id always starts a call (Ollama sent every call with index 0), and so does a name without index and id after
         arguments.
         """
-        calls = [call for call in self._calls if key is None or call.key == key]
-        last = calls[-1] if calls else None
+        last = self._last_of.get(key) if key is not None else self._calls[-1] if self._calls else None
         other_id = last is not None and call_id not in ("", last.call_id)
         renamed = last is not None and key is None and not call_id and last.has_arguments
         if last is None or (name and ((other_id and last.call_id) or renamed)):
             last = _Call(index=len(self._calls), key=key)
             self._calls.append(last)
+            self._last_of[key] = last
         return last
 
     def _announce(self, call: _Call) -> Iterator[ModelChunk]:
@@ -128,8 +134,9 @@ class ChatCompletionReader:
         if call.announced:
             return
         call.announced = True
-        if not call.call_id or any(other.call_id == call.call_id for other in self._calls if other is not call):
+        if not call.call_id or call.call_id in self._ids:
             call.call_id = f"call_{secrets.token_hex(12)}"
+        self._ids.add(call.call_id)
         yield ToolCallChunk(call.index, call_id=call.call_id, name=call.name)
 
 
@@ -145,15 +152,44 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
-    prompt, completion = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+def _identifier(value: Any) -> str:
+    """Read an id. Some servers number the calls."""
+    return str(value) if isinstance(value, int) and abs(value) < MOST_TOKENS else _text(value)
+
+
+def _usage(usage: dict[str, Any]) -> Usage | None:
+    """Read the usage; None if one of its main counts is not a possible number of tokens."""
+    counts = [_count(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens", "total_tokens")]
+    prompt, completion, total = counts
+    if prompt is None or completion is None or total is None:
+        return None
     return Usage(
         input_tokens=prompt,
         output_tokens=completion,
-        total_tokens=usage.get("total_tokens") or prompt + completion,
-        cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
-        reasoning_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
+        total_tokens=total or prompt + completion,
+        cached_tokens=_detail(usage.get("prompt_tokens_details"), "cached_tokens"),
+        reasoning_tokens=_detail(usage.get("completion_tokens_details"), "reasoning_tokens"),
     )
+
+
+def _count(value: Any) -> int | None:
+    """Read a number of tokens; None if it cannot be one. Some servers write it as a fraction, such as 5.0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and 0 <= value < MOST_TOKENS else None
+
+
+def _detail(details: Any, name: str) -> int:
+    return _count(details.get(name)) or 0 if isinstance(details, dict) else 0
+
+
+def _to_float(number: int | float) -> float:
+    """Return a log probability, which a server may write as an integer of any length."""
+    return float(max(min(number, 0), LEAST_LOGPROB)) if isinstance(number, int) else number
+
+
+def _is_byte(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < 256
 
 
 def read_logprobs(logprobs: Any) -> list[TokenLogprob]:
@@ -169,8 +205,8 @@ def _read_logprob(entry: Any) -> TokenLogprob | None:
             top, utf8 = entry.get("top_logprobs"), entry.get("bytes")
             return TokenLogprob(
                 token,
-                float(logprob),
-                tuple(utf8) if isinstance(utf8, list) and all(isinstance(byte, int) for byte in utf8) else None,
+                _to_float(logprob),
+                tuple(utf8) if isinstance(utf8, list) and all(map(_is_byte, utf8)) else None,
                 tuple(filter(None, map(_read_logprob, top))) if isinstance(top, list) else (),
             )
     return None

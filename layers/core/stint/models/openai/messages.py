@@ -101,8 +101,9 @@ def _assistant(answer: AssistantAnswer, form: MessageForm) -> Message:
 
 
 def _tool_call(call: ToolCall) -> Message:
-    arguments = call.arguments_json if isinstance(call.arguments, dict) else None
-    arguments = arguments or json.dumps(read_call_arguments(call), ensure_ascii=False)
+    arguments = (call.arguments_json or "") if isinstance(call.arguments, dict) else ""
+    if not arguments.strip():
+        arguments = json.dumps(read_call_arguments(call), ensure_ascii=False)
     return {"id": call.call_id, "type": "function", "function": {"name": call.tool_name, "arguments": arguments}}
 
 

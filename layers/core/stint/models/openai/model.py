@@ -64,8 +64,9 @@ class OpenAICompatible:
         repeated = 0
         accepted = begun = False
         while True:
+            refused = self._adaptations.refused_by(request.model)
             try:
-                async with aclosing(self._call(self._adaptations.write(request))) as chunks:
+                async with aclosing(self._call(self._adaptations.write(request, refused))) as chunks:
                     async for chunk in chunks:
                         if not isinstance(chunk, Accepted):
                             begun = True
@@ -79,7 +80,7 @@ class OpenAICompatible:
                     raise failure.error from failure.__cause__
                 if failure.at_once:
                     continue
-                if failure.refusal is not None and self._adaptations.learn(request, failure.refusal):
+                if failure.refusal is not None and self._adaptations.learn(request, failure.refusal, refused):
                     continue
                 delay = self.server.retry_delay(failure, repeated)
                 if delay is None:

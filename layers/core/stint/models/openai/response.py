@@ -1,17 +1,15 @@
 """Reading of the response to a chat completions request: an event stream, one JSON document, or an error."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
-from pydantic_core import from_json
 
 from stint.domain.errors import ModelError
 from stint.domain.inference import Accepted, ModelChunk
+from stint.domain.json_text import parse_leniently
 from stint.models.openai.answer import ChatCompletionReader
 from stint.providers.openai.errors import ErrorReader, ProviderFailure
 
@@ -75,8 +73,8 @@ async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
 
 def _feed(answer: ChatCompletionReader, text: str, errors: ErrorReader) -> list[ModelChunk]:
     try:
-        payload = _parse(text)
-    except (ValueError, RecursionError) as error:
+        payload = parse_leniently(text)
+    except ValueError as error:
         raise ProviderFailure(ModelError(f"The model's provider sent invalid JSON: {text[:100]!r}")) from error
     if isinstance(payload, dict) and (payload.get("error") or payload.get("object") == "error"):
         raise errors.read(None, text, {})
@@ -86,11 +84,3 @@ def _feed(answer: ChatCompletionReader, text: str, errors: ErrorReader) -> list[
         raise ProviderFailure(
             ModelError(f"The model's provider sent JSON that is not a chat completion: {text[:100]!r}")
         ) from error
-
-
-def _parse(text: str) -> Any:
-    """Parse a chunk. Only Python's parser, which is slower, accepts single surrogates."""
-    try:
-        return from_json(text, cache_strings="keys")
-    except ValueError:
-        return json.loads(text)

@@ -32,6 +32,9 @@ from stint.providers.refusals import find_field, is_about_length, parse_retry_af
 
 # The last three come from events that are damaged or not in the documented form.
 ERRORS = (ClientError, BotoCoreError, HTTPError, OSError, ParserError, ResponseParserError, LookupError)
+MALFORMED = (AttributeError, TypeError, ValueError, RecursionError)
+"""Errors of boto3's parser, and of the reader of its events, for fields of wrong types and for deep JSON."""
+
 THROTTLED = frozenset({"throttlingexception", "toomanyrequestsexception"})
 OVERLOADED = frozenset({"serviceunavailableexception", "modelnotreadyexception"})
 REFUSED = frozenset({400, 404, 413, 422})
@@ -70,7 +73,9 @@ def explain(error: Exception, parameters: dict[str, Any]) -> StintError:
             return ModelError("Bedrock sent nothing for too long")
         case BotoCoreError():
             return ModelError(f"Bedrock cannot be called: {shorten(str(error))}")
-        case ParserError() | ResponseParserError() | LookupError():
+        case ParserError() | ResponseParserError() | LookupError() | TypeError() | AttributeError() | RecursionError():
+            return ModelError(f"Bedrock sent an event that cannot be read ({type(error).__name__})")
+        case ValueError():
             return ModelError(f"Bedrock sent an event that cannot be read ({type(error).__name__})")
         case _:
             return ModelError(f"Bedrock's answer was interrupted ({type(error).__name__})")

@@ -15,6 +15,7 @@ from stint.domain.errors import (
     RateLimited,
     StintError,
 )
+from stint.domain.json_text import parse_leniently
 from stint.domain.redaction import Redactor
 from stint.providers.refusals import find_field, is_about_length, parse_retry_after, shorten
 
@@ -118,10 +119,9 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
 
     `key` is redacted in the message, which is cut after 500 characters.
     """
-    redactor = Redactor([key])
     try:
-        payload = json.loads(body)
-    except (ValueError, RecursionError):
+        payload = parse_leniently(body)
+    except ValueError:
         payload = None
     error = payload.get("error", payload) if isinstance(payload, dict) else None
     fields: dict[str, Any] = error if isinstance(error, dict) else {}

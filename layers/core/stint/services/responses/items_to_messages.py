@@ -28,6 +28,7 @@ from stint.domain.openai.parts import InputFile, InputImage, InputText, MessageP
 from stint.domain.tools import ToolCall
 from stint.loop.transcript import SENT, Transcript
 from stint.services.conversations.item_files import distribute_texts
+from stint.services.responses.answer_order import order_answers
 from stint.services.responses.code_runs import logs_in
 from stint.services.responses.hosted_tools import WEB_SEARCH, result_of
 from stint.services.responses.search_items import chunks_of, urls_of
@@ -108,8 +109,8 @@ class MessageBuilder:
         self.append_items(dict(enumerate(distribute_texts(list(items), texts))))
 
     def append_items(self, items: Mapping[int, StoredItem]) -> None:
-        """Append items by their locations in the input. Raises as `read` does."""
-        for place, stored in items.items():
+        """Append items by their locations in the input, answers after their calls. Raises as `read` does."""
+        for place, stored in order_answers(items, self.transcript.open).items():
             item, left = stored.item, iter(stored.texts)
             try:
                 self.append_item(item, left)

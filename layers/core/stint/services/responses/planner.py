@@ -189,7 +189,10 @@ def check_model(model: ChatModel, plan: Plan) -> None:
 def list_item(server: McpTool, found: Sequence[ServerTool]) -> McpListTools:
     infos = [
         McpToolInfo(
-            name=each.signature.name, description=each.signature.description, input_schema=each.signature.parameters
+            name=each.signature.name,
+            description=each.signature.description or None,
+            input_schema=each.signature.parameters,
+            annotations=each.signature.annotations,
         )
         for each in found
     ]

@@ -51,7 +51,7 @@ class ToolLists:
         return found.failure if found and time.monotonic() < found.retry else None
 
     def put(self, key: str, tools: list[ToolSignature]) -> None:
-        size = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.parameters)) for tool in tools)
+        size = sum(map(size_of, tools))
         self._put(key, CachedToolList(tools, time.monotonic() + self.seconds, size=size))
 
     def expire(self, key: str) -> None:
@@ -74,3 +74,8 @@ class ToolLists:
 
     def _size(self) -> int:
         return sum(kept.size for kept in self.kept.values())
+
+
+def size_of(tool: ToolSignature) -> int:
+    """Return the size of a tool as JSON, in characters."""
+    return len(tool.name) + len(tool.description) + len(json.dumps([tool.parameters, tool.annotations]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stint.caller import find_tenant
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
+from stint.domain.json_text import make_storable
 from stint.net.guard import Guard
 from stint.tools.headers import read_headers
 from stint.tools.list_budget import list_budget
@@ -183,7 +184,13 @@ def read_signature(tool: "Tool") -> ToolSignature:
     """Return a listed tool. It is repeatable if the server says that it only reads, or that repeating is harmless."""
     hints = tool.annotations
     repeatable = hints is not None and bool(hints.readOnlyHint or hints.idempotentHint)
-    return ToolSignature(tool.name, tool.description or tool.title or "", tool.inputSchema, repeatable=repeatable)
+    return ToolSignature(
+        tool.name,
+        tool.description or tool.title or "",
+        make_storable(tool.inputSchema),
+        repeatable=repeatable,
+        annotations=make_storable(hints.model_dump(exclude_none=True)) if hints is not None else None,
+    )
 
 
 async def call_tool(session: "ClientSession", invocation: Invocation) -> "CallToolResult":

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from stint.dataclasses import dataclass, field
+from stint.domain.ids import new_name
 from stint.domain.inference import (
     Finished,
     FinishReason,
@@ -34,6 +35,20 @@ from stint.services.responses.event_stream import padding_of
 
 
 @dataclass(slots=True)
+class StreamedCall:
+    """A call whose arguments come in pieces. `place` is its index in the completion."""
+
+    place: int
+    call_id: str
+    name: str
+    arguments: list[str]
+
+    def whole(self) -> ChatToolCall:
+        function = CalledFunction(name=self.name, arguments="".join(self.arguments))
+        return ChatToolCall(id=self.call_id, function=function)
+
+
+@dataclass(slots=True)
 class Completion:
     """An answer that is built from the model's chunks and emitted as completion chunks."""
 
@@ -43,7 +58,7 @@ class Completion:
     text: list[str] = field(default_factory=list)
     thought: list[str] = field(default_factory=list)
     refusal: list[str] = field(default_factory=list)
-    calls: dict[int, ChatToolCall] = field(default_factory=dict)
+    calls: dict[int, StreamedCall] = field(default_factory=dict)
     finish_reason: ChatFinish = "stop"
     usage: Usage | None = None
     logprobs: list[TokenLogprob] = field(default_factory=list)
@@ -78,13 +93,13 @@ class Completion:
         if known is None:
             if self.calls and self.request.parallel_tool_calls is False:
                 return None
-            function = CalledFunction(name=chunk.name, arguments=chunk.arguments)
-            self.calls[chunk.index] = ChatToolCall(id=chunk.call_id, function=function)
+            call_id = chunk.call_id or new_name("call")
+            known = StreamedCall(len(self.calls), call_id, chunk.name, [chunk.arguments])
+            self.calls[chunk.index] = known
             told = FunctionDelta(name=chunk.name, arguments=chunk.arguments)
-            return ToolCallPiece(index=len(self.calls) - 1, id=chunk.call_id, type="function", function=told)
-        known.function.arguments += chunk.arguments
-        place = list(self.calls).index(chunk.index)
-        return ToolCallPiece(index=place, function=FunctionDelta(arguments=chunk.arguments))
+            return ToolCallPiece(index=known.place, id=call_id, type="function", function=told)
+        known.arguments.append(chunk.arguments)
+        return ToolCallPiece(index=known.place, function=FunctionDelta(arguments=chunk.arguments))
 
     def finish(self, finished: Finished) -> Iterator[ChatCompletionChunk]:
         called = finished.reason is FinishReason.stop and bool(self.calls)
@@ -116,7 +131,7 @@ class Completion:
 
     def whole(self) -> ChatCompletion:
         """Return the whole completion after the model has finished."""
-        calls = list(self.calls.values())
+        calls = [call.whole() for call in self.calls.values()]
         silent = not self.text and (bool(calls) or bool(self.refusal))
         message = ChatAnswer(
             content=None if silent else "".join(self.text),

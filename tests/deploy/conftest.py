@@ -41,7 +41,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Removal:
-    """A deletion: the resources that a stack and its nested stack of data kept. `contents` are those before the deletion."""
+    """The resources that the deletions of a stack and its nested stack of data kept. `contents` are those before it."""
 
     contents: Contents
     kept: set[str]

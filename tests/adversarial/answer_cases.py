@@ -17,7 +17,7 @@ FUNCTION: dict[str, Any] = {"type": "function", "name": "lookup", "parameters": 
 FAILED = (502,)
 """The status of a request whose model broke the protocol."""
 
-GROUPS = 4
+GROUPS = 2
 
 
 answers = cache(make_answers)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 from tests.servers.chat_completions import EVENT_STREAM, chunk, sse, stream
@@ -156,11 +157,10 @@ RAW: dict[str, bytes] = {
 
 
 def make_answers() -> dict[str, Reply]:
-    """Return the answers by their names. Each ends as an answer with calls does."""
+    """Return the answers by their names. `tests/unit/models/openai` has every value in every field."""
     answers = {f"arguments_{name}": stream(*pieces(text), finish="tool_calls") for name, text in ARGUMENTS.items()}
-    for field, make in FIELDS.items():
-        for name, value in WRONG.items():
-            answers[f"{field}_{name}"] = stream(sse(make(value)), finish="stop")
+    for (field, make), (name, value) in zip(FIELDS.items(), cycle(WRONG.items()), strict=False):
+        answers[f"{field}_{name}"] = stream(sse(make(value)), finish="stop")
     answers |= {f"raw_{name}": stream(b"data: " + text + b"\n\n", finish="stop") for name, text in RAW.items()}
     answers["document"] = Reply((b"[" * 100_000,), 200, {"Content-Type": "application/json"})
     answers["error"] = Reply((b'{"error": {"message": "\\ud800", "param": "\\ud800"}}',), 400)

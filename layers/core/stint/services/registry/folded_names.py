@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
@@ -33,10 +33,11 @@ def show_name(name: str) -> str:
     return unicodedata.normalize("NFKC", "".join(visible))
 
 
-def find_lookalike(name: str, known: Iterable[str]) -> str | None:
-    """Return a known name from which a name differs only by what `fold_name` removes; None if the name is known."""
-    names = set(known)
-    if name in names:
-        return None
-    folded = fold_name(name)
-    return next((each for each in sorted(names) if fold_name(each) == folded), None)
+def find_lookalike(names: Iterable[str], known: Collection[str]) -> str | None:
+    """Return a known name from which one of some names differs only by what `fold_name` removes.
+
+    Names that are known are skipped. Each known name is folded once.
+    """
+    folded = {fold_name(each): each for each in sorted(known, reverse=True)}
+    found = (folded.get(fold_name(name)) for name in names if name not in known)
+    return next((name for name in found if name is not None), None)

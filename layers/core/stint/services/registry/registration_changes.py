@@ -98,15 +98,14 @@ class RegistrationChanges:
                 return BUILTIN
             if shown != identifier and self.find_toolgroup(shown):
                 return shown
-            found = (find_lookalike(name, known) for name in prefixes_of(identifier))
-            return next((name for name in found if name is not None), None)
+            return find_lookalike(prefixes_of(identifier), known)
         if kind == "model":
             known |= {*self.names.short_ids, *self.short_ids(), *configured.unlisted}
             provider, separator, _ = identifier.partition("/")
-            other = find_lookalike(provider, self.names.model_providers) if separator else None
+            other = find_lookalike([provider], self.names.model_providers) if separator else None
             if other is not None or (shown != identifier and self.names.definitions_of(shown) is not None):
                 return other or shown
-        return find_lookalike(identifier, known)
+        return find_lookalike([identifier], known)
 
     def find_meaning(self, document: Registered) -> str:
         """Return what an identifier means already, other than a registration of its own; empty if nothing."""

@@ -17,7 +17,6 @@ from stint.store.table import Table
 
 if TYPE_CHECKING:  # loaded by the first request with a key
     from stint.services.idempotency.requests import IdempotentRequests
-    from stint.services.registry.shadowed import ShadowedRegistrations
     from stint.store.all_api_keys import AllApiKeys
 
 
@@ -49,20 +48,6 @@ class OperatorComposition(Composition):
     @cached_property
     def dynamodb(self) -> DynamoDBClient:
         return make_dynamodb()
-
-    def make_shadowed_registrations(self, tenant: str) -> "ShadowedRegistrations":
-        """Return the registrations of a tenant over which the configuration of the settings wins."""
-        from stint.bootstrap.adapters import Adapters  # noqa: PLC0415 - only a command reads them
-        from stint.bootstrap.defaults import configured, providers  # noqa: PLC0415
-        from stint.services.registry.configured_names import ConfiguredNames  # noqa: PLC0415
-        from stint.services.registry.shadowed import ShadowedRegistrations  # noqa: PLC0415
-
-        adapters = Adapters(self.settings)
-        names = ConfiguredNames(
-            configured(self.settings, adapters.router), adapters.router, providers(self.settings).data
-        )
-        asking = frozenset(name for name, each in adapters.shield_providers.items() if each.asks_model)
-        return ShadowedRegistrations(tenant, self.store.registrations, names, asking)
 
     def make_services(self, tenant: str) -> AdminServices:
         """Return the services of a caller's tenant. Only its idempotency keys are its own."""

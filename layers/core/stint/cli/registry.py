@@ -42,7 +42,10 @@ async def list_shadowed(arguments: argparse.Namespace, composition: OperatorComp
     """Mark the registrations to keep, and list those that remain."""
     if not composition.settings.table:
         raise CommandError(NO_TABLE)
-    shadowed = composition.make_shadowed_registrations(check_tenant(arguments.tenant))
+    from stint.bootstrap.shadowed import make_shadowed_registrations  # noqa: PLC0415 - the models, for this command only
+
+    tenant = check_tenant(arguments.tenant)
+    shadowed = make_shadowed_registrations(composition.settings, composition.store, tenant)
     for kind, identifier in [read_name(text) for text in arguments.keep]:
         await shadowed.keep(kind, identifier)
     found = await shadowed.list()

@@ -55,6 +55,13 @@ MUTATIONS = [
         "tests/security/test_route_walk.py -k revoked",
     ),
     Mutation(
+        "only the tool of its provider has an alias",
+        f"{CORE}/loop/toolbox.py",
+        "return {alias: name for alias",
+        'return {"web_search": "brave_search"} | {alias: name for alias',
+        "tests/api/test_tool_names.py -k no_other_name",
+    ),
+    Mutation(
         "URLs do not lead inside",
         f"{CORE}/net/guard.py",
         "        if kind and not self._allowed.admits(",

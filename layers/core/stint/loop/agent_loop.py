@@ -69,7 +69,7 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
                     yield event
                     if isinstance(event, RunEnded):
                         return
-            answer = Answer(run.run_id, max_calls=run.plan.calls_at_once)
+            answer = Answer(run.run_id, max_calls=run.plan.calls_at_once, aliases=run.plan.toolbox.aliases)
             guard = OutputGuard(run.output_check(), run.plan.shield_window)
             async with aclosing(infer(run, answer, guard)) as chunks:
                 async for progress in chunks:

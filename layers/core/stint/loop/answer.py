@@ -1,6 +1,6 @@
 """A model's answer, assembled from its chunks as they arrive."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -49,12 +49,14 @@ class PartialCall:
 class Answer:
     """An answer so far. `usage` is None if the provider counts nothing.
 
-    Only the first `max_calls` calls count. `streamed` has the lengths of the pieces of text that were released,
-    `length` is the number of characters that the model sent.
+    Only the first `max_calls` calls count. `aliases` has the names of tools by other names that models use for them.
+    `streamed` has the lengths of the pieces of text that were released, `length` is the number of characters that the
+    model sent.
     """
 
     run_id: str
     max_calls: int | None = None
+    aliases: Mapping[str, str] = field(default_factory=dict)
     step_id: str = field(default_factory=new_id)
     started_at: datetime = field(default_factory=now)
     text: list[str] = field(default_factory=list)
@@ -120,6 +122,7 @@ class Answer:
             yield self.complete_call(self.partial[index])
 
     def complete_call(self, partial: PartialCall) -> ToolCallDelta:
+        partial.name = self.aliases.get(partial.name, partial.name)
         call = parse_call(partial, self.call_ids)
         self.calls.append(call)
         self.call_ids.add(call.call_id)

@@ -18,7 +18,6 @@ from stint.loop.tool_timeout import run_with_grace
 from stint.tools.outcomes import failure, head_of, size_of, too_large
 from stint.tools.port import (
     ATTACHMENTS,
-    MODEL_NAMES,
     CallerSession,
     Invocation,
     Toolgroup,
@@ -42,12 +41,16 @@ Inspect = Callable[[ToolOutcome], Awaitable[ToolOutcome]]
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """A tool that the server runs. `args` come from the agent or the turn, and override the model's arguments."""
+    """A tool that the server runs. `args` come from the agent or the turn, and override the model's arguments.
+
+    `alias` is another name by which models call it.
+    """
 
     signature: ToolSignature
     toolgroup: Toolgroup
     provider: ToolProvider
     args: Mapping[str, Any] = field(default_factory=dict)
+    alias: str | None = None
 
 
 def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
@@ -59,7 +62,7 @@ def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """All tools of a run by name.
+    """All tools of a run by name. Calls have these names: an alias is replaced when an answer is read.
 
     `provider_data` has the caller's keys; `result_bytes` is the maximum of a result that a model gets. The server runs
     the tools in `approvals` only after the client has approved the call. `session` is that of a turn. `shields` has
@@ -94,15 +97,21 @@ class Toolbox:
         return tool is None or isinstance(call.arguments, str) or tool.signature.repeatable
 
     def find_tool(self, call: ToolCall) -> ServerTool | None:
-        return self.server.get(self.name_of(call.tool_name))
+        return self.server.get(call.tool_name)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Return the names of tools by their aliases. A tool that has the alias as its name comes first."""
+        named = ((tool.alias, name) for name, tool in self.server.items())
+        return {alias: name for alias, name in named if alias and not (alias in self.server or alias in self.client)}
 
     def name_of(self, name: str) -> str:
-        """Return the name of a tool in this toolbox, given one of its names."""
-        return name if name in self.server or name in self.client else MODEL_NAMES.get(name, name)
+        """Return the name of a tool in this toolbox, given its name or its alias."""
+        return self.aliases.get(name, name)
 
     def shields_of(self, call: ToolCall) -> ToolShields:
         """Return the shields of a call. One whose arguments are no object has none, because no tool runs."""
-        named = not isinstance(call.arguments, str) and self.shields.get(self.name_of(call.tool_name))
+        named = not isinstance(call.arguments, str) and self.shields.get(call.tool_name)
         return named or NO_SHIELDS
 
     def shields_of_result(self, name: str) -> tuple[BoundShield, ...]:

@@ -160,6 +160,8 @@ class Toolbox:
         if tool is None or isinstance(call.arguments, str):
             names = ", ".join(signature.name for signature in self.signatures) or "none"
             return failure(f"There is no tool named {call.tool_name!r}. The tools are: {names}.")
+        if refused := refuse_undeclared(tool, call.arguments):
+            return failure(refused)
         arguments, data = {**call.arguments, **tool.args}, dict(self.provider_data)
         fixed = frozenset(tool.args)
         invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key, fixed, self.session)
@@ -172,6 +174,15 @@ class Toolbox:
             where = "".join(format_tb(error.__traceback__))
             logger.error("A tool failed unexpectedly", extra=extra | {"fault": type(error).__name__, "where": where})
             return failure("The tool failed unexpectedly.")
+
+
+def refuse_undeclared(tool: ServerTool, arguments: Mapping[str, Any]) -> str | None:
+    """Return the message about a model's arguments that a tool does not have; None if it has them all."""
+    from stint.loop.undeclared_arguments import describe_undeclared, find_undeclared  # noqa: PLC0415 - for calls only
+
+    chosen = [name for name in arguments if name not in tool.args]
+    undeclared = find_undeclared(tool.signature, tool.toolgroup.provider_id, chosen)
+    return describe_undeclared(tool.signature, undeclared) if undeclared else None
 
 
 def attached_bytes(metadata: Mapping[str, Any]) -> int:

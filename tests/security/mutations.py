@@ -83,6 +83,13 @@ MUTATIONS = [
         "tests/api/test_tool_arguments.py -k operator_wrote",
     ),
     Mutation(
+        "calls that the tool choice forbids do not run",
+        f"{CORE}/loop/agent_loop.py",
+        "answer.refused = run.find_refused(answer.calls)",
+        "answer.refused = set()",
+        "tests/api/test_tool_choices.py -k none",
+    ),
+    Mutation(
         "URLs do not lead inside",
         f"{CORE}/net/guard.py",
         "        if kind and not self._allowed.admits(",

@@ -74,6 +74,7 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
             async with aclosing(infer(run, answer, guard)) as chunks:
                 async for progress in chunks:
                     yield progress
+            answer.refused = run.find_refused(answer.calls)
             next_step = Finish() if guard.blocked else decide(run, answer)
             async for event in conclude(run, answer, guard, next_step):
                 yield event
@@ -187,7 +188,7 @@ def details_of(run: Run, answer: Answer, next_step: NextStep) -> AnswerDetails |
     details = answer.details()
     if not isinstance(next_step, RunTools):
         return details
-    sent = {call.call_id for call in next_step.calls if not run.plan.toolbox.is_run_by_client(call)}
+    sent = {call.call_id for call in next_step.calls if not run.plan.toolbox.is_run_by_client(call)} - answer.refused
     if len(sent) == len(answer.calls):
         return details
     unsent = [call.call_id for call in answer.calls if call.call_id not in sent]

@@ -51,7 +51,7 @@ class Answer:
 
     Only the first `max_calls` calls count. `aliases` has the names of tools by other names that models use for them.
     `streamed` has the lengths of the pieces of text that were released, `length` is the number of characters that the
-    model sent.
+    model sent. `refused` has the ids of calls that the tool choice forbids.
     """
 
     run_id: str
@@ -70,6 +70,7 @@ class Answer:
     refusal: bool = False
     streamed: list[int] = field(default_factory=list)
     length: int = 0
+    refused: set[str] = field(default_factory=set)
 
     @property
     def begun(self) -> bool:
@@ -145,6 +146,7 @@ class Answer:
             reasoning=self.reasoning(),
             refusal=self.refusal,
             filtered=filtered,
+            refused=sorted(self.refused) or None,
             text_lengths=encode_lengths(self.streamed),
             reasoning_lengths=encode_lengths(len(chunk.text) for chunk in self.thoughts if chunk.text),
         )

@@ -126,3 +126,31 @@ def test_an_agents_mcp_tool_is_not_called_by_an_alias(http: httpx.Client, peer: 
 
     assert all("There is no tool named" in each[1]["tool_responses"][0]["content"] for each in steps)
     assert calls_of(peer) == []
+
+
+def register(http: httpx.Client, peer: ScriptedHTTPServer, name: str) -> None:
+    endpoint = {"uri": f"{peer.url}/mcp"}
+    body = {"toolgroup_id": name, "provider_id": "model-context-protocol", "mcp_endpoint": endpoint}
+    http.post("/v1/toolgroups", json=body).raise_for_status()
+    http.get("/v1/tools", params={"toolgroup_id": name}).raise_for_status()  # from now on, the list is cached
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("web_search", "About tea"), ("brave_search", "About tea"), ("knowledge_search", "vector DB")]
+)
+def test_a_built_in_tool_comes_before_those_of_a_server(
+    http: httpx.Client, peer: ScriptedHTTPServer, name: str, found: str
+) -> None:
+    register(http, peer, "mcp::p")
+    register(http, peer, "mcp::q")
+    invoke = "/v1/tool-runtime/invoke"
+
+    built_in = http.post(invoke, json={"tool_name": name, "kwargs": {"query": "tea"}})
+    named = http.post(invoke, json={"tool_name": f"mcp::p/{name}", "kwargs": {"query": "tea"}})
+    several = http.post(invoke, json={"tool_name": "Delete", "kwargs": {}})
+
+    assert found in built_in.text
+    assert http.get(f"/v1/tools/{name}").json()["toolgroup_id"].startswith("builtin::")
+    assert calls_of(peer) == [(name, {"query": "tea"})]
+    assert named.status_code == 200
+    assert several.json()["error"]["code"] == "ambiguous_tool"

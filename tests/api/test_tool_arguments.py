@@ -1,4 +1,4 @@
-"""What a model may set in the calls of tools, and what only the configuration or the caller may."""
+"""Arguments of tools that a model may set, and those that only the configuration or the caller may."""
 
 import json
 from collections.abc import Iterator

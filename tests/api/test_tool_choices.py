@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.api_client import WEATHER as CLIENT_TOOL
 from tests.api.api_client import open_session, resume, turn
 from tests.api.responses_client import TIME, WEATHER, Body, follow, get, item_of, respond, text_of, types_of
 from tests.api.sequences import calls, says
@@ -14,6 +13,7 @@ from tests.servers.chat_completions import ChatCompletionsServer
 ADD = ("c1", "add", '{"a": 1, "b": 2}')
 TOTAL = ("c2", "total", '{"numbers": [1]}')
 GET_WEATHER = ("c3", "get_weather", "{}")
+CLIENT_TOOL: Body = {"name": "ask", "description": "Ask the user.", "parameters": []}
 GET_TIME = ("c4", "get_time", "{}")
 Ask = Callable[..., Body]
 
@@ -110,7 +110,7 @@ def test_a_forbidden_call_at_the_limit_is_not_handed_over(http: httpx.Client, ch
 
 def test_a_turn_follows_the_same_rule(http: httpx.Client, chat: ChatCompletionsServer, mcp: str) -> None:
     session = open_session(http, model="openai/m", toolgroups=[mcp], client_tools=[CLIENT_TOOL])
-    chat.script(calls(TOTAL, ("c3", CLIENT_TOOL["name"], "{}")), says("Sorry."), calls(ADD), says("No."))
+    chat.script(calls(TOTAL, ("c3", "ask", "{}")), says("Sorry."), calls(ADD), says("No."))
 
     forced = turn(http, session, "go", tool_config={"tool_choice": "add"})
     without = turn(http, session, "go", tool_config={"tool_choice": "none"})
@@ -125,7 +125,7 @@ def test_a_turn_follows_the_same_rule(http: httpx.Client, chat: ChatCompletionsS
 def test_a_turn_waits_for_the_chosen_call_alone(http: httpx.Client, chat: ChatCompletionsServer) -> None:
     other = {**CLIENT_TOOL, "name": "other"}
     session = open_session(http, model="openai/m", client_tools=[CLIENT_TOOL, other])
-    chosen = CLIENT_TOOL["name"]
+    chosen = "ask"
     chat.script(calls(("c1", "other", "{}"), ("c2", chosen, "{}")), calls(("c3", "other", "{}")))
 
     paused = turn(http, session, "go", tool_config={"tool_choice": chosen})

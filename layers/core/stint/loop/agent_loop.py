@@ -74,7 +74,6 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
             async with aclosing(infer(run, answer, guard)) as chunks:
                 async for progress in chunks:
                     yield progress
-            answer.refused = run.find_refused(answer.calls)
             next_step = Finish() if guard.blocked else decide(run, answer)
             async for event in conclude(run, answer, guard, next_step):
                 yield event
@@ -149,6 +148,7 @@ async def infer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[
             await run.close_inference()
     await run.close_inference()
     run.count(answer.usage)
+    answer.refused = run.find_refused(answer.calls)
     for passed in await guard.finish(answer.calls):
         yield answer.progress(passed)
 

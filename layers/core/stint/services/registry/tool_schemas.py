@@ -1,11 +1,16 @@
 """Conversion between Llama Stack's lists of parameters and JSON schemas for the model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stint.domain.inference import ToolSignature
+from stint.domain.llama_stack.registrations import Tool, ToolGroup
 from stint.domain.tools import ToolDef, ToolParameter
+from stint.services.registry.masking import masked_endpoint
 from stint.tools.outcomes import write_json
+
+MCP = "model-context-protocol"
+"""The provider of MCP servers' tools."""
 
 FUNCTION_DEFINITIONS = "{{function_definitions}}"
 """The placeholder of the tool definitions in instructions (Llama Stack, SystemMessageBehavior)."""
@@ -86,6 +91,22 @@ def parameters_of(signature: ToolSignature) -> list[ToolParameter]:
             default=schema.get("default") if isinstance(schema, dict) else None,
         )
         for name, schema in (properties.items() if isinstance(properties, dict) else ())
+    ]
+
+
+def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[Tool]:
+    """Return tools as the registry lists them. Tools of an MCP server have its endpoint, as in Llama Stack."""
+    endpoint = masked_endpoint(group) if group.provider_id == MCP else None
+    return [
+        Tool(
+            identifier=signature.name,
+            provider_id=group.provider_id,
+            toolgroup_id=group.identifier,
+            description=signature.description,
+            parameters=parameters_of(signature),
+            metadata={"endpoint": endpoint.uri} if endpoint is not None else None,
+        )
+        for signature in signatures
     ]
 
 

@@ -167,7 +167,8 @@ class ToolProvider(Protocol):
 
         Raises:
             ToolUnavailable: the provider cannot be reached, or refuses the caller's credentials.
-            InvalidRequest: the registration or the provider data is malformed, or a URL in it may not be called.
+            InvalidRequest: the registration or the provider data is malformed, a URL in it may not be called, or its
+                server speaks another protocol.
         """
         ...
 

@@ -32,7 +32,7 @@ def choose_tool(name: str, found: Sequence[Tool], configured: Collection[str]) -
 
 def tool_not_found(name: str, failures: Sequence[StintError]) -> StintError:
     """Make the error for a tool that may be in a toolgroup that does not answer."""
-    kinds: tuple[type[StintError], ...] = (ToolUnauthorized, UnresolvableURL)
+    kinds: tuple[type[StintError], ...] = (ToolUnauthorized, UnresolvableURL, InvalidRequest)
     kind = next((kind for kind in kinds if all(isinstance(each, kind) for each in failures)), ToolUnavailable)
     reasons = "; ".join(failure.message for failure in failures)
     return kind(f"No reachable toolgroup has a tool {name!r}, and these are not reachable: {reasons}")

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
 from tests.clock import CLOCK
 from tests.servers.mcp_server import PNG, TOKEN
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
@@ -567,6 +569,12 @@ async def test_a_server_of_a_later_revision_is_refused_by_its_name(tools: McpToo
         await tools.list_tools(group(server.url), {})
 
     assert caught.value.code == "mcp_server_refused"
+
+
+def test_the_documents_name_the_revisions_that_the_client_speaks() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "tools.md").read_text()
+
+    assert set(re.findall(r"20\d\d-\d\d-\d\d", text)) == set(SUPPORTED_PROTOCOL_VERSIONS)
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,8 @@ def compose_responses(
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code)
-    read_file = partial(read_stored_file, tenant, store)
-    reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits, read_file)
+    limits = adapters.document_limits
+    reader = DocumentReader(adapters.fetch, adapters.check_url, limits, partial(read_stored_file, tenant, store))
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
     stored = ResponseReader(tenant, store, recovery, deletions, links)

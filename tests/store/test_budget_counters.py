@@ -7,8 +7,9 @@ from tests.clock import CLOCK
 from tests.store.conftest import Cloud
 
 from stint.domain.principals import Budgets
-from stint.spending.blocks import BudgetHolder, ReservedBlocks, month_of
+from stint.spending.blocks import ReservedBlocks
 from stint.spending.budgets import RunBudgets
+from stint.spending.holders import BudgetHolder, month_of
 from stint.store import budget_keys
 from stint.store.budgets import BudgetSpent, BudgetStore
 from stint.store.keys import Key
@@ -94,9 +95,9 @@ async def test_money_that_a_run_returns_after_the_end_of_its_month_is_not_money_
 ) -> None:
     key_of = partial(budget_keys.key_budget, tenant, "k1")
     holder = BudgetHolder("API key 'k1'", key_of, Budgets(dollars_per_month=1))
-    run = RunBudgets(ReservedBlocks(budgets), [holder], call_dollars=0.6)
+    run = RunBudgets(ReservedBlocks(budgets), [holder])
     first = month_of(time.time())
-    await run.admit()
+    await run.admit(dollars=0.6)
 
     CLOCK.move(32 * 86_400)
     await run.close(0.1, started=True)

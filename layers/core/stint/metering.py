@@ -1,21 +1,39 @@
 """The meter of a run: what a turn, a response or a model call consumes. All tasks of a request share it."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from math import ceil
 from typing import Any, Protocol
 
 from stint.dataclasses import dataclass, field
+from stint.domain.errors import Forbidden, StintError
 from stint.domain.inference import Usage
-from stint.domain.prices import MILLION, Prices
+from stint.domain.prices import MILLION, ModelPrice, Prices
 from stint.domain.receipts import DIGITS, Consumption
 
 READS = frozenset({"GetItem", "BatchGetItem", "Query"})
+FIRST_CALL_TOKENS = 1_000
+"""Tokens each way whose price is reserved together with a run, before its first model call is known."""
 
 
 class Reservation(Protocol):
     """The reservation of a model call."""
+
+    @property
+    def dollars(self) -> float:
+        """Return the money that is reserved for the call."""
+        ...
+
+    @property
+    def most_dollars(self) -> float:
+        """Return the money that was left for the call when it began, with what is reserved for it."""
+        ...
+
+    async def top_up(self, dollars: float) -> float:
+        """Reserve more money, and return how much: less if less is left, 0 if nothing is."""
+        ...
 
     async def settle(self, tokens: int, dollars: float) -> None:
         """Replace the reservation by what the call has spent."""
@@ -25,12 +43,20 @@ class Reservation(Protocol):
 class Spending(Protocol):
     """The budgets of a run. `admit` and `admit_call` raise a StintError if a budget does not allow them."""
 
-    async def admit(self, requests: int = 1) -> None:
-        """Admit the run, which counts as so many requests, before anything of it is announced."""
+    @property
+    def limits_money(self) -> bool:
+        """Return whether the caller has a limit of money."""
         ...
 
-    async def admit_call(self, tokens: int, dollars: float) -> Reservation:
-        """Reserve what a model call may spend."""
+    async def admit(self, requests: int = 1, dollars: float = 0.0) -> None:
+        """Admit the run, which counts as so many requests, before anything of it is announced.
+
+        Its first model call will probably cost so much. If less is left, that is reserved.
+        """
+        ...
+
+    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> Reservation:
+        """Reserve what a model call may spend. If less money is left, that is reserved, but not less than the least."""
         ...
 
     async def close(self, dollars: float, *, started: bool) -> None:
@@ -61,10 +87,43 @@ class Meter:
     agent_id: str = ""
     session_id: str = ""
 
-    async def admit(self, requests: int = 1) -> None:
-        """Admit the run under its budgets. Raises a StintError if one does not allow it."""
-        if self.spending is not None:
-            await self.spending.admit(requests)
+    @property
+    def limits_money(self) -> bool:
+        """Return whether the caller has a limit of money."""
+        return self.spending is not None and self.spending.limits_money
+
+    async def admit(self, requests: int = 1, find_model: "FindModel | None" = None) -> None:
+        """Admit the run under its budgets. `find_model` returns the full id of its model, if it has one.
+
+        Raises:
+            StintError: a budget does not allow it.
+            Forbidden: the caller has a limit of money, and the model has no price.
+        """
+        if self.spending is None:
+            return
+        dollars = 0.0
+        if find_model is not None and self.spending.limits_money:
+            model_id = ""
+            with suppress(StintError):  # the run itself will fail because of it
+                model_id = await find_model()
+            first_call = Usage(input_tokens=FIRST_CALL_TOKENS, output_tokens=FIRST_CALL_TOKENS)
+            dollars = self.require_price(model_id).cost_of(first_call) if model_id else 0.0
+        await self.spending.admit(requests, dollars)
+
+    def require_price(self, model_id: str) -> ModelPrice:
+        """Return the price of a model that is about to be called, by its full id; nothing if no money is counted.
+
+        Raises Forbidden if the caller has a limit of money, and the model has no price.
+        """
+        price = self.prices.find(model_id)
+        if price is None and self.limits_money:
+            raise Forbidden(
+                f"The model {model_id!r} has no price, and this caller has a limit of money. Use a model with a price, "
+                "or ask the operator to add this one to STINT_PRICES (parameter Prices).",
+                code="model_without_price",
+                param="model",
+            )
+        return price or ModelPrice(input=0, output=0)
 
     def count_call(self, model_id: str, usage: Usage | None) -> float:
         """Count a model call, and return its dollars. `model_id` has the provider."""
@@ -131,11 +190,17 @@ def resume_meter(earlier: Consumption | None) -> None:
         meter.earlier = earlier
 
 
-async def admit_run(requests: int = 1) -> None:
-    """Admit the current run under its budgets, as so many requests. Raises a StintError if one does not allow it."""
+FindModel = Callable[[], Awaitable[str]]
+
+
+async def admit_run(requests: int = 1, find_model: FindModel | None = None) -> None:
+    """Admit the current run under its budgets, as so many requests. Raises as `Meter.admit`.
+
+    `find_model` returns the full id of its model, and is called only if the caller has a limit of money.
+    """
     meter = _meter.get()
     if meter is not None:
-        await meter.admit(requests)
+        await meter.admit(requests, find_model)
 
 
 def read_meter(further_writes: int) -> Consumption | None:

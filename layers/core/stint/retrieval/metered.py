@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from stint.domain.inference import Usage
+from stint.domain.token_counts import CHARACTERS_PER_TOKEN, believable_tokens
 from stint.metering import Meter, find_meter
 from stint.retrieval.port import Embedder, Embeddings
 from stint.run_stop import admit_model_call, refuse_stopped
-
-CHARACTERS_PER_TOKEN = 4
 
 
 class MeteredEmbedder:
@@ -50,12 +49,14 @@ class MeteredEmbedder:
     ) -> Embeddings:
         """Embed texts under a reservation of their estimated tokens. A call that fails costs nothing."""
         full_id, estimated = f"{self._provider}/{model_id}", usage_of(estimate(texts))
-        price = meter.prices.find(full_id)
-        dollars, spent, cost = price.cost_of(estimated) if price else 0.0, Usage(), 0.0
-        reservation = meter.spending and await meter.spending.admit_call(estimated.total_tokens, dollars)
+        spent, cost, reservation = Usage(), 0.0, None
+        if meter.spending is not None:
+            dollars = meter.require_price(full_id).cost_of(estimated)
+            reservation = await meter.spending.admit_call(estimated.total_tokens, dollars, dollars)
         try:
             found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
-            spent = estimated if found.tokens is None else usage_of(found.tokens)
+            known = found.tokens is not None and believable_tokens(found.tokens, sum(map(len, texts)))
+            spent = usage_of(found.tokens) if found.tokens is not None and known else estimated
             cost = meter.count_call(full_id, spent)
         finally:
             if reservation:

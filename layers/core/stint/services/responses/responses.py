@@ -95,7 +95,8 @@ class Responses:
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """
         preparing = self.prepare(request, deadline, provider_data)
-        made, admitted = await asyncio.gather(preparing, admit_run(), return_exceptions=True)
+        admitting = admit_run(find_model=lambda: self.find_model(request.model))
+        made, admitted = await asyncio.gather(preparing, admitting, return_exceptions=True)
         prepared = value_of(made)
         async with released_on_error(prepared.context):
             value_of(admitted)
@@ -111,6 +112,10 @@ class Responses:
             receive_signals(ResponseRef(response.response_id))
             self.contexts.note_previous(prepared.header)
         return response
+
+    async def find_model(self, model_id: str | None) -> str:
+        """Return the full id of a response's model. Raises InvalidRequest or Forbidden."""
+        return await self.planner.registry.route(model_id or self.default_model)
 
     async def prepare(
         self, request: CreateResponse, deadline: float, provider_data: ProviderData, response_id: str | None = None

@@ -2,12 +2,12 @@
 
 from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
 from stint.domain.inference import Usage
+from stint.domain.token_counts import CHARACTERS_PER_TOKEN, believable_tokens
 from stint.metering import Meter, find_meter
 from stint.run_stop import refuse_stopped
 from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions, ImageRefused
 
 BAD_REQUEST = 400
-CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 5_000
 """Tokens that are reserved for an image. One of 1024 by 1024 pixels in high quality has about as many."""
 
@@ -36,13 +36,16 @@ class MeteredImages:
     ) -> GeneratedImage:
         """Generate an image under a reservation of its probable price, which a call without a usable image costs."""
         full_id, estimated = f"{self._provider}/{model_id}", estimate(prompt)
-        price = meter.prices.find(full_id)
-        dollars = price.cost_of(estimated, images=1) if price else 0.0
-        reservation = meter.spending and await meter.spending.admit_call(estimated.total_tokens, dollars)
+        dollars, reservation = 0.0, None
+        if meter.spending is not None:
+            dollars = meter.require_price(full_id).cost_of(estimated, images=1)
+            reservation = await meter.spending.admit_call(estimated.total_tokens, dollars, dollars)
         spent, cost = estimated.total_tokens, dollars
         try:
             image = await self.model.generate(model_id, prompt, options)
-            spent, cost = (image.usage or Usage()).total_tokens, meter.count_image(full_id, image.usage)
+            usage = believable_usage(image.usage, prompt)
+            spent, counted = (usage or Usage()).total_tokens, meter.count_image(full_id, usage)
+            cost = counted if usage or counted else dollars
         except BaseException as error:
             if is_free(error):
                 spent, cost = 0, 0.0
@@ -60,6 +63,11 @@ def is_free(error: BaseException) -> bool:
     if isinstance(error, ModelError) and (error.upstream_status or 0) >= BAD_REQUEST:
         return True
     return isinstance(error, ImageRefused | ModelUnauthorized | ModelUnreachable)
+
+
+def believable_usage(usage: Usage | None, prompt: str) -> Usage | None:
+    """Return the tokens that a provider reported; None if they cannot be true."""
+    return usage if usage is None or believable_tokens(usage.total_tokens, len(prompt)) else None
 
 
 def estimate(prompt: str) -> Usage:

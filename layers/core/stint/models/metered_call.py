@@ -1,0 +1,130 @@
+"""A model call of a run: counted, admitted by its budgets, and ended when their money is."""
+
+from math import inf
+
+from stint.dataclasses import replace
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, StintError
+from stint.domain.inference import Accepted, Finished, FinishReason, InferenceRequest, ModelChunk, Usage
+from stint.domain.prices import ModelPrice
+from stint.domain.token_counts import CHARACTERS_PER_TOKEN, believable, estimate_usage
+from stint.metering import Meter, Reservation
+from stint.models.answer_money import MOST_TOP_UP, AnswerMoney
+from stint.models.port import characters_of
+
+MOST_LIMIT = 128_000
+"""Longest answer that is limited because of money. Models end longer ones by themselves."""
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+class MeteredCall:
+    """A model call of a run.
+
+    `ended` is set once its money does not suffice for more of the answer. `limit` is the longest answer, in tokens,
+    that the caller's money pays for; None if the request has a lower one, or if that is much.
+    """
+
+    def __init__(self, meter: Meter, model_id: str, request: InferenceRequest) -> None:
+        self.meter = meter
+        self.model_id = model_id
+        self.request = request
+        self.begun = False
+        self.streamed = 0
+        self.settled = False
+        self.ended = False
+        self.limit: int | None = None
+        self.reserved = Usage()
+        self.reservation: Reservation | None = None
+        self.price: ModelPrice | None = None
+        self.money: AnswerMoney | None = None
+
+    async def admit(self) -> None:
+        """Reserve the estimated tokens of the call, and the price of its input and of a part of its answer.
+
+        Raises:
+            RateLimitExceeded, QuotaExceeded: a budget does not allow the call.
+            Forbidden: the caller has a limit of money, and the model has no price.
+        """
+        spending = self.meter.spending
+        if spending is None:
+            return
+        price = self.price = self.meter.require_price(self.model_id)
+        whole = estimate_usage(self.request)
+        read, written = Usage(input_tokens=whole.input_tokens), min(whole.output_tokens, MOST_TOP_UP)
+        self.reserved = estimate_usage(self.request, written)
+        least = price.cost_of(estimate_usage(self.request, 1))
+        self.reservation = await spending.admit_call(whole.total_tokens, price.cost_of(self.reserved), least)
+        if spending.limits_money and price.output > 0:
+            self.money = AnswerMoney(self.reservation, price, price.cost_of(read))
+            self.limit = lower_limit(self.money.most_tokens, self.request.decoding.max_tokens)
+
+    @property
+    def limited_request(self) -> InferenceRequest:
+        """Return the request with the longest answer that the caller's money pays for."""
+        if self.limit is None:
+            return self.request
+        return replace(self.request, decoding=replace(self.request.decoding, max_tokens=self.limit))
+
+    def omit_limit(self, error: StintError) -> bool:
+        """Omit the limit if the provider refuses it, and return whether it did.
+
+        A limit that is too large is more than the model's own, which then bounds the answer.
+        """
+        about_limit = isinstance(error, InvalidRequest) and error.param in LIMIT_FIELDS
+        if self.limit is None or not (about_limit or isinstance(error, ContextLengthExceeded)):
+            return False
+        self.limit = None
+        return True
+
+    async def follow(self, chunk: ModelChunk) -> ModelChunk:
+        """Count a chunk, and return it. The last one settles the call."""
+        self.begun = self.begun or not isinstance(chunk, Accepted)
+        if isinstance(chunk, Finished):
+            return await self.finish(chunk)
+        self.streamed += characters_of(chunk)
+        if self.money is not None:
+            self.ended = not await self.money.cover(chunk)
+        return chunk
+
+    async def finish(self, end: Finished) -> Finished:
+        usage = end.usage and believable(end.usage, self.request, self.streamed)
+        await self.settle(usage or self.most_probable(), usage)
+        cut = self.limit is not None and end.reason is FinishReason.length
+        return Finished(FinishReason.budget if cut else end.reason, usage)
+
+    async def end(self) -> Finished:
+        """Settle a call whose money is spent, and return the end of its answer."""
+        counted = self.estimated()
+        await self.settle(self.most_probable(), counted)
+        return Finished(FinishReason.budget, counted)
+
+    async def close(self) -> None:
+        """Settle a call that did not finish: by estimates if an answer had begun, otherwise by nothing.
+
+        Its budgets have spent what was reserved, or what was streamed if that is more, because the provider may have
+        generated more than that.
+        """
+        if not self.settled:
+            counted = self.estimated() if self.begun else None
+            await self.settle(self.most_probable() if self.begun else Usage(), counted)
+
+    def estimated(self) -> Usage:
+        """Return the probable tokens of the answer so far."""
+        return estimate_usage(self.request, self.streamed // CHARACTERS_PER_TOKEN + 1)
+
+    def most_probable(self) -> Usage:
+        """Return the estimate of the whole call, or that of the answer so far if it is more."""
+        return max(self.estimated(), self.reserved, key=lambda usage: usage.total_tokens)
+
+    async def settle(self, spent: Usage, counted: Usage | None) -> None:
+        self.settled = True
+        if self.begun:
+            self.meter.count_call(self.model_id, counted)
+        if self.money is not None:
+            await self.money.close()
+        if self.reservation is not None and self.price is not None:
+            await self.reservation.settle(spent.input_tokens + spent.output_tokens, self.price.cost_of(spent))
+
+
+def lower_limit(left: float, asked: int | None) -> int | None:
+    """Return the tokens that are left, unless an answer will have less anyway."""
+    return max(int(left), 1) if left < min(asked or inf, MOST_LIMIT) else None

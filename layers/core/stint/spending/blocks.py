@@ -36,10 +36,14 @@ Need = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """Microdollars to reserve: `wanted`, or what is left if that is less, but not less than `least`."""
+    """Microdollars to reserve: `wanted`, or what is left if that is less, but not less than `least`.
+
+    `held` are those that the run has reserved before, for the same purpose.
+    """
 
     wanted: int = 0
     least: int = 0
+    held: int = 0
 
 
 NO_MONEY = Money()
@@ -49,8 +53,8 @@ NO_MONEY = Money()
 class ReservedBlock:
     """The reservation of a process. `free` is unused, `left` is left of the counter, and `seen` has its attributes.
 
-    `left` is what the process knows since this minute began, `money_left` may be older. No tokens are left before the
-    second `repaid_at`.
+    `left` is what the process knows since this minute began, `money_left` may be older. No tokens can be reserved
+    before the second `repaid_at`.
     """
 
     minute: int
@@ -74,9 +78,13 @@ class ReservedBlock:
         for name, amount in amounts.items():
             self.free[name] = self.free.get(name, 0) + amount
 
+    def owes(self, name: str) -> bool:
+        """Return whether nothing can be reserved, because earlier use above the limit is not repaid yet."""
+        return name == TOKENS and self.repaid_at > time.time()
+
     def remaining(self, name: str, limit: int) -> int:
         """Return what callers of this process may still use, as far as it knows."""
-        return self.left.get(name, limit) + self.free.get(name, 0)
+        return (0 if self.owes(name) else self.left.get(name, limit)) + self.free.get(name, 0)
 
     def note(self, holder: BudgetHolder, counted: Item) -> None:
         """Record what is left of a counter."""
@@ -84,8 +92,6 @@ class ReservedBlock:
             self.left[name] = limit - int(counted.get(attribute_of(name, self.minute), 0))
         self.money_left = self.left.get(MICRODOLLARS)
         self.repaid_at = int(counted.get(REPAID_AT, 0))
-        if self.repaid_at > time.time():
-            self.left[TOKENS] = min(self.left.get(TOKENS, 0), 0)
         self.seen |= {name for name in counted if name.startswith((f"{REQUESTS}_", f"{TOKENS}_"))}
 
 
@@ -107,8 +113,9 @@ class ReservedBlocks:
         if block is None or block.minute != minute:
             if len(self._blocks) >= MOST_BLOCKS:
                 self._blocks.clear()
-            seen, money_left = (block.seen, block.money_left) if block else (set(), None)
-            block = self._blocks[key] = ReservedBlock(minute, seen=seen, money_left=money_left)
+            last = block or ReservedBlock(minute)
+            block = ReservedBlock(minute, seen=last.seen, money_left=last.money_left, repaid_at=last.repaid_at)
+            self._blocks[key] = block
         return block
 
     async def reserve(self, holder: BudgetHolder, need: Need, money: Money = NO_MONEY) -> tuple[ReservedBlock, int]:
@@ -149,14 +156,14 @@ class ReservedBlocks:
     def _allowed(self, holder: BudgetHolder, block: ReservedBlock, missing: Need, money: Money) -> int:
         """Return the microdollars that can be reserved. Raises what the counter is known to lack."""
         for name, amount in missing.items():
-            if block.left.get(name, amount) < amount:
+            if block.owes(name) or block.left.get(name, amount) < amount:
                 raise holder.refuse_rate(name, block.repaid_at)
         if money.wanted <= 0:
             return 0
         left = block.left.get(MICRODOLLARS, holder.limits[MICRODOLLARS])
         left -= self.unsettled[holder.key_of(month_of(block.minute * MINUTE))]
         if left < money.least:
-            raise holder.refuse_money(left, money.least)
+            raise holder.refuse_money(left + money.held, money.least + money.held)
         return max(min(money.wanted, left), 0)
 
     async def _write(self, holder: BudgetHolder, block: ReservedBlock, amounts: Need, microdollars: int) -> None:

@@ -103,7 +103,7 @@ class RunBudgets:
         wanted, least = max(lacking + money.wanted, 0), max(lacking + money.least, 0)
         self.reserved[holder.name] += wanted
         try:
-            block, found = await self.blocks.reserve(holder, need, Money(wanted, least))
+            block, found = await self.blocks.reserve(holder, need, Money(wanted, least, max(-lacking, 0)))
         except BaseException:
             self.reserved[holder.name] -= wanted
             raise

@@ -40,7 +40,7 @@ class BudgetHolder:
         """Return the error of a minute's limit that is used up, in earlier minutes if it is repaid later."""
         seconds = seconds_left(repaid_at if name == TOKENS else 0)
         used = f"{self.name} has used its {self.limits[name]} {name} of this minute"
-        more = ", and repays what earlier answers used above that" if seconds > MINUTE else ""
+        more = ", and repays what earlier answers used above that" if repaid_at > time.time() else ""
         return RateLimitExceeded(f"{used}{more}. Retry in {seconds} s.", retry_after=seconds)
 
     def refuse_money(self, left: int, least: int) -> QuotaExceeded:
@@ -69,6 +69,6 @@ def end_of(month: str) -> int:
 
 
 def seconds_left(repaid_at: int = 0) -> int:
-    """Return the seconds until the next minute, at least one, or until the second `repaid_at`, if that is later."""
+    """Return the seconds until the next minute, at least one, or until the second `repaid_at`, if that is to come."""
     now = int(time.time())
-    return max(MINUTE - now % MINUTE, repaid_at - now)
+    return repaid_at - now if repaid_at > now else MINUTE - now % MINUTE

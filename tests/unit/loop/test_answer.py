@@ -85,7 +85,7 @@ def test_text_that_utf8_cannot_hold_is_replaced() -> None:
 def test_only_a_cut_answer_is_out_of_tokens(reason: FinishReason) -> None:
     step = answer_of(Finished(reason))[0].to_step()
 
-    assert (step.model_response.stop_reason == "out_of_tokens") == (reason is FinishReason.length)
+    assert (step.model_response.stop_reason == "out_of_tokens") == (reason in ("length", "budget"))
 
 
 def test_reasoning_is_told_piece_by_piece_and_kept_whole_beside_the_step() -> None:

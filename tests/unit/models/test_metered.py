@@ -20,9 +20,8 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.prices import ModelPrice, Prices
-from stint.domain.token_counts import ANSWER_TOKENS
 from stint.metering import Meter, set_meter
-from stint.models.metered import MeteredModel
+from stint.models.metered import ANSWER_TOKENS, MeteredModel
 
 REQUEST = InferenceRequest("m", (UserInput("a" * 400),))
 USED = Usage(input_tokens=90, output_tokens=10, total_tokens=100)

@@ -12,16 +12,16 @@ from math import floor, inf
 from stint.domain.errors import StintError
 from stint.domain.inference import ModelChunk
 from stint.domain.prices import MILLION, ModelPrice
-from stint.domain.token_counts import CHARACTERS_PER_TOKEN, bytes_of
 from stint.metering import Reservation
 from stint.models.port import words_of
 
 FIRST_TOP_UP, MOST_TOP_UP = 1_000, 8_000
 """Tokens."""
+BYTES_PER_TOKEN = 4
 
 
 class AnswerMoney:
-    """What an answer may cost. `paid` are the tokens that the reservation pays for, `streamed` those that came.
+    """The money of one answer. `paid` are the tokens that the reservation pays for, `streamed` those that came.
 
     A streamed token has four bytes of UTF-8, and no piece of an answer has less than one.
     """
@@ -43,7 +43,7 @@ class AnswerMoney:
 
     @property
     def streamed(self) -> int:
-        return max(self.bytes // CHARACTERS_PER_TOKEN, self.pieces)
+        return max(self.bytes // BYTES_PER_TOKEN, self.pieces)
 
     async def cover(self, chunk: ModelChunk) -> bool:
         """Count a piece of the answer, and return whether the answer may go on. Raises StoreUnavailable."""
@@ -71,3 +71,8 @@ class AnswerMoney:
         if self.topping is not None:
             with suppress(StintError):
                 await self.topping
+
+
+def bytes_of(text: str) -> int:
+    """Return the bytes of a text in UTF-8, of which a token has about four in every script."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))

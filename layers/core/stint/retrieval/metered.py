@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from stint.domain.inference import Usage
-from stint.domain.token_counts import CHARACTERS_PER_TOKEN, believable_tokens
+from stint.domain.inference import UNSEEN_TOKENS, Usage
 from stint.metering import Meter, find_meter
 from stint.retrieval.port import Embedder, Embeddings
 from stint.run_stop import admit_model_call, refuse_stopped
+
+CHARACTERS_PER_TOKEN = 4
 
 
 class MeteredEmbedder:
@@ -55,8 +56,8 @@ class MeteredEmbedder:
             reservation = await meter.spending.admit_call(estimated.total_tokens, dollars, dollars)
         try:
             found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
-            known = found.tokens is not None and believable_tokens(found.tokens, sum(map(len, texts)))
-            spent = usage_of(found.tokens) if found.tokens is not None and known else estimated
+            told = estimated if found.tokens is None else usage_of(found.tokens)
+            spent = told if told.is_within(UNSEEN_TOKENS + 4 * sum(map(len, texts)), 0) else estimated
             cost = meter.count_call(full_id, spent)
         finally:
             if reservation:

@@ -36,7 +36,7 @@ CALLS_AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """What was reserved: a block of each holder, and microdollars that all of them have."""
+    """Reserved amounts: a block of each holder, and microdollars that all of them have."""
 
     blocks: list[ReservedBlock]
     microdollars: int

@@ -46,7 +46,7 @@ class Resumer:
         """
         header, settings, deadline = stored.header, stored.header.settings, keeper.deadline
         await refuse_stopped(*header.stop_names)
-        find_model = partial(self.responses.find_model, header.model)
+        find_model = partial(self.responses.planner.registry.route, header.model)
         await retry_next_minute(partial(admit_run, find_model=find_model), deadline)
         context = await self.open_context(header, deadline)
         try:

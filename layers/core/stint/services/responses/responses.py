@@ -95,7 +95,7 @@ class Responses:
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """
         preparing = self.prepare(request, deadline, provider_data)
-        admitting = admit_run(find_model=lambda: self.find_model(request.model))
+        admitting = admit_run(find_model=lambda: self.planner.registry.route(request.model or self.default_model))
         made, admitted = await asyncio.gather(preparing, admitting, return_exceptions=True)
         prepared = value_of(made)
         async with released_on_error(prepared.context):
@@ -112,10 +112,6 @@ class Responses:
             receive_signals(ResponseRef(response.response_id))
             self.contexts.note_previous(prepared.header)
         return response
-
-    async def find_model(self, model_id: str | None) -> str:
-        """Return the full id of a response's model. Raises InvalidRequest or Forbidden."""
-        return await self.planner.registry.route(model_id or self.default_model)
 
     async def prepare(
         self, request: CreateResponse, deadline: float, provider_data: ProviderData, response_id: str | None = None

@@ -1,13 +1,13 @@
 """Image models whose calls are counted, and admitted by the budgets of the run that makes them."""
 
 from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
-from stint.domain.inference import Usage
-from stint.domain.token_counts import CHARACTERS_PER_TOKEN, believable_tokens
+from stint.domain.inference import UNSEEN_TOKENS, Usage
 from stint.metering import Meter, find_meter
 from stint.run_stop import refuse_stopped
 from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions, ImageRefused
 
 BAD_REQUEST = 400
+CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 5_000
 """Tokens that are reserved for an image. One of 1024 by 1024 pixels in high quality has about as many."""
 
@@ -67,7 +67,7 @@ def is_free(error: BaseException) -> bool:
 
 def believable_usage(usage: Usage | None, prompt: str) -> Usage | None:
     """Return the tokens that a provider reported; None if they cannot be true."""
-    return usage if usage is None or believable_tokens(usage.total_tokens, len(prompt)) else None
+    return usage if usage is None or usage.is_within(UNSEEN_TOKENS + 4 * len(prompt), UNSEEN_TOKENS) else None
 
 
 def estimate(prompt: str) -> Usage:

@@ -304,6 +304,8 @@ async def test_a_model_without_a_price_is_refused_by_name_where_money_is_limited
         Usage(input_tokens=-1_000_000, output_tokens=-5, total_tokens=-1_000_005),
         Usage(input_tokens=10, output_tokens=10**12, total_tokens=10**12),
         Usage(input_tokens=10**300, output_tokens=1, total_tokens=1),
+        Usage(),
+        Usage(input_tokens=90, total_tokens=90),
         Usage(input_tokens=90, output_tokens=10, total_tokens=100, cached_tokens=-(10**9)),
         Usage(input_tokens=90, output_tokens=10, total_tokens=100, cached_tokens=10**9),
         Usage(input_tokens=90, output_tokens=10, total_tokens=100, reasoning_tokens=10**9),

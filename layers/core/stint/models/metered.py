@@ -234,11 +234,12 @@ def believable(usage: Usage, request: InferenceRequest, streamed: int) -> Usage:
 
     `streamed` is the number of characters of the answer. A character has at most four tokens, one for each byte.
     """
-    if usage.is_within(UNSEEN_TOKENS, UNSEEN_TOKENS):
+    silent = usage.output_tokens == 0 and (streamed > 0 or usage.input_tokens == 0)
+    if usage.is_within(UNSEEN_TOKENS, UNSEEN_TOKENS) and not silent:
         return usage
     sent = len(repr((request.messages, request.tools, request.response_format)))
     longest = 4 * streamed + (request.decoding.max_tokens or 0)
-    if usage.is_within(UNSEEN_TOKENS + 4 * sent, UNSEEN_TOKENS + longest):
+    if usage.is_within(UNSEEN_TOKENS + 4 * sent, UNSEEN_TOKENS + longest) and not silent:
         return usage
     logger.warning("A model's provider reported tokens that cannot be true; they are estimated")
     return estimate(request, streamed // CHARACTERS_PER_TOKEN + 1)

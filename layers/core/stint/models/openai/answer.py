@@ -145,15 +145,19 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
+def _usage(usage: dict[str, Any]) -> Usage | None:
+    """Read the usage; None if it cannot be read, which costs no answer."""
     prompt, completion = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
-    return Usage(
-        input_tokens=prompt,
-        output_tokens=completion,
-        total_tokens=usage.get("total_tokens") or prompt + completion,
-        cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
-        reasoning_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
-    )
+    try:
+        return Usage(
+            input_tokens=prompt,
+            output_tokens=completion,
+            total_tokens=usage.get("total_tokens") or prompt + completion,
+            cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
+            reasoning_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
+        )
+    except (AttributeError, TypeError, ValueError):
+        return None
 
 
 def read_logprobs(logprobs: Any) -> list[TokenLogprob]:

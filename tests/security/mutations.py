@@ -155,7 +155,7 @@ MUTATIONS = [
     Mutation(
         "a model without a price is refused where money is limited",
         f"{CORE}/metering.py",
-        "if price is None and self.limits_money:",
+        "if price is None and self.spending is not None and self.spending.limits_money:",
         "if False:",
         "tests/unit/models/test_metered.py -k without_a_price",
     ),

@@ -154,7 +154,7 @@ class Endless:
 
 
 @pytest.mark.parametrize("keys", [1, 4])
-async def test_a_burst_exceeds_a_months_money_by_at_most_one_top_up_for_each_open_call(
+async def test_a_burst_exceeds_the_money_by_at_most_one_top_up_for_each_open_call(
     budgets: BudgetStore, tenant: str, keys: int
 ) -> None:
     tokens = 400_000

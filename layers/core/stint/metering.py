@@ -16,6 +16,19 @@ from stint.domain.receipts import DIGITS, Consumption
 READS = frozenset({"GetItem", "BatchGetItem", "Query"})
 FIRST_CALL_TOKENS = 1_000
 """Tokens each way whose price is reserved together with a run, before its first model call is known."""
+UNSEEN_TOKENS = 200_000
+"""Most tokens of a call besides those of its texts: images, hidden reasoning. No model is known to use as many."""
+
+
+def can_be_true(usage: Usage, read: int, written: int) -> bool:
+    """Return whether a call whose texts have at most so many tokens can have used those that a server reported.
+
+    A server that is broken or hostile may report any number, which must neither credit nor use up a budget.
+    """
+    read, written = read + UNSEEN_TOKENS, written + UNSEEN_TOKENS
+    most = (read, read, written, written, read + written)
+    inputs, outputs = (usage.input_tokens, usage.cached_tokens), (usage.output_tokens, usage.reasoning_tokens)
+    return all(0 <= n <= limit for n, limit in zip((*inputs, *outputs, usage.total_tokens), most, strict=True))
 
 
 class Reservation(Protocol):
@@ -87,11 +100,6 @@ class Meter:
     agent_id: str = ""
     session_id: str = ""
 
-    @property
-    def limits_money(self) -> bool:
-        """Return whether the caller has a limit of money."""
-        return self.spending is not None and self.spending.limits_money
-
     async def admit(self, requests: int = 1, find_model: "FindModel | None" = None) -> None:
         """Admit the run under its budgets. `find_model` returns the full id of its model, if it has one.
 
@@ -101,9 +109,8 @@ class Meter:
         """
         if self.spending is None:
             return
-        dollars = 0.0
+        model_id, dollars = "", 0.0
         if find_model is not None and self.spending.limits_money:
-            model_id = ""
             with suppress(StintError):  # the run itself will fail because of it
                 model_id = await find_model()
             first_call = Usage(input_tokens=FIRST_CALL_TOKENS, output_tokens=FIRST_CALL_TOKENS)
@@ -116,7 +123,7 @@ class Meter:
         Raises Forbidden if the caller has a limit of money, and the model has no price.
         """
         price = self.prices.find(model_id)
-        if price is None and self.limits_money:
+        if price is None and self.spending is not None and self.spending.limits_money:
             raise Forbidden(
                 f"The model {model_id!r} has no price, and this caller has a limit of money. Use a model with a price, "
                 "or ask the operator to add this one to STINT_PRICES (parameter Prices).",

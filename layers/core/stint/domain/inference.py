@@ -209,10 +209,6 @@ class InferenceRequest:
     top_logprobs: int | None = None
 
 
-UNSEEN_TOKENS = 200_000
-"""Most tokens of a call besides those of its texts: images, hidden reasoning. No model is known to use as many."""
-
-
 class Usage(Schema):
     """Token counts of the provider, summed over the model calls of a run.
 
@@ -224,22 +220,6 @@ class Usage(Schema):
     total_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
-
-    def is_within(self, read: int, written: int) -> bool:
-        """Return whether a call that read and wrote at most so many tokens can have used these.
-
-        A server that is broken or hostile may report any number. One that cannot be true must neither credit nor use up
-        a budget.
-        """
-        most = (read, read, written, written, read + written)
-        counts = (
-            self.input_tokens,
-            self.cached_tokens,
-            self.output_tokens,
-            self.reasoning_tokens,
-            self.total_tokens,
-        )
-        return all(0 <= count <= limit for count, limit in zip(counts, most, strict=True))
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(

@@ -9,7 +9,6 @@ from stint.dataclasses import replace
 from stint.domain.content import text_of
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, StintError
 from stint.domain.inference import (
-    UNSEEN_TOKENS,
     Accepted,
     AssistantAnswer,
     Finished,
@@ -21,7 +20,7 @@ from stint.domain.inference import (
     Usage,
 )
 from stint.domain.prices import ModelPrice
-from stint.metering import Meter, Reservation, find_meter
+from stint.metering import Meter, Reservation, can_be_true, find_meter
 from stint.models.port import ChatModel, characters_of, close_chunks
 from stint.run_stop import admit_model_call, refuse_stopped
 
@@ -235,11 +234,11 @@ def believable(usage: Usage, request: InferenceRequest, streamed: int) -> Usage:
     `streamed` is the number of characters of the answer. A character has at most four tokens, one for each byte.
     """
     silent = usage.output_tokens == 0 and (streamed > 0 or usage.input_tokens == 0)
-    if usage.is_within(UNSEEN_TOKENS, UNSEEN_TOKENS) and not silent:
+    if not silent and can_be_true(usage, 0, 0):
         return usage
     sent = len(repr((request.messages, request.tools, request.response_format)))
     longest = 4 * streamed + (request.decoding.max_tokens or 0)
-    if usage.is_within(UNSEEN_TOKENS + 4 * sent, UNSEEN_TOKENS + longest) and not silent:
+    if not silent and can_be_true(usage, 4 * sent, longest):
         return usage
     logger.warning("A model's provider reported tokens that cannot be true; they are estimated")
     return estimate(request, streamed // CHARACTERS_PER_TOKEN + 1)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from stint.domain.inference import UNSEEN_TOKENS, Usage
-from stint.metering import Meter, find_meter
+from stint.domain.inference import Usage
+from stint.metering import Meter, can_be_true, find_meter
 from stint.retrieval.port import Embedder, Embeddings
 from stint.run_stop import admit_model_call, refuse_stopped
 
@@ -57,7 +57,7 @@ class MeteredEmbedder:
         try:
             found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
             told = estimated if found.tokens is None else usage_of(found.tokens)
-            spent = told if told.is_within(UNSEEN_TOKENS + 4 * sum(map(len, texts)), 0) else estimated
+            spent = told if can_be_true(told, 4 * sum(map(len, texts)), 0) else estimated
             cost = meter.count_call(full_id, spent)
         finally:
             if reservation:

@@ -1,8 +1,8 @@
 """Image models whose calls are counted, and admitted by the budgets of the run that makes them."""
 
 from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
-from stint.domain.inference import UNSEEN_TOKENS, Usage
-from stint.metering import Meter, find_meter
+from stint.domain.inference import Usage
+from stint.metering import Meter, can_be_true, find_meter
 from stint.run_stop import refuse_stopped
 from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions, ImageRefused
 
@@ -67,7 +67,7 @@ def is_free(error: BaseException) -> bool:
 
 def believable_usage(usage: Usage | None, prompt: str) -> Usage | None:
     """Return the tokens that a provider reported; None if they cannot be true."""
-    return usage if usage is None or usage.is_within(UNSEEN_TOKENS + 4 * len(prompt), UNSEEN_TOKENS) else None
+    return usage if usage is None or can_be_true(usage, 4 * len(prompt), 0) else None
 
 
 def estimate(prompt: str) -> Usage:

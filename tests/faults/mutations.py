@@ -129,6 +129,13 @@ MUTATIONS = [
         failing("errors", "turn"),
     ),
     Mutation(
+        "money whose return is throttled is subtracted from the next reservation",
+        f"{CORE}/spending/blocks.py",
+        "        self.unsettled[key] += amount",
+        "        return",
+        "tests/store/test_budget_counters.py -k whose_return_is_throttled",
+    ),
+    Mutation(
         "a bank has the id of its request's idempotency key",
         f"{CORE}/services/october/banks.py",
         "name=request.name, url=url), next_object_id()",

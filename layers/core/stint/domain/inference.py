@@ -236,12 +236,18 @@ class Usage(Schema):
 
 
 class FinishReason(StrEnum):
-    """The reason why a model stopped."""
+    """The reason why a model stopped. `budget`: the money of its caller did not suffice for the rest of the answer."""
 
     stop = "stop"
     tool_calls = "tool_calls"
     length = "length"
     content_filter = "content_filter"
+    budget = "budget"
+
+    @property
+    def is_out_of_tokens(self) -> bool:
+        """Return whether a limit of tokens cut the answer short: the request's, the model's, or a budget's."""
+        return self in (FinishReason.length, FinishReason.budget)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,8 @@ class Answer:
 
     def to_step(self) -> InferenceStep:
         """Return the whole answer as a step."""
-        stop_reason: StopReason = "out_of_tokens" if self.finish is FinishReason.length else "end_of_turn"
+        cut = self.finish is not None and self.finish.is_out_of_tokens
+        stop_reason: StopReason = "out_of_tokens" if cut else "end_of_turn"
         message = CompletionMessage(content="".join(self.text), stop_reason=stop_reason, tool_calls=self.calls)
         return InferenceStep(
             turn_id=self.run_id,

@@ -145,6 +145,8 @@ def cut_short(answer: Answer) -> IncompleteReason | None:
     """Return the reason why an answer was cut short, so that none of its calls is run."""
     if answer.finish is FinishReason.content_filter:
         return "content_filter"
+    if answer.finish is FinishReason.budget:
+        return "budget"
     return "max_output_tokens" if answer.finish is FinishReason.length else None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from stint.dataclasses import dataclass
 from stint.domain.content import text_of
@@ -45,7 +46,8 @@ class Resumer:
         """
         header, settings, deadline = stored.header, stored.header.settings, keeper.deadline
         await refuse_stopped(*header.stop_names)
-        await retry_next_minute(admit_run, deadline)
+        find_model = partial(self.responses.planner.registry.route, header.model)
+        await retry_next_minute(partial(admit_run, find_model=find_model), deadline)
         context = await self.open_context(header, deadline)
         try:
             plan = await self.responses.planner.plan(

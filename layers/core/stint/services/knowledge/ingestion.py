@@ -7,12 +7,12 @@ from stint.caller import acting_as
 from stint.dataclasses import dataclass
 from stint.domain.errors import (
     Conflict,
+    Forbidden,
     Interrupted,
     InvalidRequest,
     NotFound,
     QuotaExceeded,
     StintError,
-    Stopped,
     TooLarge,
 )
 from stint.domain.ids import hex_of, new_id
@@ -106,7 +106,7 @@ class Ingestion:
             await self.fail(store_id, found, unreadable.error)
         except (InvalidRequest, TooLarge) as error:
             await self.fail(store_id, found, last_error_of(error))
-        except (Stopped, QuotaExceeded) as error:
+        except (Forbidden, QuotaExceeded) as error:
             await self.fail(store_id, found, LastError(code="server_error", message=error.message))
         except StintError as error:
             if not last or isinstance(error, Conflict):

@@ -29,6 +29,7 @@ PARAMETERS = {
     "TableArn": TABLE_ARN,
     "BucketArn": BUCKET_ARN,
     "VectorBucketArn": VECTOR_BUCKET_ARN,
+    "EncryptionKeyArn": "",  # of the key, whose policy does not name tenants
 }
 DATA_ACTIONS = ("dynamodb:", "s3:", "s3vectors:")
 

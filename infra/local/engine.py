@@ -78,6 +78,7 @@ class Engine:
     """
 
     python = PYTHON
+    program = PROGRAM
 
     def __init__(self, state_dir: Path | None = None, *, region: str = "us-east-1") -> None:
         self.region = region
@@ -140,7 +141,7 @@ class Engine:
     def _launch(self, listener: socket.socket) -> subprocess.Popen[bytes]:
         with self._log() as log:
             return subprocess.Popen(
-                [str(self.python), "-m", PROGRAM, str(listener.fileno())],
+                [str(self.python), "-m", self.program, str(listener.fileno())],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=log,

@@ -25,6 +25,7 @@ class DeploymentEngine(Engine):
     """The engine with all its services, which runs functions as processes. It creates no data resources itself."""
 
     python = ROOT / ".venv-deploy" / "bin" / "python"
+    program = "tests.deploy.engine_process"
 
     @property
     def log(self) -> str:

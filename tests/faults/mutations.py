@@ -43,6 +43,22 @@ MUTATIONS = [
         failing("deaths", "turn"),
     ),
     Mutation(
+        "a lease that is not renewed for its whole time lapses, although the clock of its holder was ahead",
+        f"{CORE}/store/lease.py",
+        "    return now - seen[key][1] >= seconds",
+        "    return False",
+        "tests/services/recovery/test_wrong_clocks.py"
+        "::test_a_session_whose_process_died_with_a_fast_clock_takes_a_turn_after_the_lease_time",
+    ),
+    Mutation(
+        "a reader with a slow clock counts from the last renewal of a lease",
+        f"{CORE}/store/lease.py",
+        "(until, since if known == until else now)",
+        "(until, since)",
+        "tests/services/recovery/test_wrong_clocks.py"
+        "::test_a_process_with_a_slow_clock_never_takes_the_session_of_a_turn_that_runs",
+    ),
+    Mutation(
         "the task of a deletion is sent before its mark",
         f"{CORE}/services/deletions.py",
         "        await self.send(task.before_mark())\n        await mark()",

@@ -66,6 +66,13 @@ MUTATIONS = [
         failing("deaths", "delete-session"),
     ),
     Mutation(
+        "the task of a file is sent before the file is stored in a vector store",
+        f"{CORE}/services/knowledge/insertions.py",
+        "            await self.tasks.announce(store_id, sorted(changed - announced))",
+        "            pass",
+        failing("deaths", "ingest-file"),
+    ),
+    Mutation(
         "a response whose process died has failed",
         f"{CORE}/domain/openai/stored_responses.py",
         "self.ending is None and time.time() > ends",

@@ -125,7 +125,7 @@ class ResponseTask(Schema):
 
 
 class IngestionTask(Schema):
-    """Ingest documents of a vector store that are in progress.
+    """Ingest documents of a vector store that are in progress; with `unstarted_only`, those that no worker has begun.
 
     `creator` is the principal whose request sent the task, as in the context of a request, without a credential.
     """
@@ -135,6 +135,8 @@ class IngestionTask(Schema):
     vector_store_id: str
     documents: list[str]
     creator: Omitted[dict[str, str]] = None
+    unstarted_only: Annotated[bool, Field(exclude_if=is_false)] = False
+    delay_seconds: Delay = 0
 
     @model_validator(mode="after")
     def require_creator_of_tenant(self) -> Self:

@@ -73,6 +73,20 @@ MUTATIONS = [
         failing("deaths", "ingest-file"),
     ),
     Mutation(
+        "the task for the object of a file is sent before the object is stored",
+        f"{CORE}/store/files.py",
+        "            await before_object()",
+        "            pass",
+        "tests/services/recovery/test_dead_creations.py::test_a_file_whose_creation_dies_exists_or_leaves_nothing",
+    ),
+    Mutation(
+        "the records of an agent are written together",
+        f"{CORE}/store/agents.py",
+        "await self._make_transactions().write([Put(config), Put(entry)])",
+        "[await self._make_transactions().write([Put(item)]) for item in (config, entry)]",
+        "tests/services/recovery/test_dead_creations.py::test_an_agent_whose_creation_dies_exists_or_leaves_nothing[small]",
+    ),
+    Mutation(
         "a response whose process died has failed",
         f"{CORE}/domain/openai/stored_responses.py",
         "self.ending is None and time.time() > ends",

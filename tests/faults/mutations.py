@@ -47,7 +47,7 @@ MUTATIONS = [
         f"{CORE}/store/lease.py",
         "    return now - seen[key][1] >= seconds",
         "    return False",
-        "tests/services/recovery/test_wrong_clocks.py"
+        "tests/services/recovery/test_turns_with_wrong_clocks.py"
         "::test_a_session_whose_process_died_with_a_fast_clock_takes_a_turn_after_the_lease_time",
     ),
     Mutation(
@@ -55,7 +55,7 @@ MUTATIONS = [
         f"{CORE}/store/lease.py",
         "(until, since if known == until else now)",
         "(until, since)",
-        "tests/services/recovery/test_wrong_clocks.py"
+        "tests/services/recovery/test_turns_with_wrong_clocks.py"
         "::test_a_process_with_a_slow_clock_never_takes_the_session_of_a_turn_that_runs",
     ),
     Mutation(

@@ -82,11 +82,14 @@ class Plan:
 
 
 @contextlib.asynccontextmanager
-async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Log) -> AsyncIterator[Cloud]:
+async def running_cloud(
+    plan: Plan, engine: Path | RunningEngine | None, log: Log, lock: int | None = None
+) -> AsyncIterator[Cloud]:
     """Run the functions of the template and Lambda's API, without the front.
 
-    `engine` is the state folder of an engine to start (None: a temporary one), or a running engine.
-    `log` gets (subject, line). Raises LocalCloudError for errors that the user can fix.
+    `engine` is the state folder of an engine to start (None: a temporary one), or a running engine. `lock` is a locked
+    file that the engine holds until it has ended. `log` gets (subject, line). Raises LocalCloudError for errors that
+    the user can fix, and at the end if the engine has not saved its state.
     """
     async with contextlib.AsyncExitStack() as stack:
         settings = shell_settings(plan.shell, authorize=plan.authorize)
@@ -95,7 +98,7 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         translating = asyncio.create_task(asyncio.to_thread(translate_all, plan, region))
         stack.callback(translating.cancel)
         if not isinstance(engine, RunningEngine):
-            engine = await stack.enter_async_context(started(Engine(engine, region=region)))
+            engine = await stack.enter_async_context(started(Engine(engine, region=region, lock=lock)))
         settings.setdefault("STINT_BEDROCK_REGION", await asyncio.to_thread(shell_region, plan.shell))
         translated, translated_tools = await translating
         system = System(
@@ -144,14 +147,22 @@ async def serving_front(cloud: Cloud, listener: socket.socket, log: Log) -> Asyn
 
 @contextlib.asynccontextmanager
 async def started(engine: Engine) -> AsyncIterator[RunningEngine]:
-    """Start the engine in a thread, and stop it at the end, also if the start is interrupted."""
-    starting = asyncio.create_task(asyncio.to_thread(engine.start))
+    """Start the engine in a thread, and stop it at the end, also if the start is interrupted.
+
+    Raises LocalCloudError if the engine has not saved its state, unless the body has raised one.
+    """
+    starting, failed = asyncio.create_task(asyncio.to_thread(engine.start)), False
     try:
         await asyncio.shield(starting)
         yield engine.running
+    except LocalCloudError:
+        failed = True
+        raise
     finally:
         await asyncio.wait([starting])
         await asyncio.to_thread(engine.stop)
+        if engine.unsaved and not failed:
+            raise LocalCloudError(engine.unsaved)
 
 
 def own_environment(

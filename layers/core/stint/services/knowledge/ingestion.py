@@ -64,12 +64,19 @@ class Ingestion:
 
         After half of the time, each of the others is sent in a task of its own. A task is a run, but no request.
         """
+        if task.unstarted_only and not (task := await self.without_started(task)).documents:
+            return
         with acting_as(task.principal):
             self.meters.begin()
             try:
                 await self.handle_documents(task, deadline, last=last)
             finally:
                 await self.meters.end()
+
+    async def without_started(self, task: IngestionTask) -> IngestionTask:
+        """Return the task without the documents that a worker has begun, or that were not stored: one read."""
+        found = await self.store.vector_store_documents.find(self.tenant, task.vector_store_id, task.documents)
+        return task.model_copy(update={"documents": [key for key, one in found.items() if one.is_unstarted]})
 
     async def handle_documents(self, task: IngestionTask, deadline: float, *, last: bool) -> None:
         clock, errors = asyncio.get_running_loop().time, list[StintError]()

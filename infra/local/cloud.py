@@ -115,11 +115,7 @@ async def running_cloud(
         tools = tool_functions(plan.tools, translated_tools, region, system.functions)
         environments = [own_environment(function, services, system.functions) for function in system.functions]
         environments += [{**tool.environment, **services} for tool in tools]
-        functions_and_tools = zip((*system.functions, *tools), environments, strict=True)
-        specs = [function_spec(function, each, links, plan.python) for function, each in functions_and_tools]
-        failures = retries(system)
-        specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
-        specs = [with_concurrency(spec) for spec in specs] if plan.shared else specs
+        specs = make_specs(plan, system, tools, environments, links)
         queues = Queues(engine, log)
         stack.callback(queues.close)
         functions = Functions(
@@ -129,6 +125,17 @@ async def running_cloud(
         allowed = {tool.name for tool in tools} | {one.name for one in system.functions if one.logical_id == SANDBOX}
         await stack.enter_async_context(serving(lambda_api(functions, allowed), listener))
         yield Cloud(system, engine, functions, queues, settings["STINT_DEFAULT_MODEL"], services)
+
+
+def make_specs(
+    plan: Plan, system: System, tools: Sequence[Function], environments: Sequence[Mapping[str, str]], links: Path
+) -> list[FunctionSpec]:
+    """Return what the functions of the system and of the tools need to run, with their environments in this order."""
+    pairs = zip((*system.functions, *tools), environments, strict=True)
+    specs = [function_spec(function, each, links, plan.python) for function, each in pairs]
+    failures = retries(system)
+    specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
+    return [with_concurrency(spec) for spec in specs] if plan.shared else specs
 
 
 def translate_all(plan: Plan, region: str) -> list[dict[str, Any]]:

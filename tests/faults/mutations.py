@@ -108,6 +108,14 @@ MUTATIONS = [
         failing("deaths", "background"),
     ),
     Mutation(
+        "a retry queues a background response whose request died before its message",
+        f"{CORE}/services/responses/response_retries.py",
+        "        await self.reader.recovery.queue_for_retry(stored)",
+        "        pass",
+        "tests/services/background/test_lost_messages.py"
+        "::test_a_retry_with_the_same_key_queues_a_response_whose_process_died_before_its_message",
+    ),
+    Mutation(
         "the rest of a batch is written",
         f"{CORE}/store/table.py",
         '(await self._call("BatchWriteItem", RequestItems=left)).get("UnprocessedItems")',

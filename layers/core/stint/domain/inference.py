@@ -177,8 +177,9 @@ ModelMessage = SystemText | UserInput | AssistantAnswer | ToolResult
 class ToolSignature:
     """A tool as the model sees it. `parameters` is a JSON schema of type object.
 
-    `annotations` are an MCP server's hints, which models do not get. `strict` requires arguments that satisfy the schema. None is the provider's default. A `repeatable` tool may be
-    called again after an interruption, because a second call changes nothing.
+    `annotations` are an MCP server's hints, which models do not get. `strict` requires arguments that satisfy the
+    schema. None is the provider's default. A `repeatable` tool may be called again after an interruption, because a
+    second call changes nothing.
     """
 
     name: str

@@ -1,7 +1,6 @@
 """Answers of tools that no tool should send. After each, its session or conversation must still be usable."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from tests.adversarial.case import Case, case, create_session, get, post
@@ -27,27 +26,30 @@ STRUCTURED: dict[str, str] = {
 SOME_WRONG = {name: WRONG[name] for name in ("integer", "list_of_null", "nested", "surrogate")}
 SOME_TEXTS = ("brackets", "objects", "infinite", "escaped_surrogate", "raw_nul")
 
-PLACES: dict[str, Callable[[Any], Any]] = {
-    "result": lambda value: value,
-    "content": lambda value: {"content": value},
-    "block": lambda value: {"content": [value]},
-    "text": lambda value: {"content": [{"type": "text", "text": value}]},
-    "image": lambda value: {"content": [{"type": "image", "data": value, "mimeType": value}]},
-    "structured": lambda value: {"content": [], "structuredContent": value},
-    "error": lambda value: {"content": [], "isError": value},
+FIELDS: dict[str, str] = {
+    "result": "%s",
+    "content": '{"content": %s}',
+    "block": '{"content": [%s]}',
+    "text": '{"content": [{"type": "text", "text": %s}]}',
+    "image": '{"content": [{"type": "image", "data": %s, "mimeType": "image/png"}]}',
+    "structured": '{"content": [], "structuredContent": %s}',
+    "error": '{"content": [], "isError": %s}',
 }
-"""Results with a value in one place."""
+"""Results of tools with a place for a value, by its field."""
 
 RESULTS: dict[str, str] = {
-    **{f"structured_{name}": f'{{"content": [], "structuredContent": {text}}}' for name, text in STRUCTURED.items()},
+    **{f"structured_{name}": FIELDS["structured"] % text for name, text in STRUCTURED.items()},
     **{
-        f"{field}_{name}": json.dumps(make(value))
+        f"{field}_{name}": result % json.dumps(value)
         for name, value in SOME_WRONG.items()
-        for field, make in PLACES.items()
+        for field, result in FIELDS.items()
     },
-    **{f"text_{name}": json.dumps({"content": [{"type": "text", "text": ARGUMENTS[name]}]}) for name in SOME_TEXTS},
+    **{f"text_{name}": FIELDS["text"] % json.dumps(ARGUMENTS[name]) for name in SOME_TEXTS},
 }
 """Results of tools as JSON, by their names."""
+
+SOME_RESULTS = ("structured_nested_90", "structured_nested_180", "structured_nul", "structured_keys", "text_brackets")
+"""Those that a session with a server does not wait for until its timeout."""
 
 LISTED: dict[str, str] = {
     "deep_schema": f'{{"name": "t", "inputSchema": {{"type": "object", "x": {nested(180)}}}}}',
@@ -112,7 +114,7 @@ def go_on(conversation: str, tools: list[dict[str, Any]], name: str, words: str)
 
 @case
 def answers_of_tools_in_responses() -> Case:
-    for name in RESULTS:
+    for name in SOME_RESULTS:
         answer = yield post("/v1/conversations", {})
         tools = [hosted("/mcp/hostile-results", allowed_tools=[name])]
         yield from go_on(answer.json()["id"], tools, name, f"call: {name} {{}}")
@@ -129,7 +131,8 @@ def lists_of_tools_in_responses() -> Case:
 def answers_of_tools_in_turns() -> Case:
     endpoint = {"uri": f"{PEER.decode()}/mcp/hostile-results"}
     group = {"toolgroup_id": "mcp::h", "provider_id": "model-context-protocol", "mcp_endpoint": endpoint}
-    yield post("/v1/toolgroups", group)
+    answer = yield post("/v1/toolgroups", {**group, "args": {"timeout": 0.5}})
+    assert answer.status == 200, answer.body
     for name in RESULTS:
         session = yield from create_session(toolgroups=["mcp::h"])
         for words in (f"call: {name} {{}}", "say: ok"):

@@ -258,6 +258,20 @@ MUTATIONS = [
         "tests/store/test_budget_counters.py -k repaid_by_later_minutes",
     ),
     Mutation(
+        "arguments in a history are parsed with limits",
+        f"{CORE}/models/tool_arguments.py",
+        "parse_json(call.arguments or",
+        "__import__('json').loads(call.arguments or",
+        "tests/api/test_planted_arguments.py -k brackets",
+    ),
+    Mutation(
+        "what a tool says is made storable",
+        f"{CORE}/tools/port.py",
+        "make_storable(self.metadata)",
+        "self.metadata",
+        "tests/unit/tools/test_outcomes.py -k storable",
+    ),
+    Mutation(
         "a data role reaches the records of its tenant",
         "infra/aws/isolation.yaml",
         'dynamodb:LeadingKeys: "${aws:PrincipalTag/tenant}#*"',

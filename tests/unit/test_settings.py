@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from stint.bootstrap.openai import OpenAIComposition
+from stint.bootstrap.restore import start
 from stint.settings import Settings, SettingsError, read_settings, variable_of
 
 
@@ -114,4 +115,4 @@ def test_settings_cannot_be_changed_and_unknown_names_are_refused() -> None:
 )
 def test_malformed_prices_and_limits_stop_the_start_with_their_reason(variable: str, value: str, reason: str) -> None:
     with pytest.raises(SettingsError, match=f"{variable} is malformed.*{re.escape(reason)}"):
-        OpenAIComposition(lambda: read_settings({variable: value}))
+        start(OpenAIComposition(lambda: read_settings({variable: value})))

@@ -278,7 +278,7 @@ class Settings(BaseModel):
     @classmethod
     def check_prices(cls, text: str) -> str:
         """Refuse malformed prices at the start of the process, not with each request."""
-        if text:
+        if text and not is_reference(text):
             from stint.domain.prices import parse_prices  # noqa: PLC0415 - few stacks have prices
 
             parse_prices(text)
@@ -288,7 +288,7 @@ class Settings(BaseModel):
     @classmethod
     def check_tenants(cls, text: str) -> str:
         """Refuse malformed limits of tenants, as malformed prices."""
-        if text:
+        if text and not is_reference(text):
             from stint.domain.tenant_limits import parse_tenants  # noqa: PLC0415 - few stacks have tenants
 
             parse_tenants(text)
@@ -318,14 +318,26 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         SettingsError: values are invalid. It names the variables, and contains no value.
     """
     values = {name: value for name in Settings.model_fields if (value := environment.get(variable_of(name)))}
-    try:
-        settings = Settings.model_validate(values)
-    except ValidationError as error:
-        problems = [f"{variable_of(str(each['loc'][0]))}: {message_of(each)}" for each in error.errors()]
-        raise SettingsError(f"Invalid environment variables. {'; '.join(problems)}") from None
+    settings = check_settings(values)
     if settings.providers:
         settings._variables.update({name: value for name, value in environment.items() if name.startswith("STINT_")})
     return settings
+
+
+def check_settings(values: Mapping[str, object]) -> Settings:
+    """Return the settings with these values. Raises SettingsError."""
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        problems = [f"{variable_of(str(each['loc'][0]))}: {message_of(each)}" for each in error.errors()]
+        raise SettingsError(f"Invalid environment variables. {'; '.join(problems)}") from None
+
+
+def replace_texts(settings: Settings, texts: Mapping[str, str]) -> Settings:
+    """Return the settings with other texts. Raises SettingsError if one is malformed."""
+    replaced = check_settings({**dict(settings), **texts})
+    replaced._variables.update(settings._variables)
+    return replaced
 
 
 def is_reference(value: str) -> bool:

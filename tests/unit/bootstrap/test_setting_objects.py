@@ -54,6 +54,13 @@ def test_settings_have_the_texts_of_the_objects_that_they_name(server: StoredObj
     assert sorted(target for _, target, _ in server.requests) == ["/", "/settings/prices.json?versionId=v1"]
 
 
+def test_a_malformed_object_ends_the_start(server: StoredObjectsServer) -> None:
+    server.objects["/settings/prices.json", "v1"] = b"nonsense"
+
+    with pytest.raises(SettingsError, match="STINT_PRICES is malformed"):
+        started(PRICES=OBJECT)
+
+
 def test_a_process_reads_each_object_once(server: StoredObjectsServer) -> None:
     composition = started(PRICES=OBJECT)
     composition.forget()

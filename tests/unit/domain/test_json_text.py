@@ -1,4 +1,5 @@
 import json
+import math
 from json import JSONDecodeError
 from typing import Any
 
@@ -6,7 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stint.domain.json_text import MAX_DEPTH, MAX_VALUES, check_value, has_too_many_values, parse_json, parts_of
+from stint.domain.json_text import (
+    MAX_DEPTH,
+    MAX_VALUES,
+    check_value,
+    has_too_many_values,
+    make_storable,
+    parse_json,
+    parse_leniently,
+    parts_of,
+)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -106,3 +116,59 @@ def test_the_deepest_value_and_whole_pairs_pass() -> None:
     assert json.dumps(parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH)).count("[") == MAX_DEPTH
     assert parse_json('"\\ud83d\\ude42"') == "🙂"
     assert parse_json('"\\\\ud83d"') == "\\ud83d"
+
+
+ODD = VALUES | st.recursive(
+    st.floats() | st.text(st.characters(codec=None)) | st.integers().map(lambda number: number**99),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec=None)), inner, max_size=3),
+)
+
+
+@given(ODD)
+def test_any_value_becomes_one_that_can_be_stored(value: Any) -> None:
+    made = make_storable(value)
+
+    assert parse_json(json.dumps(made)) == made
+    assert make_storable(made) is made
+
+
+@given(VALUES)
+def test_a_storable_value_is_not_copied(value: Any) -> None:
+    assert make_storable(value) is value
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "made"),
+    [
+        ("a\ud800", "a?"),
+        ({"\ud800": ["\udfff", 1]}, {"?": ["?", 1]}),
+        ([math.inf, -math.inf, 1.5], [None, None, 1.5]),
+        ([10**4_300, 10**4_000], [None, 10**4_000]),
+        (nested(MAX_DEPTH), nested(MAX_DEPTH)),
+        ([nested(MAX_DEPTH)], [json.loads(json.dumps(nested(MAX_DEPTH - 1)).replace("1", "null"))]),
+    ],
+    ids=["surrogate", "in objects", "infinite", "long integers", "deepest", "too deep"],
+)
+def test_what_cannot_be_stored_is_replaced(value: Any, made: Any) -> None:
+    assert make_storable(value) == made
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 1_000 + "]" * 1_000, "1" * 5_000, "", "{"])
+def test_a_servers_json_that_no_parser_reads_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_leniently(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [('"a\\ud800"', "a?"), ('{"\\ud800": 1}', {"?": 1}), ('"\\ud83d\\ude00"', "😀"), ("[1e999]", [math.inf])],
+)
+def test_a_servers_json_is_read_leniently(text: str, value: Any) -> None:
+    assert parse_leniently(text) == value

@@ -1,7 +1,11 @@
+from typing import Any
+
 import pytest
 
 from stint.domain.content import Content, ImageContentItem, ImageSource, TextContentItem, text_of
+from stint.domain.json_text import check_value
 from stint.tools.outcomes import head_of
+from stint.tools.port import ToolOutcome
 
 IMAGE = ImageContentItem(image=ImageSource(data="A" * 100))
 
@@ -30,3 +34,15 @@ def test_an_image_that_does_not_fit_is_left_out_and_what_follows_too() -> None:
     assert head[0] == text
     assert IMAGE not in head
     assert "has 110 bytes" in text_of(head[1:])
+
+
+def test_what_a_tool_says_is_storable() -> None:
+    deep: Any = []
+    for _ in range(180):
+        deep = [deep]
+
+    outcome = ToolOutcome("a\ud800", {"structured_content": {"a": deep, "b": 1e999, "c": "\udfff"}})
+
+    assert outcome.content == "a?"
+    check_value(outcome.metadata)
+    assert outcome.metadata["structured_content"] | {"a": 0} == {"a": 0, "b": None, "c": "?"}

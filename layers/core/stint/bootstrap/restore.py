@@ -26,12 +26,11 @@ def per_tenant(make: Callable[[str], T]) -> Callable[[str], T]:
 class Composition:
     """A composition's parts, in cached properties and cached functions.
 
-    `read_settings` is called at once, and again after `forget`. What it raises stops the start of the process.
+    `read_settings` is called when the settings are first used, which `start` does, and again after `forget`.
     """
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         self.read_settings = read_settings
-        self.settings = read_settings()
 
     @cached_property
     def settings(self) -> Settings:

@@ -15,7 +15,7 @@ from stint.aws.environment import read_environment
 from stint.aws.errors import AwsConfigurationError
 from stint.aws.stored_objects import ObjectUnavailable, StoredObjects
 from stint.domain.setting_objects import MOST_BYTES, SettingObject, parse_reference
-from stint.settings import Settings, SettingsError, variable_of
+from stint.settings import Settings, SettingsError, replace_texts, variable_of
 
 SECONDS = 8.0
 """Time for all objects. Lambda ends a start after 10 s."""
@@ -23,8 +23,7 @@ SECONDS = 8.0
 
 def read_large_settings(settings: Settings) -> Settings:
     """Return settings with the texts of the objects that they name. Raises SettingsError."""
-    texts = read_texts(tuple(settings.references.items()))
-    return settings.model_copy(update=dict(texts))
+    return replace_texts(settings, read_texts(tuple(settings.references.items())))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Values that can be stored, read back and sent on as JSON, and the parsing of JSON from outside.
+"""Parsing of JSON from outside into values that can be stored, read back and sent on.
 
 Callers' JSON is parsed strictly. What models, servers and tools say is made storable instead of being refused.
 """
@@ -93,7 +93,12 @@ def make_children_storable(value: Any, levels: int) -> list[Any]:
 
 def storable_text(text: str) -> str:
     """Replace single surrogates, which JSON can contain and UTF-8 cannot."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
+    try:
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
 
 
 def has_too_many_values(data: bytes, limit: int | None = None) -> bool:

@@ -5,6 +5,8 @@ does not have. API Gateway sends every path without a route of its own to the fu
 has checked the caller.
 """
 
+from itertools import takewhile
+
 from fastapi import Request
 from starlette.routing import Route
 
@@ -23,6 +25,7 @@ BASE_URL = (
     "Check the base URL of the client: that of OpenAI's clients ends in one /v1, and that of Llama Stack's clients in "
     "none, because they add it."
 )
+RIGHT_BASES = (["v1"], ["v1", "openai", "v1"])
 LIST = "GET /v1/inspect/routes lists the routes."
 
 
@@ -36,11 +39,13 @@ def describe_unknown_route(request: Request) -> str:
 def advise(request: Request, path: str) -> str:
     """Return what to do about a path that does not exist."""
     parts = [part for part in path.removeprefix(request.scope.get("root_path", "")).split("/") if part]
-    while parts and parts[0] in ("v1", "openai"):
-        del parts[0]
-    if parts and parts[0] in INSTEAD:
-        return INSTEAD[parts[0]]
-    return BASE_URL if parts and find_routes(request, f"/v1/{'/'.join(parts)}") else LIST
+    base = list(takewhile(lambda part: part in ("v1", "openai"), parts))
+    rest = parts[len(base) :]
+    if rest and rest[0] in INSTEAD:
+        return INSTEAD[rest[0]]
+    if not rest or base in RIGHT_BASES:  # without a look at the routes, whose modules may not be loaded
+        return LIST
+    return BASE_URL if find_routes(request, f"/v1/{'/'.join(rest)}") else LIST
 
 
 def methods_of(request: Request) -> list[str]:

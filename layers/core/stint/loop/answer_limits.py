@@ -1,6 +1,6 @@
-"""The answer of a model in the form, and within the limits, in which it can be stored.
+"""Limits and form of a model's answer, so that whatever is kept of it can be stored and read again.
 
-All readers of answers get the chunks from here, so that whatever is kept of an answer can be read again.
+All readers of answers get the chunks from here.
 """
 
 from stint.dataclasses import dataclass, field

@@ -304,7 +304,6 @@ class TestDialects:
             {"prompt_tokens": "many"},
             {"prompt_tokens": 1e308},
             {"prompt_tokens": [1], "completion_tokens": 2},
-            {"prompt_tokens": 1, "completion_tokens": 2, "prompt_tokens_details": [1]},
             {"prompt_tokens": 1.5},
         ],
     )

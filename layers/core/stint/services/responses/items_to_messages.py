@@ -232,11 +232,8 @@ def result_or_sent(item: McpCall | CodeInterpreterCall, result: str) -> str:
 
 def content_of(parts: Iterable[MessagePart], texts: Iterator[str]) -> Content:
     items = [content_item_of(part, texts) for part in parts]
-    match items:
-        case [TextContentItem(text=text)]:
-            return text
-        case _:
-            return items
+    first = items[0] if len(items) == 1 else None
+    return first.text if isinstance(first, TextContentItem) else items
 
 
 def content_item_of(part: MessagePart, texts: Iterator[str]) -> ContentItem:

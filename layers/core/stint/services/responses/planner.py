@@ -187,16 +187,12 @@ def check_model(model: ChatModel, plan: Plan) -> None:
 
 
 def list_item(server: McpTool, found: Sequence[ServerTool]) -> McpListTools:
-    infos = [
-        McpToolInfo(
-            name=each.signature.name,
-            description=each.signature.description or None,
-            input_schema=each.signature.parameters,
-            annotations=each.signature.annotations,
-        )
-        for each in found
-    ]
-    return McpListTools(server_label=server.server_label, tools=infos)
+    return McpListTools(server_label=server.server_label, tools=[to_info(each.signature) for each in found])
+
+
+def to_info(tool: ToolSignature) -> McpToolInfo:
+    shown = {"description": tool.description or None, "annotations": tool.annotations}
+    return McpToolInfo.model_validate({"name": tool.name, "input_schema": tool.parameters, **shown})
 
 
 def refuse_repeated(names: Sequence[str]) -> None:

@@ -64,8 +64,8 @@ MUTATIONS = [
     Mutation(
         "a model sets declared arguments only",
         f"{CORE}/loop/toolbox.py",
-        "if refused := refuse_undeclared(tool, call.arguments):",
-        "if refused := None:",
+        "declared = {name: value for name, value in given.items() if name not in undeclared}",
+        "declared = dict(given)",
         "tests/api/test_tool_arguments.py -k chooses_the_query",
     ),
     Mutation(

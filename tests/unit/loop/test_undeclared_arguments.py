@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from stint.domain.content import text_of
 from stint.domain.inference import ToolSignature
-from stint.loop.undeclared_arguments import describe_undeclared, find_undeclared
+from stint.loop.undeclared_arguments import find_undeclared, note_undeclared, refuse_undeclared
+from stint.tools.port import ToolOutcome
 
 MCP, LAMBDA, HTTP = "model-context-protocol", "lambda-function", "remote-execution"
 DECLARED: dict[str, Any] = {"type": "object", "properties": {"q": {}}}
@@ -61,8 +63,20 @@ def test_a_pattern_cannot_stall_the_comparison() -> None:
     assert undeclared(MCP, schema, "a" * 100_000 + "!") == ["a" * 100_000 + "!"]
 
 
-def test_the_message_is_short_whatever_the_model_sent() -> None:
-    message = describe_undeclared(ToolSignature("t", "", DECLARED), ["x" * 100_000] * 1_000)
+@pytest.mark.parametrize("provider_id", [MCP, LAMBDA, HTTP])
+def test_a_call_of_a_tool_that_is_not_built_in_does_not_run(provider_id: str) -> None:
+    tool = ToolSignature("t", "", DECLARED)
+
+    message = refuse_undeclared(tool, provider_id, ["x" * 100_000] * 1_000) or ""
 
     assert len(message) < 1_000
     assert "Its arguments are: q." in message
+    assert refuse_undeclared(tool, provider_id, []) is None
+    assert refuse_undeclared(tool, "rag-runtime", ["a"]) is None
+
+
+def test_a_built_in_tool_says_what_had_no_effect() -> None:
+    noted = note_undeclared(ToolOutcome("found", {"a": 1}, error=True), ToolSignature("t", "", DECLARED), ["a"])
+
+    assert text_of(noted.content) == "found\n[These arguments had no effect: 'a'. Its arguments are: q.]"
+    assert (noted.metadata, noted.error) == ({"a": 1}, True)

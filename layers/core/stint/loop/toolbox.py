@@ -160,10 +160,19 @@ class Toolbox:
         if tool is None or isinstance(call.arguments, str):
             names = ", ".join(signature.name for signature in self.signatures) or "none"
             return failure(f"There is no tool named {call.tool_name!r}. The tools are: {names}.")
-        if refused := refuse_undeclared(tool, call.arguments):
+        from stint.loop.undeclared_arguments import find_undeclared, note_undeclared, refuse_undeclared  # noqa: PLC0415
+
+        given, provider_id = call.arguments, tool.toolgroup.provider_id
+        undeclared = find_undeclared(tool.signature, provider_id, [name for name in given if name not in tool.args])
+        if refused := refuse_undeclared(tool.signature, provider_id, undeclared):
             return failure(refused)
-        arguments, data = {**call.arguments, **tool.args}, dict(self.provider_data)
-        fixed = frozenset(tool.args)
+        declared = {name: value for name, value in given.items() if name not in undeclared}
+        outcome = await self.run_tool(tool, call, {**declared, **tool.args}, key)
+        return note_undeclared(outcome, tool.signature, undeclared) if undeclared else outcome
+
+    async def run_tool(self, tool: ServerTool, call: ToolCall, arguments: dict[str, Any], key: str) -> ToolOutcome:
+        """Run a tool. Every failure becomes an outcome."""
+        data, fixed = dict(self.provider_data), frozenset(tool.args)
         invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key, fixed, self.session)
         extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "tool_name": tool.signature.name}
         try:
@@ -174,15 +183,6 @@ class Toolbox:
             where = "".join(format_tb(error.__traceback__))
             logger.error("A tool failed unexpectedly", extra=extra | {"fault": type(error).__name__, "where": where})
             return failure("The tool failed unexpectedly.")
-
-
-def refuse_undeclared(tool: ServerTool, arguments: Mapping[str, Any]) -> str | None:
-    """Return the message about a model's arguments that a tool does not have; None if it has them all."""
-    from stint.loop.undeclared_arguments import describe_undeclared, find_undeclared  # noqa: PLC0415 - for calls only
-
-    chosen = [name for name in arguments if name not in tool.args]
-    undeclared = find_undeclared(tool.signature, tool.toolgroup.provider_id, chosen)
-    return describe_undeclared(tool.signature, undeclared) if undeclared else None
 
 
 def attached_bytes(metadata: Mapping[str, Any]) -> int:

@@ -1,14 +1,17 @@
 """The arguments that a model may set: those that a tool declares.
 
 Everything else belongs to the configuration: the args of an agent or a turn may set it, and callers who run a tool
-themselves. A model's call with other arguments is refused, because without them it could do something else: a tool
-that ignores `dry_run` acts.
+themselves. A built-in tool never had other arguments, so it runs without them, and its result says so. A call of any
+other tool is refused, because without them it could do something else: a tool that does not get `dry_run` acts.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stint.dataclasses import replace
+from stint.domain.content import TextContentItem, items_of
 from stint.domain.inference import ToolSignature
+from stint.tools.port import ToolOutcome
 
 HTTP_ENDPOINTS = "remote-execution"
 OPEN_PROVIDERS = frozenset({"model-context-protocol", "lambda-function"})
@@ -20,6 +23,7 @@ COMPOSITIONS = frozenset({"allOf", "anyOf", "oneOf", "if", "dependentSchemas", "
 MOST_STEPS = 50_000
 """Maximum steps for the comparison of one name with patterns."""
 
+NOT_BUILT_IN = OPEN_PROVIDERS | {HTTP_ENDPOINTS}
 MOST_SHOWN = 5
 LONGEST_SHOWN = 100
 
@@ -69,11 +73,25 @@ def matches(patterns: Mapping[str, Any], name: str) -> bool:
         return False
 
 
-def describe_undeclared(tool: ToolSignature, names: list[str]) -> str:
-    """Return the message for a model whose call has undeclared arguments."""
-    shown = ", ".join(repr(name[:LONGEST_SHOWN]) for name in names[:MOST_SHOWN])
-    declared = ", ".join(read_object(tool.parameters, "properties")) or "none"
+def refuse_undeclared(tool: ToolSignature, provider_id: str, names: list[str]) -> str | None:
+    """Return the message for a model whose call does not run because of undeclared arguments; None if it runs."""
+    if not names or provider_id not in NOT_BUILT_IN:
+        return None
     return (
-        f"The tool {tool.name!r} did not run, because it does not have these arguments: {shown}. "
-        f"Its arguments are: {declared}. Call it again without the others."
+        f"The tool {tool.name!r} did not run, because it does not have these arguments: {shorten(names)}. "
+        f"{describe_declared(tool)} Call it again without the others."
     )
+
+
+def note_undeclared(outcome: ToolOutcome, tool: ToolSignature, names: list[str]) -> ToolOutcome:
+    """Return the outcome of a call that ran without some arguments, with a note for the model at its end."""
+    note = f"[These arguments had no effect: {shorten(names)}. {describe_declared(tool)}]"
+    return replace(outcome, content=[*items_of(outcome.content), TextContentItem(text=note)])
+
+
+def shorten(names: list[str]) -> str:
+    return ", ".join(repr(name[:LONGEST_SHOWN]) for name in names[:MOST_SHOWN])
+
+
+def describe_declared(tool: ToolSignature) -> str:
+    return f"Its arguments are: {', '.join(read_object(tool.parameters, 'properties')) or 'none'}."

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from stint.domain.content import TextContentItem, items_of, text_of
+from stint.domain.content import TextContentItem, items_of
 from stint.domain.json_text import parse_json
 from stint.domain.openai.file_search import MAX_QUERIES, FileSearchCall, FileSearchResult
 from stint.domain.openai.items import Item, Message, WebSearchAction, WebSearchCall, WebSearchSource
@@ -41,7 +41,8 @@ def queries_of(arguments: dict[str, Any]) -> list[str]:
 def finish_web_search(item: WebSearchCall, response: ToolResponse, include: Iterable[str]) -> WebSearchCall:
     sources = None
     if SEARCH_SOURCES in include:
-        sources = [] if failed(response) else pages_of(text_of(response.content))
+        texts = [item.text for item in items_of(response.content)[:1] if isinstance(item, TextContentItem)]
+        sources = [] if failed(response) else pages_of("".join(texts))
     action = item.action.model_copy(update={"sources": sources})
     return item.model_copy(update={"status": status_of(response), "action": action})
 

@@ -12,13 +12,13 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self.ahead = 0.0
+        self.ahead = self.wall_ahead = 0.0
         self.stopped: dict[Callable[[], float], float] = {}
         self._time, self._monotonic = time.time, time.monotonic
 
     def install(self) -> None:
         """Replace the clocks of this process by this one."""
-        time.time = lambda: self.read(self._time)
+        time.time = lambda: self.read(self._time) + self.wall_ahead
         time.monotonic = lambda: self.read(self._monotonic)
 
     def read(self, real: Callable[[], float]) -> float:
@@ -30,6 +30,15 @@ class Clock:
         self.stopped = {real: real() for real in (self._time, self._monotonic)}
         yield
         self.stopped = {}
+
+    @contextmanager
+    def wrong(self, seconds: float) -> Iterator[None]:
+        """Run the body in a process whose wall clock is so far ahead of the others.."""
+        self.wall_ahead += seconds
+        try:
+            yield
+        finally:
+            self.wall_ahead -= seconds
 
     def move(self, seconds: float) -> None:
         """Advance the clock. Timers of an event loop that are then due fire the next time it runs."""

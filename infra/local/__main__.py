@@ -20,8 +20,9 @@ def main() -> int:
 
     visibility = getattr(arguments, "visibility", None)
     shared = getattr(arguments, "concurrency", "lambda") == "shared"
+    of_events = {"STINT_USAGE_SUMS": "true"} if arguments.command == "invoke" else {}  # one of them reads the sums
     plan = Plan(
-        os.environ,
+        of_events | os.environ,
         tools=(arguments.tools or TOOLS).absolute(),
         visibility=visibility,
         shared=shared,

@@ -82,11 +82,14 @@ class Plan:
 
 
 @contextlib.asynccontextmanager
-async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Log) -> AsyncIterator[Cloud]:
+async def running_cloud(
+    plan: Plan, engine: Path | RunningEngine | None, log: Log, lock: int | None = None
+) -> AsyncIterator[Cloud]:
     """Run the functions of the template and Lambda's API, without the front.
 
-    `engine` is the state folder of an engine to start (None: a temporary one), or a running engine.
-    `log` gets (subject, line). Raises LocalCloudError for errors that the user can fix.
+    `engine` is the state folder of an engine to start (None: a temporary one), or a running engine. `lock` is a locked
+    file that the engine holds until it has ended. `log` gets (subject, line). Raises LocalCloudError for errors that
+    the user can fix, and at the end if the engine has not saved its state.
     """
     async with contextlib.AsyncExitStack() as stack:
         settings = shell_settings(plan.shell, authorize=plan.authorize)
@@ -95,7 +98,7 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         translating = asyncio.create_task(asyncio.to_thread(translate_all, plan, region))
         stack.callback(translating.cancel)
         if not isinstance(engine, RunningEngine):
-            engine = await stack.enter_async_context(started(Engine(engine, region=region)))
+            engine = await stack.enter_async_context(started(Engine(engine, region=region, lock=lock)))
         settings.setdefault("STINT_BEDROCK_REGION", await asyncio.to_thread(shell_region, plan.shell))
         translated, translated_tools = await translating
         system = System(
@@ -112,11 +115,7 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         tools = tool_functions(plan.tools, translated_tools, region, system.functions)
         environments = [own_environment(function, services, system.functions) for function in system.functions]
         environments += [{**tool.environment, **services} for tool in tools]
-        functions_and_tools = zip((*system.functions, *tools), environments, strict=True)
-        specs = [function_spec(function, each, links, plan.python) for function, each in functions_and_tools]
-        failures = retries(system)
-        specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
-        specs = [with_concurrency(spec) for spec in specs] if plan.shared else specs
+        specs = make_specs(plan, system, tools, environments, links)
         queues = Queues(engine, log)
         stack.callback(queues.close)
         functions = Functions(
@@ -126,6 +125,17 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         allowed = {tool.name for tool in tools} | {one.name for one in system.functions if one.logical_id == SANDBOX}
         await stack.enter_async_context(serving(lambda_api(functions, allowed), listener))
         yield Cloud(system, engine, functions, queues, settings["STINT_DEFAULT_MODEL"], services)
+
+
+def make_specs(
+    plan: Plan, system: System, tools: Sequence[Function], environments: Sequence[Mapping[str, str]], links: Path
+) -> list[FunctionSpec]:
+    """Return what the functions of the system and of the tools need to run, with their environments in this order."""
+    pairs = zip((*system.functions, *tools), environments, strict=True)
+    specs = [function_spec(function, each, links, plan.python) for function, each in pairs]
+    failures = retries(system)
+    specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
+    return [with_concurrency(spec) for spec in specs] if plan.shared else specs
 
 
 def translate_all(plan: Plan, region: str) -> list[dict[str, Any]]:
@@ -144,14 +154,22 @@ async def serving_front(cloud: Cloud, listener: socket.socket, log: Log) -> Asyn
 
 @contextlib.asynccontextmanager
 async def started(engine: Engine) -> AsyncIterator[RunningEngine]:
-    """Start the engine in a thread, and stop it at the end, also if the start is interrupted."""
-    starting = asyncio.create_task(asyncio.to_thread(engine.start))
+    """Start the engine in a thread, and stop it at the end, also if the start is interrupted.
+
+    Raises LocalCloudError if the engine has not saved its state, unless the body has raised one.
+    """
+    starting, failed = asyncio.create_task(asyncio.to_thread(engine.start)), False
     try:
         await asyncio.shield(starting)
         yield engine.running
+    except LocalCloudError:
+        failed = True
+        raise
     finally:
         await asyncio.wait([starting])
         await asyncio.to_thread(engine.stop)
+        if engine.unsaved and not failed:
+            raise LocalCloudError(engine.unsaved)
 
 
 def own_environment(

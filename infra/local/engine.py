@@ -73,14 +73,19 @@ class Engine:
     """Context manager that runs the engine. The engine saves its state when it stops, also if this process is killed.
 
     `state_dir` keeps tables and objects from one start to the next; None means a temporary folder that is removed at
-    the end. The engine separates data by region, so `region` must be that of every client. Raises LocalCloudError if
-    the engine is not installed, does not start, or cannot create the data resources.
+    the end. `lock` is a locked file, which the engine holds until it has saved its state. After a stop, `unsaved` is
+    the reason if a state that is to be kept was not saved. The engine separates data by region, so `region` must be
+    that of every client. Raises LocalCloudError if the engine is not installed, does not start, or cannot create the
+    data resources.
     """
 
     python = PYTHON
+    program = PROGRAM
 
-    def __init__(self, state_dir: Path | None = None, *, region: str = "us-east-1") -> None:
+    def __init__(self, state_dir: Path | None = None, *, region: str = "us-east-1", lock: int | None = None) -> None:
         self.region = region
+        self.unsaved = ""
+        self._lock = lock
         self.endpoint = ""
         self.outputs: dict[str, str] = {}
         self._kept = state_dir
@@ -133,6 +138,11 @@ class Engine:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            if self._kept is not None and process.returncode:
+                self.unsaved = (
+                    f"the local AWS engine ended with code {process.returncode} before it had saved its state: what was"
+                    f" stored since its start may be lost. Its log is {self._folder / 'engine.log'}"
+                )
         if self._kept is None and self._folder != Path():
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = Path()
@@ -140,12 +150,12 @@ class Engine:
     def _launch(self, listener: socket.socket) -> subprocess.Popen[bytes]:
         with self._log() as log:
             return subprocess.Popen(
-                [str(self.python), "-m", PROGRAM, str(listener.fileno())],
+                [str(self.python), "-m", self.program, str(listener.fileno())],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                pass_fds=[listener.fileno()],
+                pass_fds=[listener.fileno(), *([] if self._lock is None else [self._lock])],
                 env=self._settings(port=listener.getsockname()[1]),
                 start_new_session=True,
             )

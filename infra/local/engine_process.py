@@ -3,10 +3,12 @@
 It is started with the interpreter of `.venv-ministack`, so it imports only those modules of this project that need
 nothing but the standard library. Its only argument is a file descriptor. Standard input is a pipe that the parent holds
 open: its end means that the parent has ended, for whatever reason. uvicorn then runs its shutdown, in which ministack
-saves its state. ministack's own server, hypercorn, takes about twice the CPU time for a request.
+saves its state. The exit code is 1 if that failed, which ministack only logs. ministack's own server, hypercorn, takes
+about twice the CPU time for a request.
 """
 
 import importlib
+import logging
 import os
 import socket
 import sys
@@ -22,9 +24,21 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     await importlib.import_module("ministack.app").app(scope, receive, send)
 
 
-def stop_at_end_of_input(server: uvicorn.Server) -> None:
+class Failures(logging.Handler):
+    """Counts the errors of a logger."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.count = 0
+
+    def emit(self, _: logging.LogRecord) -> None:
+        self.count += 1
+
+
+def stop_at_end_of_input(server: uvicorn.Server, failures: Failures) -> None:
     while os.read(0, 1024):
         pass
+    logging.getLogger("persistence").addHandler(failures)
     server.should_exit = True
 
 
@@ -43,8 +57,11 @@ def main() -> None:
         timeout_graceful_shutdown=2,
     )
     server = uvicorn.Server(config)
-    threading.Thread(target=stop_at_end_of_input, args=(server,), daemon=True).start()
+    failures = Failures()
+    threading.Thread(target=stop_at_end_of_input, args=(server, failures), daemon=True).start()
     server.run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
+    if failures.count or getattr(server.lifespan, "error_occurred", False):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict
     nor a URL of OpenAI.
 
     Raises:
-        LocalCloudError: no provider serves the default model.
+        LocalCloudError: no provider serves the default model, or a setting is invalid.
     """
     settings = {
         name: value
@@ -57,7 +57,18 @@ def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict
     providers = settings.get("STINT_PROVIDERS", "")
     if not is_reference(providers):  # the functions read the object
         refuse_unserved(settings["STINT_DEFAULT_MODEL"], named_providers(providers))
+    refuse_invalid(settings)
     return settings
+
+
+def refuse_invalid(settings: Mapping[str, str]) -> None:
+    """Refuse settings with which no function would start."""
+    from stint.settings import SettingsError, read_settings  # noqa: PLC0415 - `make run` starts faster
+
+    try:
+        read_settings(settings)
+    except SettingsError as error:
+        raise LocalCloudError(str(error)) from None
 
 
 def named_providers(text: str) -> list[str]:

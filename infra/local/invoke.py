@@ -53,12 +53,15 @@ async def invoke(plan: Plan, function: str, event: Path, folder: Path) -> bool:
     running = State(folder).published_engine()
     if running is not None:
         return await invoke_on(running, plan, function, payload)
+    await State(folder).wait_for_engine()
     with State(folder) as state:
-        return await invoke_on(state.engine, plan, function, payload)
+        return await invoke_on(state.engine, plan, function, payload, state.lock)
 
 
-async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload: bytes) -> bool:
-    async with running_cloud(plan, engine, log_to_stderr) as cloud:
+async def invoke_on(
+    engine: Path | RunningEngine, plan: Plan, name: str, payload: bytes, lock: int | None = None
+) -> bool:
+    async with running_cloud(plan, engine, log_to_stderr, lock) as cloud:
         if openai_variable(plan.shell):
             log_to_stderr("invoke", f"default model {cloud.model}{model_note(plan.shell)}")
         function = find_function(cloud.system, name)

@@ -50,7 +50,7 @@ class KnowledgeSamples:
         self.ingestion = compose_ingestion(TENANT, parts)
 
     async def send(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
-        if isinstance(task, IngestionTask):
+        if isinstance(task, IngestionTask) and not task.delay_seconds:
             await self.ingestion.handle_task(task, deadline())
 
     async def make(self) -> None:

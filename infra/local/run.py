@@ -32,12 +32,13 @@ async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float)
     """
     require_engine()
     stop_on_signals()
+    await State(folder).wait_for_engine()
     with contextlib.closing(listen_on(port)) as listener, State(folder) as state:
         if fresh:
             state.clear()
         with contextlib.closing(Logs(state.logs)) as logs, contextlib.suppress(asyncio.CancelledError):
             async with (
-                running_cloud(plan, state.engine, logs) as cloud,
+                running_cloud(plan, state.engine, logs, state.lock) as cloud,
                 serving_sources(cloud, logs, plan.visibility),
                 serving_front(cloud, listener, logs) as url,
             ):

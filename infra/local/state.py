@@ -1,5 +1,10 @@
-"""The folder `.stint`: the engine's state, the functions' logs, and the lock of its user."""
+"""The folder `.stint`: the engine's state, the functions' logs, and the lock of its user.
 
+The engine has the lock, too, until it has saved its state and ended. So a cloud that is started after the last one was
+killed does not read a state that is still being saved.
+"""
+
+import asyncio
 import fcntl
 import json
 import os
@@ -11,6 +16,10 @@ from typing import Any, Self
 
 from infra.local.engine import RunningEngine
 from infra.local.errors import LocalCloudError
+
+SAVE_SECONDS = 15.0
+"""Maximum seconds for which a start waits for the engine of a cloud that was killed."""
+PAUSE_SECONDS = 0.05
 
 
 class State:
@@ -30,9 +39,14 @@ class State:
         except OSError as error:
             holder = self._read()
             self._held.close()
+            pid, url = holder.get("pid"), holder.get("url")
+            if pid is not None and not is_running(pid):
+                raise LocalCloudError(
+                    f"{self.folder} is in use: the engine of process {pid}, which was killed, still saves its state."
+                    " Start again in a few seconds"
+                ) from error
             raise LocalCloudError(
-                f"{self.folder} is in use by process {holder.get('pid', 'unknown')}"
-                f" ({holder.get('url') or 'starting'}). Stop that process first"
+                f"{self.folder} is in use by process {pid or 'unknown'} ({url or 'starting'}). Stop that process first"
             ) from error
         self._write({"pid": os.getpid()})
         return self
@@ -40,6 +54,18 @@ class State:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._write({})
         self._held.close()
+
+    @property
+    def lock(self) -> int:
+        """Return the descriptor of the locked file, for the engine."""
+        return self._held.fileno()
+
+    async def wait_for_engine(self) -> None:
+        """Wait until the engine of a cloud that was killed has ended, for SAVE_SECONDS at most."""
+        for _ in range(round(SAVE_SECONDS / PAUSE_SECONDS)):
+            if is_running(self._read().get("pid")) or not self._is_locked():
+                return
+            await asyncio.sleep(PAUSE_SECONDS)
 
     def clear(self) -> None:
         """Delete all stored data."""
@@ -53,15 +79,21 @@ class State:
 
     def published_engine(self) -> RunningEngine | None:
         """Return the engine of the cloud that uses this folder, or None if there is none or it is not ready."""
-        if not self._lock.exists():
+        found = self._read()
+        if not found.get("engine") or not is_running(found.get("pid")) or not self._is_locked():
             return None
+        return RunningEngine(**found["engine"])
+
+    def _is_locked(self) -> bool:
+        """Return whether a process uses this folder."""
+        if not self._lock.exists():
+            return False
         with self._lock.open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:
-                engine = self._read().get("engine")
-                return RunningEngine(**engine) if engine else None
-        return None
+                return True
+        return False
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -75,3 +107,14 @@ class State:
         self._held.truncate()
         json.dump(content, self._held)
         self._held.flush()
+
+
+def is_running(pid: int | None) -> bool:
+    """Return whether a process has not ended; False without an id."""
+    try:
+        os.kill(pid or 0, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid is not None

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MARKDOWN_WIDTH, FUNCTION_LINES, FILE_LINES, DECLARATION_LINES, DECLARED_LINES = 110, 45, 260, 320, 8
+MARKDOWN_WIDTH, FUNCTION_LINES, FILE_LINES, DECLARATION_LINES, DECLARED_LINES = 110, 45, 260, 360, 8
 OPENING = re.compile(r"(giv(e|es|en|ing)|tell(s|ing)?|told|say(s|ing)?|said|what\w*|who\w*|of)\b", re.IGNORECASE)
 WORD = "(agent|background|call|chat|claim|conversation|event|history|hold|inclusion|input|item|life|live|log|message"
 WORD += "|model|output|owned|queue|reader|record|request|response|run|session|shield|step|stream|task|turn|writer)s?"

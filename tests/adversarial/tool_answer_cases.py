@@ -1,6 +1,7 @@
 """Answers of tools that no tool should send. After each, its session or conversation must still be usable."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from tests.adversarial.case import Case, case, create_session, get, post
@@ -26,20 +27,23 @@ STRUCTURED: dict[str, str] = {
 SOME_WRONG = {name: WRONG[name] for name in ("integer", "list_of_null", "nested", "surrogate")}
 SOME_TEXTS = ("brackets", "objects", "infinite", "escaped_surrogate", "raw_nul")
 
+PLACES: dict[str, Callable[[Any], Any]] = {
+    "result": lambda value: value,
+    "content": lambda value: {"content": value},
+    "block": lambda value: {"content": [value]},
+    "text": lambda value: {"content": [{"type": "text", "text": value}]},
+    "image": lambda value: {"content": [{"type": "image", "data": value, "mimeType": value}]},
+    "structured": lambda value: {"content": [], "structuredContent": value},
+    "error": lambda value: {"content": [], "isError": value},
+}
+"""Results with a value in one place."""
+
 RESULTS: dict[str, str] = {
     **{f"structured_{name}": f'{{"content": [], "structuredContent": {text}}}' for name, text in STRUCTURED.items()},
     **{
         f"{field}_{name}": json.dumps(make(value))
         for name, value in SOME_WRONG.items()
-        for field, make in {
-            "result": lambda value: value,
-            "content": lambda value: {"content": value},
-            "block": lambda value: {"content": [value]},
-            "text": lambda value: {"content": [{"type": "text", "text": value}]},
-            "image": lambda value: {"content": [{"type": "image", "data": value, "mimeType": value}]},
-            "structured": lambda value: {"content": [], "structuredContent": value},
-            "error": lambda value: {"content": [], "isError": value},
-        }.items()
+        for field, make in PLACES.items()
     },
     **{f"text_{name}": json.dumps({"content": [{"type": "text", "text": ARGUMENTS[name]}]}) for name in SOME_TEXTS},
 }

@@ -53,6 +53,20 @@ def test_the_client_of_openai_uploads_lists_reads_and_deletes_files(server: Serv
     assert (deleted.id, deleted.deleted, left.data) == (file.id, True, [])
 
 
+def test_a_file_shows_when_it_expires_also_if_it_does_not(http: httpx.Client) -> None:
+    kept = upload(http).json()
+    expiring = http.post(
+        "/v1/files",
+        files={"file": ("a.txt", b"hum")},
+        data={"purpose": "assistants", "expires_after[anchor]": "created_at", "expires_after[seconds]": "3600"},
+    ).json()
+
+    for base in ("/v1", "/v1/openai/v1"):
+        shown = {each["id"]: each["expires_at"] for each in http.get(f"{base}/files").json()["data"]}
+        assert shown == {kept["id"]: None, expiring["id"]: expiring["created_at"] + 3_600}
+        assert http.get(f"{base}/files/{kept['id']}").json()["expires_at"] is None
+
+
 def test_a_file_expires_after_its_creation(http: httpx.Client, server: Served) -> None:
     with openai_client(server) as client:
         expiry: Any = {"anchor": "created_at", "seconds": 3_600}

@@ -93,7 +93,7 @@ def test_an_attempt_costs_one_unit_and_a_retry_one(http: httpx.Client, app_fixtu
         app_fixture.proxy.forget()
         attempt(http, "/v1/agents", body, count)
         units = app_fixture.proxy.units
-        written.append(sum(units[call] for call in ("PutItem", "UpdateItem", "BatchWriteItem", "DeleteItem")))
+        written.append(sum(units[call] for call in ("TransactWriteItems", "PutItem", "UpdateItem", "DeleteItem")))
     app_fixture.settings = settings
 
-    assert written == [2, 3, 1]
+    assert written == [4, 5, 1]

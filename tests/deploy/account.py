@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import ClientError
 from infra.local.engine import ROOT, Engine
 from infra.scripts.deploy import deploy_command
 
@@ -24,6 +25,7 @@ class DeploymentEngine(Engine):
     """The engine with all its services, which runs functions as processes. It creates no data resources itself."""
 
     python = ROOT / ".venv-deploy" / "bin" / "python"
+    program = "tests.deploy.engine_process"
 
     @property
     def log(self) -> str:
@@ -77,8 +79,16 @@ class Account:
 
     def deploy(self, stack: str, project: Path, parameters: str) -> None:
         """Run what `make deploy STACK=... PARAMETERS=...` runs in a project."""
-        command = deploy_command({"STACK": stack, "PARAMETERS": parameters}, project)
+        command = deploy_command({"STACK": stack, "PARAMETERS": parameters}, project, self.parameters_of)
         self.run(["env", "--chdir", str(project), *command])
+
+    def parameters_of(self, stack: str) -> dict[str, str]:
+        """Return the parameters of a stack; none if there is no such stack."""
+        try:
+            [found] = self.cloudformation.describe_stacks(StackName=stack)["Stacks"]
+        except ClientError:
+            return {}
+        return {each["ParameterKey"]: each["ParameterValue"] for each in found.get("Parameters", [])}
 
     def delete(self, stack: str) -> None:
         """Delete a stack, and wait for the end."""

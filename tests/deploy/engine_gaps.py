@@ -12,6 +12,14 @@ UNKNOWN_TYPES = {
 
 ANY_METHOD = "its API Gateway ignores x-amazon-apigateway-any-method, so infra/local serves the deployed routes"
 EXEC_WRAPPER = "it ignores AWS_LAMBDA_EXEC_WRAPPER, so streaming functions run behind the Runtime API of infra/local"
+NESTED_ATTRIBUTES = (
+    "an update of a nested stack fails, because the engine forgets the attributes of its unchanged resources, so "
+    "engine_process.py keeps them"
+)
+NESTED_NAMES = (
+    "a resource of a nested stack that is created after a bucket gets a name that its update does not find, and is "
+    "replaced, so engine_process.py names it without the bucket's random part"
+)
 METRIC_MATH = "it refuses alarms with Metrics, which all alarms have, so the stacks have no AlarmTopicArn"
 SAM_DELETE = (
     "the SAM CLI does not accept URLs of nested templates that name the engine, so CloudFormation deletes stacks"

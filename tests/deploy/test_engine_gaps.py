@@ -12,9 +12,18 @@ from infra.local.errors import LocalCloudError
 from infra.local.intrinsics import STACK
 from infra.local.invoke import EVENTS
 from samtranslator.yaml_helper import yaml_parse
-from tests.deploy.account import Account
+from tests.deploy.account import NESTED, Account, Resource
 from tests.deploy.conftest import Update
-from tests.deploy.engine_gaps import ANY_METHOD, EXEC_WRAPPER, METRIC_MATH, QUEUE_POLLER, UNKNOWN_TYPES
+from tests.deploy.engine_gaps import (
+    ANY_METHOD,
+    EXEC_WRAPPER,
+    METRIC_MATH,
+    NESTED_ATTRIBUTES,
+    NESTED_NAMES,
+    QUEUE_POLLER,
+    UNKNOWN_TYPES,
+)
+from tests.deploy.engine_process import KEPT_ATTRIBUTES, OWN_NAME
 
 TABLES = ("Table", "KeysTable")
 
@@ -66,35 +75,95 @@ def test_the_engine_does_not_poll_the_work_queue(stacks: Update, account: Accoun
     assert "ESM SQS poller error" in account.engine.log, QUEUE_POLLER
 
 
+class Control:
+    """The data resources in a nested stack, as in the real one."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.template: Any = yaml_parse(DATA_TEMPLATE.read_text())
+        account.s3.create_bucket(Bucket="templates")
+        self.apply()
+
+    def apply(self) -> None:
+        """Create or update the stack with the template."""
+        key = f"{time.monotonic_ns()}.json"
+        self.account.s3.put_object(Bucket="templates", Key=key, Body=json.dumps(self.template).encode())
+        data = {"Type": NESTED, "Properties": {"TemplateURL": f"{self.account.engine.endpoint}/templates/{key}"}}
+        name = {"Value": {"Fn::GetAtt": ["Data", "Outputs.TableName"]}}
+        document = {"Resources": {"Data": data}, "Outputs": {"TableName": name}}
+        apply_stack(self.account.cloudformation, "control", json.dumps(document))
+
+    @property
+    def resources(self) -> dict[str, Resource]:
+        return self.account.resources("control")
+
+    def store(self, table: str) -> None:
+        """Store an item in a table."""
+        item = {"pk": {"S": "a"}, "sk": {"S": "b"}}
+        self.account.dynamodb.put_item(TableName=self.resources[f"Data/{table}"].physical_id, Item=item)
+
+    def stored(self, table: str) -> int:
+        return len(self.account.items(self.resources[f"Data/{table}"].physical_id))
+
+
 @pytest.fixture
-def control(account: Account) -> Iterator[Any]:
-    """Create the data resources in a stack of their own."""
-    template = yaml_parse(DATA_TEMPLATE.read_text())
-    apply_stack(account.cloudformation, "control", json.dumps(template))
-    yield template
+def control(account: Account) -> Iterator[Control]:
+    yield Control(account)
     account.delete("control")
 
 
+def test_the_engine_forgets_the_attributes_of_unchanged_resources_of_a_nested_stack(control: Control) -> None:
+    control.template["Resources"]["WorkerFailures"]["Properties"]["MessageRetentionPeriod"] = 60
+
+    control.apply()
+
+    assert KEPT_ATTRIBUTES in control.account.engine.log, NESTED_ATTRIBUTES
+
+
+def test_the_engine_confuses_the_names_of_resources_of_a_nested_stack(control: Control) -> None:
+    assert OWN_NAME in control.account.engine.log, NESTED_NAMES
+
+
+@pytest.mark.parametrize(
+    ("resource", "properties"),
+    [
+        ("Table", {"SSESpecification": {"SSEEnabled": True}}),
+        ("KeysTable", {"DeletionProtectionEnabled": True}),
+        ("Bucket", {"Tags": [{"Key": "a", "Value": "b"}]}),
+        ("WorkQueue", {"KmsMasterKeyId": "alias/aws/sqs", "SqsManagedSseEnabled": False}),
+    ],
+)
+def test_the_engine_updates_in_place_what_needs_no_replacement(
+    control: Control, resource: str, properties: dict[str, Any]
+) -> None:
+    for table in TABLES:
+        control.store(table)
+    before = control.resources
+    control.template["Resources"][resource]["Properties"] |= properties
+
+    control.apply()
+
+    assert control.resources == before
+    assert [control.stored(table) for table in TABLES] == [1, 1]
+
+
 @pytest.mark.parametrize("table", TABLES)
-def test_the_engine_replaces_a_table_whose_key_changes(account: Account, control: Any, table: str) -> None:
+def test_the_engine_replaces_a_table_whose_key_changes(control: Control, table: str) -> None:
     """The new table has the name of the old one, so only its items show that it is another."""
-    name = account.resources("control")[table].physical_id
-    account.dynamodb.put_item(TableName=name, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
-    properties = control["Resources"][table]["Properties"]
+    control.store(table)
+    properties = control.template["Resources"][table]["Properties"]
     properties["KeySchema"] = properties["KeySchema"][:1]
     properties["AttributeDefinitions"] = properties["AttributeDefinitions"][:1]
 
-    apply_stack(account.cloudformation, "control", json.dumps(control))
+    control.apply()
 
-    assert account.resources("control")[table].physical_id == name
-    assert account.items(name) == []
+    assert control.stored(table) == 0
 
 
-def test_the_engine_replaces_a_bucket_whose_name_changes(account: Account, control: Any) -> None:
-    before = account.resources("control")
-    control["Resources"]["Bucket"]["Properties"]["BucketName"] = "another"
+def test_the_engine_replaces_a_bucket_whose_name_changes(control: Control) -> None:
+    before = control.resources["Data/Bucket"]
+    control.template["Resources"]["Bucket"]["Properties"]["BucketName"] = "another"
 
-    apply_stack(account.cloudformation, "control", json.dumps(control))
+    control.apply()
 
-    after = account.resources("control")
-    assert "Bucket" in {name for name, one in before.items() if after[name] != one}
+    assert control.resources["Data/Bucket"] != before

@@ -4,11 +4,7 @@ from tests.faults.api import Api, Body
 from tests.faults.knowledge_creations import make_file
 from tests.faults.scenario import LATER, Finding, Findings, Scenario
 
-from stint.services.knowledge.usage import REQUEUE_SECONDS
-
 ENDED = ("completed", "failed", "cancelled")
-MUCH_LATER = REQUEUE_SECONDS + LATER
-"""Seconds after which the next reader of a store sends the files whose task was never sent."""
 
 
 class FileIngestion(Scenario):
@@ -27,17 +23,10 @@ class FileIngestion(Scenario):
     def read_files(self, api: Api) -> list[Body]:
         """Return the files of the store when the worker has done what it can.
 
-        A request that is not answered may have stored files without their task. Readers send it after REQUEUE_SECONDS.
+        The tasks of a request that is not answered were sent before its files were stored.
         """
-        api.get(self.store)
         for _ in range(3):
             self.cloud.work_off(LATER, redeliver=True)
-        files: list[Body] = api.read(f"{self.store}/files")["data"]
-        if self.reply.ok or all(file["status"] in ENDED for file in files):
-            return files
-        self.cloud.api(MUCH_LATER).get(self.store)
-        for _ in range(3):
-            self.cloud.work_off(MUCH_LATER, redeliver=True)
         return list(api.read(f"{self.store}/files")["data"])
 
     def check(self, api: Api) -> Findings:

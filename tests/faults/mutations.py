@@ -43,11 +43,48 @@ MUTATIONS = [
         failing("deaths", "turn"),
     ),
     Mutation(
+        "a lease that is not renewed for its whole time lapses, although the clock of its holder was ahead",
+        f"{CORE}/store/lease.py",
+        "    return now - seen[key][1] >= seconds",
+        "    return False",
+        "tests/services/recovery/test_turns_with_wrong_clocks.py"
+        "::test_a_session_whose_process_died_with_a_fast_clock_takes_a_turn_after_the_lease_time",
+    ),
+    Mutation(
+        "a reader with a slow clock counts from the last renewal of a lease",
+        f"{CORE}/store/lease.py",
+        "(until, since if known == until else now)",
+        "(until, since)",
+        "tests/services/recovery/test_turns_with_wrong_clocks.py"
+        "::test_a_process_with_a_slow_clock_never_takes_the_session_of_a_turn_that_runs",
+    ),
+    Mutation(
         "the task of a deletion is sent before its mark",
         f"{CORE}/services/deletions.py",
         "        await self.send(task.before_mark())\n        await mark()",
         "        await mark()",
         failing("deaths", "delete-session"),
+    ),
+    Mutation(
+        "the task of a file is sent before the file is stored in a vector store",
+        f"{CORE}/services/knowledge/insertions.py",
+        "            await self.tasks.announce(store_id, sorted(changed - announced))",
+        "            pass",
+        failing("deaths", "ingest-file"),
+    ),
+    Mutation(
+        "the task for the object of a file is sent before the object is stored",
+        f"{CORE}/store/files.py",
+        "            await before_object()",
+        "            pass",
+        "tests/services/recovery/test_dead_creations.py::test_a_file_whose_creation_dies_exists_or_leaves_nothing",
+    ),
+    Mutation(
+        "the records of an agent are written together",
+        f"{CORE}/store/agents.py",
+        "await self._make_transactions().write([Put(config), Put(entry)])",
+        "[await self._make_transactions().write([Put(item)]) for item in (config, entry)]",
+        "tests/services/recovery/test_dead_creations.py::test_an_agent_whose_creation_dies_exists_or_leaves_nothing[small]",
     ),
     Mutation(
         "a response whose process died has failed",
@@ -69,6 +106,14 @@ MUTATIONS = [
         "        await asyncio.to_thread(self._send, task)",
         "        return",
         failing("deaths", "background"),
+    ),
+    Mutation(
+        "a retry queues a background response whose request died before its message",
+        f"{CORE}/services/responses/response_retries.py",
+        "        await self.reader.recovery.queue_for_retry(stored)",
+        "        pass",
+        "tests/services/background/test_lost_messages.py"
+        "::test_a_retry_with_the_same_key_queues_a_response_whose_process_died_before_its_message",
     ),
     Mutation(
         "the rest of a batch is written",
@@ -127,6 +172,13 @@ MUTATIONS = [
         "        if index is None or before == UNKNOWN or index < before:",
         "        if True:",
         failing("errors", "turn"),
+    ),
+    Mutation(
+        "money whose return is throttled is subtracted from the next reservation",
+        f"{CORE}/spending/blocks.py",
+        "        self.unsettled[key] += amount",
+        "        return",
+        "tests/store/test_budget_counters.py -k whose_return_is_throttled",
     ),
     Mutation(
         "a bank has the id of its request's idempotency key",

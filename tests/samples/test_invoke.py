@@ -52,6 +52,16 @@ def test_a_query_finds_the_document_of_the_samples(tmp_path: Path) -> None:
     assert '"document_ids": [\n      "llamas"\n    ]' in query.stdout, query.stderr
 
 
+@pytest.mark.parametrize(
+    ("function", "event", "status"),
+    [("october", "run_shield", 200), ("registry", "get_usage", 200), ("october", "get_trace", 501)],
+)
+def test_an_event_has_the_status_that_the_readme_says(tmp_path: Path, function: str, event: str, status: int) -> None:
+    answer = invoke(function, f"events/{function}/{event}.json", tmp_path)
+
+    assert answer.stdout.startswith(f"HTTP {status}\n"), answer.stderr
+
+
 def test_the_authorizer_refuses_an_unknown_key_and_logs_no_secret(tmp_path: Path) -> None:
     event = EVENTS / "authorizer" / "unknown_key.json"
     credential = json.loads(event.read_text())["headers"]["Authorization"].removeprefix("Bearer ")

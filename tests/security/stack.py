@@ -20,7 +20,7 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.domain.api_keys import ApiKeyWithSecret, CreateApiKeyRequest
 from stint.domain.principals import SCOPES
-from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask, WaitingTask
+from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
 from stint.http.routes.october_2024_parts import list_october_parts
@@ -42,7 +42,7 @@ class InlineQueue:
         self._running: set[asyncio.Task[None]] = set()
 
     async def send(self, task: AnyTask) -> None:
-        if isinstance(task, DeletionTask | ResponseTask | WaitingTask) and task.delay_seconds:
+        if task.delay_seconds:
             return
         running = asyncio.get_running_loop().create_task(self.run(task))
         self._running.add(running)

@@ -30,18 +30,21 @@ TERMINAL = (TurnComplete, TurnAwaitingInput, TurnFailed)
 
 
 class IdleQueue:
-    """A queue whose tasks are not processed. `delayed` has those that are sent before an object is marked."""
+    """A queue whose tasks are not processed. `delayed` and `early_ingestions` are sent before a write."""
 
     def __init__(self) -> None:
         self.delayed: list[DeletionTask] = []
         self.tasks: list[DeletionTask] = []
         self.ingestions: list[IngestionTask] = []
+        self.early_ingestions: list[IngestionTask] = []
         self.waiting: list[WaitingTask] = []
         self.on_ingestion: Callable[[], None] | None = None
 
     async def send(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
         if isinstance(task, WaitingTask):
             self.waiting.append(task)
+        elif isinstance(task, IngestionTask) and task.delay_seconds:
+            self.early_ingestions.append(task)
         elif isinstance(task, IngestionTask):
             self.ingestions.append(task)
             if self.on_ingestion is not None:

@@ -48,8 +48,8 @@ FUNCTION = {"type": "function", "name": "ask_user", "parameters": {"type": "obje
 class FakeQueue:
     """A queue and an event bus that record what they receive. While `refuses` is true, they raise an error.
 
-    `delayed` has the tasks of responses that are sent before these are stored, `early_deletions` those that are sent
-    before objects are marked.
+    `delayed` has the tasks of responses that are sent before these are stored, `early_ingestions` those of documents,
+    and `early_deletions` those that are sent before objects are marked.
     """
 
     tasks: list[ResponseTask] = field(default_factory=list)
@@ -57,6 +57,7 @@ class FakeQueue:
     deletions: list[DeletionTask] = field(default_factory=list)
     early_deletions: list[DeletionTask] = field(default_factory=list)
     ingestions: list[IngestionTask] = field(default_factory=list)
+    early_ingestions: list[IngestionTask] = field(default_factory=list)
     waiting: list[WaitingTask] = field(default_factory=list)
     ends: list[CompletionEvent] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
@@ -71,7 +72,7 @@ class FakeQueue:
         elif isinstance(task, ResponseTask):
             self.tasks.append(task)
         elif isinstance(task, IngestionTask):
-            self.ingestions.append(task)
+            (self.early_ingestions if task.delay_seconds else self.ingestions).append(task)
         elif isinstance(task, WaitingTask):
             self.waiting.append(task)
         else:
@@ -85,7 +86,15 @@ class FakeQueue:
     def clear(self) -> None:
         """Forget everything that was sent."""
         responses, deletions = (self.tasks, self.delayed), (self.deletions, self.early_deletions)
-        for sent in (*responses, *deletions, self.ingestions, self.waiting, self.ends, self.kinds):
+        for sent in (
+            *responses,
+            *deletions,
+            self.ingestions,
+            self.early_ingestions,
+            self.waiting,
+            self.ends,
+            self.kinds,
+        ):
             sent.clear()
 
     def refuse(self) -> None:

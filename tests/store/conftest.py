@@ -40,6 +40,10 @@ class Cloud:
         proxy.observers.append(note_partitions)
         s3.meta.events.register("before-call", self._count)
 
+    def other_process(self) -> Store:
+        """Return the store of a process that remembers nothing of this one."""
+        return Store(self.client, self.table_name, lambda: self.s3, self.bucket)
+
     def forget(self) -> None:
         self.proxy.forget()
 

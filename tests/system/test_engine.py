@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,6 +112,22 @@ def test_an_engine_that_was_killed_starts_again(tmp_path: Path) -> None:
         write_everywhere(second)
 
         assert holds_what_was_written(second)
+
+
+def test_an_engine_that_cannot_save_its_state_says_so(tmp_path: Path) -> None:
+    with Engine(tmp_path) as engine:
+        write_everywhere(engine)
+        shutil.rmtree(tmp_path / "state", ignore_errors=True)
+        (tmp_path / "state").write_text("not a folder")
+
+    assert "before it had saved its state" in engine.unsaved
+
+
+def test_a_saved_state_is_not_reported(tmp_path: Path) -> None:
+    with Engine(tmp_path) as engine:
+        write_everywhere(engine)
+
+    assert engine.unsaved == ""
 
 
 def test_a_temporary_engine_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,3 +215,8 @@ def test_a_named_provider_serves_the_default_model() -> None:
     assert shell_settings(shell)["STINT_DEFAULT_MODEL"] == "lab/llama"
     with pytest.raises(LocalCloudError):
         shell_settings(shell | {"STINT_PROVIDERS": "[1]"})
+
+
+def test_a_malformed_setting_stops_the_start_with_its_reason() -> None:
+    with pytest.raises(LocalCloudError, match=r"STINT_PRICES is malformed: openai/\*\.output: Field required"):
+        shell_settings({"STINT_PRICES": '{"openai/*": {"input": 1}}'})

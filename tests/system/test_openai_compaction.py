@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from openai import OpenAI
 
 MODEL = "scripted/demo"
@@ -16,6 +17,8 @@ def test_tokens_are_counted(openai_client: OpenAI) -> None:
     assert counted.input_tokens == response.usage.input_tokens == 3
 
 
+# The package documents user messages in this output, but types them as the assistant's.
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
 def test_a_long_conversation_is_compacted(openai_client: OpenAI) -> None:
     first = openai_client.responses.create(model=MODEL, input="The word is plum")
 
@@ -23,5 +26,5 @@ def test_a_long_conversation_is_compacted(openai_client: OpenAI) -> None:
     window: list[Any] = [*compacted.output, {"role": "user", "content": "say: Gone on"}]
     response = openai_client.responses.create(model=MODEL, input=window)
 
-    assert "compaction" in [item.type for item in compacted.output]
+    assert [item.type for item in compacted.output] == ["message", "message", "compaction"]
     assert response.output_text == "Gone on"

@@ -1,3 +1,4 @@
+import asyncio
 import json
 import os
 import re
@@ -5,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 from infra.local.engine import ROOT
+from infra.local.errors import LocalCloudError
 from infra.local.server import listen
+from infra.local.state import State
 from tests.system.run_process import Run, all_end, clean_shell, free_port
 
 from stint.domain.principals import ANONYMOUS
@@ -109,6 +113,51 @@ def test_a_process_killed_hard_leaves_no_other(start: Start) -> None:
     run.stop(signal.SIGKILL)
 
     assert all_end(started, within=10)
+
+
+def test_a_start_right_after_a_kill_has_the_data_of_the_last_session(start: Start) -> None:
+    first = start()
+    agent = create_agent(first.url)
+    engine = engine_of(first)
+    os.kill(engine, signal.SIGSTOP)  # it saves its state for as long as the test wants
+    first.stop(signal.SIGKILL)
+    threading.Timer(2, os.kill, (engine, signal.SIGCONT)).start()
+
+    second = start()
+
+    assert all_end({engine}, within=5)
+    assert get_agent(second.url, agent) == 200
+
+
+def test_an_engine_killed_while_it_saves_is_an_error(start: Start) -> None:
+    run = start()
+    engine = engine_of(run)
+    os.kill(engine, signal.SIGSTOP)
+    run.process.send_signal(signal.SIGINT)
+    run.read_until("Stopping")
+    os.kill(engine, signal.SIGKILL)
+
+    assert run.wait() == 1
+    output = "".join(run.lines)
+    assert "The state is kept" not in output
+    assert "before it had saved its state" in output
+
+
+def test_invoke_does_not_use_the_engine_of_a_cloud_that_was_killed(start: Start) -> None:
+    run = start()
+    state, engine = State(run.state), engine_of(run)
+    assert state.published_engine() is not None
+    os.kill(engine, signal.SIGSTOP)
+
+    run.stop(signal.SIGKILL)
+
+    assert state.published_engine() is None
+    with pytest.raises(LocalCloudError, match="still saves its state"), state:
+        pass
+    os.kill(engine, signal.SIGCONT)
+    asyncio.run(state.wait_for_engine())
+    with state:
+        assert all_end({engine}, within=5)
 
 
 def test_ctrl_c_while_it_starts_leaves_no_process(start: Start) -> None:
@@ -261,12 +310,17 @@ def test_a_turn_that_outlasts_its_time_ends_with_an_event_and_leaves_the_session
 
 def test_it_says_so_and_ends_when_the_engine_dies(start: Start) -> None:
     run = start()
-    engine = next(pid for pid in children_of(run.process.pid) if "engine_process" in command_of(pid))
+    engine = engine_of(run)
 
     os.kill(engine, signal.SIGKILL)
 
     assert run.wait() == 1
     assert "the local AWS engine has died" in "".join(run.lines)
+
+
+def engine_of(run: Run) -> int:
+    """Return the process of the engine."""
+    return next(pid for pid in children_of(run.process.pid) if "engine_process" in command_of(pid))
 
 
 def command_of(process: int) -> str:

@@ -15,8 +15,8 @@ from stint.domain.receipts import Consumption
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
 from stint.log_keys import add_log_keys, log_keys
-from stint.metering import count_dollars, count_model_error
 from stint.observability import Observation, serialize
+from stint.request_totals import count_dollars, count_model_error
 
 
 async def play(*events: Event) -> AsyncIterator[Event]:

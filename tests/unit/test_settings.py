@@ -1,5 +1,6 @@
 """The settings, read from an environment."""
 
+import re
 from datetime import date
 
 import pytest
@@ -11,7 +12,7 @@ from stint.settings import Settings, SettingsError, read_settings, variable_of
 
 def test_each_setting_is_read_from_its_own_variable() -> None:
     texts = {name: "x" for name, field in Settings.model_fields.items() if field.annotation is str}
-    for name in ("refused_ports", "oidc_issuer", "oidc_algorithms", "oidc_tenant"):
+    for name in ("refused_ports", "oidc_issuer", "oidc_algorithms", "oidc_tenant", "prices", "tenants"):
         texts.pop(name)
 
     settings = read_settings({variable_of(name): f"value of {name}" for name in texts})
@@ -99,3 +100,18 @@ def test_settings_cannot_be_changed_and_unknown_names_are_refused() -> None:
         Settings().table = "other"  # type: ignore[misc]
     with pytest.raises(ValidationError, match="Extra inputs"):
         Settings.model_validate({"tabel": "x"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("STINT_PRICES", "nonsense", "it must be a JSON object"),
+        ("STINT_PRICES", '{"openai/*": {"input": 1}}', "openai/*.output: Field required"),
+        ("STINT_PRICES", '{"openai/*": {"input": Infinity, "output": 1}}', "openai/*.input"),
+        ("STINT_PRICES", '{"openai/*": {"input": NaN, "output": 1}}', "openai/*.input"),
+        ("STINT_TENANTS", '{"acme": {"budgets": {"dollars_per_month": -1}}}', "acme.budgets.dollars_per_month"),
+    ],
+)
+def test_malformed_prices_and_limits_stop_the_start_with_their_reason(variable: str, value: str, reason: str) -> None:
+    with pytest.raises(SettingsError, match=f"{variable} is malformed.*{re.escape(reason)}"):
+        OpenAIComposition(lambda: read_settings({variable: value}))

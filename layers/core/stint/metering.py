@@ -1,22 +1,52 @@
 """The meter of a run: what a turn, a response or a model call consumes. All tasks of a request share it."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from math import ceil
 from typing import Any, Protocol
 
 from stint.dataclasses import dataclass, field
-from stint.domain.errors import ContextLengthExceeded, ModelError
+from stint.domain.errors import Forbidden, StintError
 from stint.domain.inference import Usage
-from stint.domain.prices import MILLION, Prices
+from stint.domain.prices import MILLION, ModelPrice, Prices
 from stint.domain.receipts import DIGITS, Consumption
 
 READS = frozenset({"GetItem", "BatchGetItem", "Query"})
+FIRST_CALL_TOKENS = 1_000
+"""Tokens each way whose price is reserved together with a run, before its first model call is known."""
+UNSEEN_TOKENS = 200_000
+"""Most tokens of a call besides those of its texts: images, hidden reasoning. No model is known to use as many."""
+
+
+def can_be_true(usage: Usage, read: int, written: int) -> bool:
+    """Return whether a call whose texts have at most so many tokens can have used those that a server reported.
+
+    A server that is broken or hostile may report any number, which must neither credit nor use up a budget.
+    """
+    read, written = read + UNSEEN_TOKENS, written + UNSEEN_TOKENS
+    most = (read, read, written, written, read + written)
+    inputs, outputs = (usage.input_tokens, usage.cached_tokens), (usage.output_tokens, usage.reasoning_tokens)
+    return all(0 <= n <= limit for n, limit in zip((*inputs, *outputs, usage.total_tokens), most, strict=True))
 
 
 class Reservation(Protocol):
     """The reservation of a model call."""
+
+    @property
+    def dollars(self) -> float:
+        """Return the money that is reserved for the call."""
+        ...
+
+    @property
+    def most_dollars(self) -> float:
+        """Return the money that was left for the call when it began, with what is reserved for it."""
+        ...
+
+    async def top_up(self, dollars: float) -> float:
+        """Reserve more money, and return how much: less if less is left, 0 if nothing is."""
+        ...
 
     async def settle(self, tokens: int, dollars: float) -> None:
         """Replace the reservation by what the call has spent."""
@@ -26,12 +56,20 @@ class Reservation(Protocol):
 class Spending(Protocol):
     """The budgets of a run. `admit` and `admit_call` raise a StintError if a budget does not allow them."""
 
-    async def admit(self, requests: int = 1) -> None:
-        """Admit the run, which counts as so many requests, before anything of it is announced."""
+    @property
+    def limits_money(self) -> bool:
+        """Return whether the caller has a limit of money."""
         ...
 
-    async def admit_call(self, tokens: int, dollars: float) -> Reservation:
-        """Reserve what a model call may spend."""
+    async def admit(self, requests: int = 1, dollars: float = 0.0) -> None:
+        """Admit the run, which counts as so many requests, before anything of it is announced.
+
+        Its first model call will probably cost so much. If less is left, that is reserved.
+        """
+        ...
+
+    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> Reservation:
+        """Reserve what a model call may spend. If less money is left, that is reserved, but not less than the least."""
         ...
 
     async def close(self, dollars: float, *, started: bool) -> None:
@@ -62,10 +100,37 @@ class Meter:
     agent_id: str = ""
     session_id: str = ""
 
-    async def admit(self, requests: int = 1) -> None:
-        """Admit the run under its budgets. Raises a StintError if one does not allow it."""
-        if self.spending is not None:
-            await self.spending.admit(requests)
+    async def admit(self, requests: int = 1, find_model: "FindModel | None" = None) -> None:
+        """Admit the run under its budgets. `find_model` returns the full id of its model, if it has one.
+
+        Raises:
+            StintError: a budget does not allow it.
+            Forbidden: the caller has a limit of money, and the model has no price.
+        """
+        if self.spending is None:
+            return
+        model_id, dollars = "", 0.0
+        if find_model is not None and self.spending.limits_money:
+            with suppress(StintError):  # the run itself will fail because of it
+                model_id = await find_model()
+            first_call = Usage(input_tokens=FIRST_CALL_TOKENS, output_tokens=FIRST_CALL_TOKENS)
+            dollars = self.require_price(model_id).cost_of(first_call) if model_id else 0.0
+        await self.spending.admit(requests, dollars)
+
+    def require_price(self, model_id: str) -> ModelPrice:
+        """Return the price of a model that is about to be called, by its full id; nothing if no money is counted.
+
+        Raises Forbidden if the caller has a limit of money, and the model has no price.
+        """
+        price = self.prices.find(model_id)
+        if price is None and self.spending is not None and self.spending.limits_money:
+            raise Forbidden(
+                f"The model {model_id!r} has no price, and this caller has a limit of money. Use a model with a price, "
+                "or ask the operator to add this one to STINT_PRICES (parameter Prices).",
+                code="model_without_price",
+                param="model",
+            )
+        return price or ModelPrice(input=0, output=0)
 
     def count_call(self, model_id: str, usage: Usage | None) -> float:
         """Count a model call, and return its dollars. `model_id` has the provider."""
@@ -105,38 +170,6 @@ class Meter:
         return now
 
 
-@dataclass(slots=True)
-class RequestTotals:
-    """The consumption of a request in all of its runs, for its metrics. All tasks of a request share them."""
-
-    dollars: float = 0.0
-    model_errors: int = 0
-
-
-_totals: ContextVar[RequestTotals | None] = ContextVar("totals", default=None)
-
-
-def begin_totals() -> RequestTotals:
-    """Begin the totals of a request."""
-    totals = RequestTotals()
-    _totals.set(totals)
-    return totals
-
-
-def count_dollars(consumption: Consumption) -> None:
-    """Add the price of a run that has ended to the totals of the request."""
-    totals = _totals.get()
-    if totals is not None:
-        totals.dollars += (consumption.model_dollars or 0.0) + consumption.infrastructure_dollars
-
-
-def count_model_error(error: ModelError) -> None:
-    """Add a model call that failed to the totals of the request. A request that is too long is the caller's fault."""
-    totals = _totals.get()
-    if totals is not None and not isinstance(error, ContextLengthExceeded):
-        totals.model_errors += 1
-
-
 _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 
@@ -164,11 +197,17 @@ def resume_meter(earlier: Consumption | None) -> None:
         meter.earlier = earlier
 
 
-async def admit_run(requests: int = 1) -> None:
-    """Admit the current run under its budgets, as so many requests. Raises a StintError if one does not allow it."""
+FindModel = Callable[[], Awaitable[str]]
+
+
+async def admit_run(requests: int = 1, find_model: FindModel | None = None) -> None:
+    """Admit the current run under its budgets, as so many requests. Raises as `Meter.admit`.
+
+    `find_model` returns the full id of its model, and is called only if the caller has a limit of money.
+    """
     meter = _meter.get()
     if meter is not None:
-        await meter.admit(requests)
+        await meter.admit(requests, find_model)
 
 
 def read_meter(further_writes: int) -> Consumption | None:

@@ -19,7 +19,8 @@ from stint.domain.inference import Usage
 from stint.domain.known_secrets import begin_request, redact
 from stint.domain.receipts import DIGITS
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys
-from stint.metering import RequestTotals, begin_totals, set_meter
+from stint.metering import set_meter
+from stint.request_totals import RequestTotals, begin_totals
 
 if TYPE_CHECKING:  # they cost a cold start 30 ms or more, and few functions answer with them
     from stint.domain.llama_stack.events import Event

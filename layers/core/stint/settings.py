@@ -274,6 +274,26 @@ class Settings(BaseModel):
         """Return whether the default embedding model is the local one, an optional installation."""
         return self.embedding_model.startswith("local/")
 
+    @field_validator("prices")
+    @classmethod
+    def check_prices(cls, text: str) -> str:
+        """Refuse malformed prices at the start of the process, not with each request."""
+        if text:
+            from stint.domain.prices import parse_prices  # noqa: PLC0415 - few stacks have prices
+
+            parse_prices(text)
+        return text
+
+    @field_validator("tenants")
+    @classmethod
+    def check_tenants(cls, text: str) -> str:
+        """Refuse malformed limits of tenants, as malformed prices."""
+        if text:
+            from stint.domain.tenant_limits import parse_tenants  # noqa: PLC0415 - few stacks have tenants
+
+            parse_tenants(text)
+        return text
+
     @property
     def vector_indexes(self) -> list[str]:
         """Return the indexes of vector stores, the default one first."""

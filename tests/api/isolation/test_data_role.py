@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from infra.local.engine import ROOT
-from infra.local.intrinsics import Resolver
+from infra.local.intrinsics import Resolver, pseudo_parameters
 from infra.local.translation import translate
 from samtranslator.yaml_helper import yaml_parse
 from tests.api.isolation.iam import Request, as_list, is_allowed
@@ -29,6 +29,7 @@ PARAMETERS = {
     "TableArn": TABLE_ARN,
     "BucketArn": BUCKET_ARN,
     "VectorBucketArn": VECTOR_BUCKET_ARN,
+    "EncryptionKeyArn": "",
 }
 DATA_ACTIONS = ("dynamodb:", "s3:", "s3vectors:")
 
@@ -36,7 +37,7 @@ DATA_ACTIONS = ("dynamodb:", "s3:", "s3vectors:")
 @pytest.fixture(scope="module")
 def statements() -> Statements:
     template = yaml_parse((ROOT / "infra" / "aws" / "isolation.yaml").read_text())
-    resolver = Resolver(PARAMETERS, {}, template["Conditions"])
+    resolver = Resolver({**pseudo_parameters("us-east-1"), **PARAMETERS}, {}, template["Conditions"])
     [policy] = resolver.resolve(template["Resources"]["DataRole"]["Properties"]["Policies"], "Policies")
     resolved: Statements = policy["PolicyDocument"]["Statement"]
     return resolved

@@ -14,7 +14,7 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.caller import set_principal, set_tenant
 from stint.domain.principals import SCOPES, Principal
-from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask, WaitingTask
+from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
 from stint.settings import Settings, read_settings
@@ -47,7 +47,7 @@ class WorkerQueue:
 
     async def send(self, task: AnyTask) -> None:
         self.sent.append(task)
-        if isinstance(task, DeletionTask | ResponseTask | WaitingTask) and task.delay_seconds:
+        if task.delay_seconds:
             return
         running = asyncio.get_running_loop().create_task(run_task(self.composition, task))
         self._running.add(running)

@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 from functions.worker import app
 from tests.clock import CLOCK
-from tests.script_model import said, script
+from tests.script_model import deadline, said, script
 from tests.services.background.test_worker import handle, message
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.deaths import counting, die_at
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
-from stint.domain.errors import StoreUnavailable
+from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
+from stint.domain.errors import Conflict, StoreUnavailable
+from stint.domain.ids import new_id
 from stint.domain.tasks import ResponseTask
-from stint.services.responses.recovery import MESSAGE_SECONDS
+from stint.services.responses.recovery import MESSAGE_SECONDS, RETRY_SECONDS
 
 DONE: dict[str, Any] = {"batchItemFailures": []}
 
@@ -163,3 +165,68 @@ async def test_a_reader_queues_a_waiting_response_again_at_growing_intervals(fix
 
     assert len(queued_at) == 4
     assert all(later >= 2 * earlier for earlier, later in pairwise(queued_at))
+
+
+async def retry(fixture: WorkerFixture, key_id: str) -> str | None:
+    """Send the request again with the same idempotency key, while the process of the first one may still run."""
+    attempt = RequestAttempt(object_id=key_id, repeated=True, follows=True)
+    return await fixture.services.make_response_retries().find_keyed(attempt, deadline(30))
+
+
+async def create_and_die(fixture: WorkerFixture, key_id: str, **fields: Any) -> str:
+    """Create a response with an idempotency key in a process that dies before its message, and return its id."""
+    set_attempt(RequestAttempt(object_id=key_id))
+    response_id = await fixture.create(**fields)
+    set_attempt(NO_ATTEMPT)
+    fixture.queue.clear()
+    return response_id
+
+
+async def test_a_retry_with_the_same_key_queues_a_response_whose_process_died_before_its_message(
+    fixture: WorkerFixture,
+) -> None:
+    conversation, key_id = await fixture.conversation(), new_id()
+    response_id = await create_and_die(fixture, key_id, conversation=conversation)
+    with pytest.raises(Conflict):
+        await fixture.create(conversation=conversation)
+    fixture.queue.clear()
+
+    assert await retry(fixture, key_id) == response_id
+
+    [task] = fixture.queue.tasks
+    assert await deliver(task) == DONE
+    assert await statuses(fixture) == ["completed"]
+    await fixture.create(conversation=conversation)
+
+
+async def test_retries_send_one_message_in_ten_seconds(fixture: WorkerFixture) -> None:
+    response_id = await create_and_die(fixture, key_id := new_id())
+
+    sent = []
+    for _ in range(4):
+        await asyncio.gather(*(retry(fixture, key_id) for _ in range(5)))
+        await fixture.get(response_id)
+        sent.append(len(fixture.queue.tasks))
+        CLOCK.move(RETRY_SECONDS / 2)
+
+    assert sent == [1, 1, 2, 2]
+    assert {(task.response_id, task.unstarted_only) for task in fixture.queue.tasks} == {(response_id, True)}
+
+
+async def test_a_retry_of_a_response_that_a_worker_has_started_sends_no_message(fixture: WorkerFixture) -> None:
+    response_id = await create_and_die(fixture, key_id := new_id())
+    await fixture.run(response_id)
+    CLOCK.move(RETRY_SECONDS)
+
+    assert await retry(fixture, key_id) == response_id
+
+    assert fixture.queue.tasks == []
+
+
+async def test_a_reader_waits_longer_than_a_retry(fixture: WorkerFixture) -> None:
+    response_id = await create_and_die(fixture, new_id())
+    CLOCK.move(MESSAGE_SECONDS - 1)
+
+    await fixture.get(response_id)
+
+    assert fixture.queue.tasks == []

@@ -37,10 +37,12 @@ LEASE_SECONDS = 30.0
 class TaskQueue:
     """A queue that keeps its tasks. While `refuses` is true, it raises an error.
 
-    `delayed` has the tasks that are sent before an object is marked.
+    `delayed` has the tasks that are sent before an object is marked, and `early` those that are sent before documents
+    are stored.
     """
 
     delayed: list[DeletionTask] = field(default_factory=list)
+    early: list[IngestionTask] = field(default_factory=list)
     ingestions: list[IngestionTask] = field(default_factory=list)
     deletions: list[DeletionTask] = field(default_factory=list)
     refuses: bool = False
@@ -50,7 +52,7 @@ class TaskQueue:
         if self.refuses:
             raise StoreUnavailable("The queue is down.")
         if isinstance(task, IngestionTask):
-            self.ingestions.append(task)
+            (self.early if task.delay_seconds else self.ingestions).append(task)
         else:
             (self.delayed if task.delay_seconds == MARK_DELAY else self.deletions).append(task)
 

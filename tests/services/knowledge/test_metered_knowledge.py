@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from tests.clock import CLOCK
@@ -12,7 +13,7 @@ from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.store.conftest import Cloud
 
 from stint.caller import set_principal
-from stint.domain.errors import QuotaExceeded, RateLimitExceeded, Stopped
+from stint.domain.errors import Forbidden, QuotaExceeded, RateLimitExceeded, Stopped
 from stint.domain.principals import Budgets, Principal
 from stint.domain.usage import UsageSource
 from stint.metering import find_meter
@@ -109,6 +110,38 @@ async def test_a_request_whose_embedding_failed_has_spent_no_tokens(cloud: Cloud
         await search(knowledge, store_id, LONG)
 
     assert counter(cloud, tenant)["microdollars"] < 1_000
+
+
+async def test_an_embedding_model_without_a_price_is_refused_where_money_is_limited(cloud: Cloud, tenant: str) -> None:
+    knowledge = knowledge_with(cloud, tenant, prices=json.dumps({"Words/*": {"input": 1, "output": 0}}))
+    store_id = await knowledge.create("llama")
+    await knowledge.add(store_id, LONG)
+    act_as_key(tenant, dollars_per_month=1)
+    embedded = len(knowledge.embedder.texts)
+    await knowledge.add(store_id, LONG)
+
+    with pytest.raises(Forbidden, match="has no price"):
+        await search(knowledge, store_id, LONG)
+
+    assert len(knowledge.embedder.texts) == embedded
+    act_as_key(tenant, tokens_per_minute=1_000)
+    assert await search(knowledge, store_id, LONG) == ["llama"]
+
+
+@pytest.mark.parametrize("tokens", [-5_000_000, 10**12])
+async def test_tokens_of_an_embedding_that_cannot_be_true_are_estimated(cloud: Cloud, tenant: str, tokens: int) -> None:
+    knowledge = knowledge_with(cloud, tenant)
+    store_id = await knowledge.create("llama")
+    act_as_key(tenant, dollars_per_month=1)
+    embed = knowledge.embedder.embed
+
+    async def tell(*told: Any, **options: Any) -> Embeddings:
+        return Embeddings((await embed(*told, **options)).vectors, tokens)
+
+    knowledge.embedder.embed = tell  # type: ignore[method-assign]  # a provider that reports false counts
+    await search(knowledge, store_id, LONG)
+
+    assert counter(cloud, tenant)["microdollars"] == pytest.approx(301_000, abs=100)
 
 
 async def test_embeddings_are_in_the_sums_of_usage(cloud: Cloud, tenant: str) -> None:

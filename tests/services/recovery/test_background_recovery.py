@@ -92,6 +92,29 @@ async def test_repeatable_calls_of_the_last_answer_that_have_no_result_are_run_f
     assert (await successor.get(response_id)).output[-1].type == "message"
 
 
+async def test_calls_that_the_tool_choice_forbids_are_not_run_by_a_successor(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    worker_fixture = make_worker_fixture(script(called("look", "sell")))
+    choice = {"type": "mcp", "server_label": MCP_TOOL["server_label"], "name": "sell"}
+    worker_fixture.fake_mcp.gates["sell"] = asyncio.Event()
+    response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL], tool_choice=choice)
+    async with worker_fixture.dying(response_id):
+        await worker_fixture.until_stored(response_id, 1)
+    continuation = script(called("look"), said("Both"))
+    successor = worker_fixture.other_process(continuation)
+
+    await successor.run(response_id)
+
+    assert (worker_fixture.fake_mcp.calls, successor.fake_mcp.calls) == (["sell"], ["look"])
+    results = [each for each in continuation.requests[0].messages if isinstance(each, ToolResult)]
+    assert "'look' did not run" in str(results[0].content)
+    assert results[1].content == SENT
+    assert continuation.requests[0].tool_choice == "auto"
+    calls = [item.name for item in (await successor.get(response_id)).output if isinstance(item, McpCall)]
+    assert calls == ["sell", "look"]
+
+
 @pytest.mark.parametrize("slow", ["buy", "look"])
 async def test_a_result_that_arrived_before_that_of_an_earlier_call_is_not_lost(
     make_worker_fixture: MakeWorkerFixture, slow: str

@@ -70,7 +70,7 @@ class Stack:
         await self.registry.register_model(request)
 
     async def tools_of(self, name: str) -> list[tuple[str, str]]:
-        tools = await self.services.toolgroups.tools_of(name, {})
+        tools = await self.services.toolgroups.named_tools(name, {})
         return [(tool.toolgroup_id, tool.identifier) for tool in tools]
 
 

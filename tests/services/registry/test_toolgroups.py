@@ -109,7 +109,7 @@ async def test_a_tool_of_a_server_that_is_away_is_told_as_such(place: RegistryFi
     place.remote.known = {"away"}
     with pytest.raises(ToolUnavailable, match=r"^Toolgroup 'away': the server cannot be reached$"):
         await place.run("add")
-    assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == ["knowledge_search"]
+    assert [tool.identifier for tool in (await place.toolgroups.tools_of(None, {})).data] == ["knowledge_search"]
 
 
 async def test_a_server_that_is_away_hides_no_tool_of_another(place: RegistryFixture) -> None:
@@ -118,7 +118,7 @@ async def test_a_server_that_is_away_hides_no_tool_of_another(place: RegistryFix
     place.remote.failures["away"] = ToolUnavailable("the server cannot be reached")
 
     assert await place.run("sub") == "here sub"
-    assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == ["knowledge_search", "sub"]
+    assert [tool.identifier for tool in (await place.toolgroups.tools_of(None, {})).data] == ["knowledge_search", "sub"]
 
 
 async def test_a_tool_that_may_be_behind_credentials_asks_for_them(place: RegistryFixture) -> None:
@@ -290,11 +290,11 @@ async def test_credentials_in_args_and_urls_are_in_no_answer(place: RegistryFixt
 
 @pytest.mark.parametrize("name", ["builtin::rag", "builtin::rag/knowledge_search"])
 async def test_the_search_in_vector_dbs_is_listed_like_other_tools(place: RegistryFixture, name: str) -> None:
-    [search] = await place.toolgroups.tools_of(name, {})
+    [search] = (await place.toolgroups.tools_of(name, {})).data
 
     assert (search.identifier, search.toolgroup_id) == ("knowledge_search", "builtin::rag")
     assert [(parameter.name, parameter.required) for parameter in search.parameters] == [("query", True)]
-    assert "knowledge_search" in [tool.identifier for tool in await place.toolgroups.tools_of(None, {})]
+    assert "knowledge_search" in [tool.identifier for tool in (await place.toolgroups.tools_of(None, {})).data]
     with pytest.raises(NotFound):
         await place.toolgroups.tools_of("builtin::rag/nosuch", {})
 

@@ -11,7 +11,7 @@ from stint.domain.errors import ModelError
 from stint.domain.inference import Finished, FinishReason, TextChunk, Usage
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.receipts import Receipt
-from stint.metering import begin_totals
+from stint.request_totals import begin_totals
 
 USED = Usage(input_tokens=100, output_tokens=20, total_tokens=120, cached_tokens=40, reasoning_tokens=5)
 PRICES = json.dumps({"test/*": {"input": 2, "cached_input": 1, "output": 10}})

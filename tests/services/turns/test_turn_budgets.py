@@ -28,6 +28,14 @@ def answered() -> list[Part]:
     return [TextChunk("Hi"), Finished(FinishReason.stop, USED)]
 
 
+RICH = ALL | {"dollars_per_month": 1_000_000}
+
+
+def long_answer(tokens: int) -> list[Part]:
+    used = Usage(input_tokens=10, output_tokens=tokens, total_tokens=10 + tokens)
+    return [*[TextChunk("w")] * tokens, Finished(FinishReason.stop, used)]
+
+
 def write_units(cloud: Cloud) -> float:
     return cloud.units["PutItem"] + cloud.units["UpdateItem"] + cloud.units["DeleteItem"]
 
@@ -94,6 +102,42 @@ async def test_a_warm_turn_costs_four_write_units_with_budgets_of_a_minute(limit
         costs.append(write_units(cloud))
 
     assert costs == [6, 4]
+
+
+@pytest.mark.parametrize(("tokens", "top_ups"), [(900, 0), (1_500, 1), (2_500, 2)])
+async def test_each_top_up_of_an_answer_costs_a_write_unit_for_each_holder_of_money(
+    limited: Limited, cloud: Cloud, tokens: int, top_ups: int
+) -> None:
+    fixture = await limited.open(script(long_answer(tokens)), RICH, RICH)
+    cloud.forget()
+
+    await fixture.turn()
+
+    assert write_units(cloud) == 8 + 2 * top_ups
+
+
+async def test_a_long_answer_costs_no_further_unit_where_no_money_is_limited(limited: Limited, cloud: Cloud) -> None:
+    by_minute = {"requests_per_minute": 60, "tokens_per_minute": 1_000_000}
+    fixture = await limited.open(script(long_answer(2_500), long_answer(2_500)), by_minute, by_minute)
+    await fixture.turn()
+    cloud.forget()
+
+    await fixture.turn()
+
+    assert write_units(cloud) == 4
+
+
+async def test_a_turn_over_the_tokens_of_a_minute_is_not_cut_and_later_ones_wait(limited: Limited) -> None:
+    fixture = await limited.open(script(long_answer(20_000), answered()), {"tokens_per_minute": 2_000})
+
+    turn = await fixture.turn()
+
+    assert (turn.status, len(str(turn.output_message.content))) == ("completed", 20_000)
+    for _ in range(10):
+        with pytest.raises(RateLimitExceeded, match="repays what earlier answers used"):
+            await fixture.start()
+        to_next_minute()
+        CLOCK.move(1)
 
 
 async def test_the_budgets_are_reserved_in_the_same_round_trip_as_the_lease(own_cloud: Cloud, tenant: str) -> None:

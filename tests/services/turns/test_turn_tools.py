@@ -498,7 +498,7 @@ async def test_a_search_is_chosen_by_either_of_its_names(making: Making, name: s
     turn_fixture = await TurnFixture(making.cloud.store, making.tenant, model).open(toolgroups=[whole])
 
     await turn_fixture.turn()
-    listed = await turn_fixture.services.toolgroups.tools_of(whole, {})
+    listed = (await turn_fixture.services.toolgroups.tools_of(whole, {})).data
 
     assert [tool.name for tool in model.requests[0].tools] == ["brave_search"]
     assert [tool.identifier for tool in listed] == ["web_search"]
@@ -554,7 +554,9 @@ async def test_a_provider_that_there_is_not_is_named(cloud: Cloud, tenant: str) 
     with pytest.raises(ToolUnavailable, match="'nosuch'"):
         await turn_fixture.start()
 
-    assert "web_search" in [tool.identifier for tool in await turn_fixture.services.toolgroups.tools_of(None, {})]
+    assert "web_search" in [
+        tool.identifier for tool in (await turn_fixture.services.toolgroups.tools_of(None, {})).data
+    ]
 
 
 async def until_early_results_are_stored(turn_fixture: TurnFixture, turn_id: str, count: int) -> None:
@@ -604,7 +606,7 @@ async def test_a_toolgroup_that_hangs_hides_no_other(making: Making, monkeypatch
         turn_fixture.services.toolgroups, tools=replace(turn_fixture.services.toolgroups.tools, providers=providers)
     )
 
-    shown = await toolgroups.tools_of(None, {})
+    shown = (await toolgroups.tools_of(None, {})).data
 
     assert [tool.identifier for tool in shown] == ["web_search", "wolfram_alpha", "knowledge_search"]
 

@@ -54,3 +54,26 @@ def test_infrastructure_has_list_prices_unless_the_setting_names_others() -> Non
 def test_a_malformed_setting_is_refused_with_its_name(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=f"STINT_PRICES is malformed.*{reason}"):
         parse_prices(text)
+
+
+NAMES = ["openai/Fake-model", "openai/fake-model ", "openai/fake-model-2026-01-01", " openai/fake-model", "fake-model"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_spelling_of_a_name_has_no_price_but_the_default_one(name: str) -> None:
+    entries = {"openai/fake-model": {"input": 1, "output": 1}}
+    assert parse_prices(json.dumps(entries)).find(name) is None
+
+    default = parse_prices(json.dumps(entries | {"*": {"input": 9, "output": 9}})).find(name)
+
+    assert default is not None
+    assert default.input == 9
+
+
+def test_models_that_run_in_the_functions_are_free_unless_a_pattern_names_them() -> None:
+    entries = {"hashed/*": {"input": 1, "output": 0}, "*": {"input": 9, "output": 9}}
+    prices = parse_prices(json.dumps(entries))
+
+    found = [prices.find(name) for name in ("hashed/words-384", "local/all-MiniLM-L6-v2", "scripted/demo")]
+
+    assert [price and price.input for price in found] == [1, 0, 0]

@@ -76,7 +76,7 @@ def test_ids_that_are_missing_or_repeated_are_made_anew() -> None:
 def test_only_a_cut_answer_is_out_of_tokens(reason: FinishReason) -> None:
     step = answer_of(Finished(reason))[0].to_step()
 
-    assert (step.model_response.stop_reason == "out_of_tokens") == (reason is FinishReason.length)
+    assert (step.model_response.stop_reason == "out_of_tokens") == (reason in ("length", "budget"))
 
 
 def test_reasoning_is_told_piece_by_piece_and_kept_whole_beside_the_step() -> None:

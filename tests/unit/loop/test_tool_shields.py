@@ -67,7 +67,7 @@ def shielded(
     run: Run, tools: Tools, shields: Mapping[str, ToolShields], client: Sequence[str] = (), **bounds: Any
 ) -> Run:
     provider: Any = tools
-    group = Toolgroup("g", "tools")
+    group = Toolgroup("g", "lambda-function")
     server = {name: ServerTool(ToolSignature(name, "", {}), group, provider) for name in tools.outcomes}
     own = {name: ToolSignature(name, "", {}) for name in client}
     run.plan = replace(run.plan, toolbox=Toolbox(own, server, shields=shields, **bounds))

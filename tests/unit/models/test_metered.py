@@ -1,10 +1,12 @@
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 
 import pytest
 from tests.script_model import Part, Script, collect, script
 
-from stint.domain.errors import ContextLengthExceeded, ModelUnreachable, StintError
+from stint.domain.errors import ContextLengthExceeded, Forbidden, InvalidRequest, ModelUnreachable, StintError
 from stint.domain.inference import (
     Accepted,
     Decoding,
@@ -18,8 +20,9 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.prices import ModelPrice, Prices
-from stint.metering import Meter, begin_totals, set_meter
+from stint.metering import Meter, set_meter
 from stint.models.metered import ANSWER_TOKENS, MeteredModel
+from stint.request_totals import begin_totals
 
 REQUEST = InferenceRequest("m", (UserInput("a" * 400),))
 USED = Usage(input_tokens=90, output_tokens=10, total_tokens=100)
@@ -28,19 +31,39 @@ ANSWER: list[Part] = [Accepted(), TextChunk("Hi"), Finished(FinishReason.stop, U
 
 @dataclass
 class Recorded:
-    """Budgets that record what model calls reserve and spend."""
+    """Budgets of `money` dollars that record what model calls reserve and spend."""
 
     calls: list[tuple[str, int, float]] = field(default_factory=list)
+    money: float = 1_000_000
     refuses: bool = False
+    limits_money: bool = True
+    dollars: float = 0.0
+    written: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def admit(self, requests: int = 1) -> None:
+    def __post_init__(self) -> None:
+        self.written.set()
+
+    @property
+    def most_dollars(self) -> float:
+        return self.dollars + self.money if self.limits_money else inf
+
+    async def admit(self, requests: int = 1, dollars: float = 0.0) -> None:
         pass
 
-    async def admit_call(self, tokens: int, dollars: float) -> "Recorded":
+    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> "Recorded":
         if self.refuses:
             raise StintError("The budget is spent.")
         self.calls.append(("admit", tokens, dollars))
+        self.dollars = min(dollars, self.money)
+        self.money -= self.dollars
         return self
+
+    async def top_up(self, dollars: float) -> float:
+        self.calls.append(("top up", 0, dollars))
+        await self.written.wait()
+        found = min(dollars, self.money)
+        self.money -= found
+        return found
 
     async def settle(self, tokens: int, dollars: float) -> None:
         self.calls.append(("settle", tokens, dollars))
@@ -125,7 +148,7 @@ async def test_a_long_answer_that_was_not_read_to_its_end_costs_what_was_streame
 
     await chunks.aclose()
 
-    assert recorded(meter).calls[1] == ("settle", 101 + 3_001, 101 + 3_001)
+    assert recorded(meter).calls[-1] == ("settle", 101 + 3_001, 101 + 3_001)
     assert (meter.counted.output_tokens, meter.counted.model_dollars) == (3_001, 101 + 3_001)
 
 
@@ -151,3 +174,173 @@ async def test_a_call_that_fails_is_counted_for_the_metrics_of_its_request(error
         await collect(metered(script([error])).stream(REQUEST))
 
     assert totals.model_errors == counted
+
+
+def words(count: int) -> list[Part]:
+    """Return an answer of so many tokens, without its end."""
+    return [TextChunk("word") for _ in range(count)]
+
+
+def ended(output: int) -> Finished:
+    return Finished(FinishReason.stop, Usage(input_tokens=101, output_tokens=output, total_tokens=101 + output))
+
+
+def top_ups(meter: Meter) -> list[float]:
+    return [dollars for name, _, dollars in recorded(meter).calls if name == "top up"]
+
+
+async def test_the_money_of_a_long_answer_is_topped_up_by_doubling_amounts_while_it_streams(meter: Meter) -> None:
+    answer = [*words(30_000), ended(30_000)]
+
+    chunks = await collect(metered(script(answer)).stream(REQUEST))
+
+    assert len(chunks) == 30_001
+    assert top_ups(meter) == [1_000, 2_000, 4_000, 8_000, 8_000, 8_000]
+    assert recorded(meter).calls[-1] == ("settle", 30_101, 30_101)
+
+
+async def test_an_answer_within_its_first_reservation_is_not_topped_up(meter: Meter) -> None:
+    await collect(metered(script([*words(1_000), ended(1_000)])).stream(REQUEST))
+
+    assert top_ups(meter) == []
+
+
+async def test_an_answer_ends_when_its_money_does(meter: Meter) -> None:
+    recorded(meter).money = 101 + 2_500
+    model = script([*words(9_000), ended(9_000)])
+
+    chunks = await collect(metered(model).stream(REQUEST))
+
+    assert chunks[-1].reason is FinishReason.budget
+    assert chunks[-1].usage.output_tokens == len(chunks)
+    assert 2_500 < len(chunks) <= 2_500 + 4_000 // 4 + 2
+    assert model.closed == 1
+    assert recorded(meter).calls[-1] == ("settle", 101 + len(chunks), 101 + len(chunks))
+
+
+async def test_a_stream_goes_on_while_a_top_up_is_written_but_not_for_long(meter: Meter) -> None:
+    recorded(meter).written.clear()
+    seen: list[object] = []
+    reading = asyncio.create_task(collect(metered(script([*words(3_000), ended(3_000)])).stream(REQUEST), seen))
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert len(seen) == 1_250
+    recorded(meter).written.set()
+    assert len(await reading) == 3_001
+
+
+@pytest.mark.parametrize("text", ["你" * 4_000, "é" * 6_000, "a" * 12_000, "x"])
+async def test_text_of_every_script_is_paid_for(meter: Meter, text: str) -> None:
+    pieces: list[Part] = [TextChunk(text)] if len(text) > 1 else [TextChunk("x")] * 3_000
+
+    await collect(metered(script([*pieces, ended(3_000)])).stream(REQUEST))
+
+    assert sum(top_ups(meter)) >= 2_000
+
+
+async def test_a_provider_gets_what_is_left_as_its_limit_and_reaching_it_is_an_end_by_budget(meter: Meter) -> None:
+    recorded(meter).money = 101 + 700
+    model = script([*words(700), Finished(FinishReason.length, Usage(output_tokens=700))])
+
+    chunks = await collect(metered(model).stream(REQUEST))
+
+    assert model.requests[0].decoding.max_tokens == 700
+    assert chunks[-1].reason is FinishReason.budget
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(500, 500), (900, 700), (None, 700)])
+async def test_a_lower_limit_of_the_request_stays(meter: Meter, asked: int | None, sent: int) -> None:
+    recorded(meter).money = 101 + 700
+    model = script(ANSWER)
+
+    await collect(metered(model).stream(InferenceRequest("m", REQUEST.messages, decoding=Decoding(max_tokens=asked))))
+
+    assert model.requests[0].decoding.max_tokens == sent
+
+
+async def test_no_limit_is_sent_while_much_money_is_left_or_none_is_counted(meter: Meter) -> None:
+    model = script(ANSWER, ANSWER)
+    await collect(metered(model).stream(REQUEST))
+    recorded(meter).limits_money, recorded(meter).money = False, 0
+
+    await collect(metered(model).stream(REQUEST))
+
+    assert [request.decoding.max_tokens for request in model.requests] == [None, None]
+    assert top_ups(meter) == []
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        InvalidRequest("max_tokens is too large: 50000", param="max_tokens"),
+        ContextLengthExceeded("This model's maximum context length is 8192 tokens", param="messages"),
+    ],
+)
+async def test_a_limit_above_the_models_own_is_omitted(meter: Meter, refusal: StintError) -> None:
+    recorded(meter).money = 50_000
+    model = script([refusal], ANSWER)
+
+    chunks = await collect(metered(model).stream(REQUEST))
+
+    assert chunks == ANSWER
+    assert [request.decoding.max_tokens for request in model.requests] == [50_000 - 101, None]
+
+
+async def test_other_refusals_are_not_repeated(meter: Meter) -> None:
+    recorded(meter).money = 50_000
+    model = script([InvalidRequest("No such model", param="model")], ANSWER)
+
+    with pytest.raises(InvalidRequest):
+        await collect(metered(model).stream(REQUEST))
+
+    assert len(model.requests) == 1
+
+
+async def test_a_model_without_a_price_is_refused_by_name_where_money_is_limited(meter: Meter) -> None:
+    model = script(ANSWER)
+
+    with pytest.raises(Forbidden, match="'other/M ' has no price") as refused:
+        await collect(MeteredModel(model, "other").stream(InferenceRequest("M ", REQUEST.messages)))
+
+    assert (refused.value.code, model.requests) == ("model_without_price", [])
+    recorded(meter).limits_money = False
+    await collect(MeteredModel(model, "other").stream(InferenceRequest("M ", REQUEST.messages)))
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(input_tokens=-1_000_000, output_tokens=-5, total_tokens=-1_000_005),
+        Usage(input_tokens=10, output_tokens=10**12, total_tokens=10**12),
+        Usage(input_tokens=10**300, output_tokens=1, total_tokens=1),
+        Usage(),
+        Usage(input_tokens=90, total_tokens=90),
+        Usage(input_tokens=90, output_tokens=10, total_tokens=100, cached_tokens=-(10**9)),
+        Usage(input_tokens=90, output_tokens=10, total_tokens=100, cached_tokens=10**9),
+        Usage(input_tokens=90, output_tokens=10, total_tokens=100, reasoning_tokens=10**9),
+    ],
+)
+async def test_usage_that_cannot_be_true_is_estimated_instead(meter: Meter, usage: Usage) -> None:
+    chunks = await collect(metered(script([TextChunk("Hi"), Finished(FinishReason.stop, usage)])).stream(REQUEST))
+
+    assert recorded(meter).calls[-1] == ("settle", 102, 102)
+    assert (meter.counted.input_tokens, meter.counted.output_tokens, meter.counted.model_dollars) == (101, 1, 102)
+    assert chunks[-1].usage.total_tokens == 102
+
+
+async def test_many_hidden_and_cached_tokens_are_believed(meter: Meter) -> None:
+    usage = Usage(
+        input_tokens=150_000, output_tokens=130_000, total_tokens=280_000, cached_tokens=1_000, reasoning_tokens=129_990
+    )
+
+    await collect(metered(script([TextChunk("Hi"), Finished(FinishReason.stop, usage)])).stream(REQUEST))
+
+    assert meter.counted.output_tokens == 130_000
+
+
+async def test_a_long_answer_whose_provider_counts_nothing_costs_what_was_streamed(meter: Meter) -> None:
+    await collect(metered(script([*words(5_000), Finished(FinishReason.stop)])).stream(REQUEST))
+
+    assert recorded(meter).calls[-1][1] == 101 + 5_001

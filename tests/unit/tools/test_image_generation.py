@@ -44,13 +44,19 @@ class Counting:
 class Budget:
     """The budgets of a run, which allow `dollars` for a call."""
 
+    limits_money = True
+    most_dollars = 0.0
+
     def __init__(self, dollars: float) -> None:
         self.dollars = dollars
         self.settled: list[tuple[int, float]] = []
 
-    async def admit(self, requests: int = 1) -> None: ...
+    async def admit(self, requests: int = 1, dollars: float = 0.0) -> None: ...
 
-    async def admit_call(self, tokens: int, dollars: float) -> "Budget":
+    async def top_up(self, dollars: float) -> float:
+        return dollars
+
+    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> "Budget":
         assert tokens > 5_000
         if dollars > self.dollars:
             raise QuotaExceeded("The budget is spent.")

@@ -95,8 +95,13 @@ def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, Delet
         if await store.vector_stores.seal(tenant, store_id):
             await send(DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id))
 
+    async def delete_agent(task: DeletionTask, deadline: float) -> bool:
+        if task.orphan:
+            return await deletion.delete_orphan(task.tenant, task.ids[0])
+        return await deletion.delete_agent(task.tenant, task.ids[0], deadline, delete_vector_db)
+
     return {
-        "agent": lambda task, deadline: deletion.delete_agent(task.tenant, task.ids[0], deadline, delete_vector_db),
+        "agent": delete_agent,
         "session": lambda task, deadline: deletion.delete_session(
             task.tenant, task.ids[0], task.ids[1], deadline, delete_vector_db
         ),

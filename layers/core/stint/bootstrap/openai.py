@@ -117,6 +117,12 @@ def not_composed() -> NoReturn:
     )
 
 
+def make_document_reader(tenant: str, adapters: Adapters, store: Store) -> DocumentReader:
+    """Return the reader of a tenant's documents, which may be its stored files."""
+    read_file = partial(read_stored_file, tenant, store)
+    return DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits, read_file)
+
+
 def compose_responses(
     tenant: str,
     adapters: Adapters,
@@ -135,8 +141,7 @@ def compose_responses(
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code)
-    read_file = partial(read_stored_file, tenant, store)
-    reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits, read_file)
+    reader = make_document_reader(tenant, adapters, store)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
     stored = ResponseReader(tenant, store, recovery, deletions, links)

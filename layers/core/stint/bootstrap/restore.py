@@ -26,11 +26,12 @@ def per_tenant(make: Callable[[str], T]) -> Callable[[str], T]:
 class Composition:
     """A composition's parts, in cached properties and cached functions.
 
-    `read_settings` is called when the first part is made.
+    `read_settings` is called at once, and again after `forget`. What it raises stops the start of the process.
     """
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         self.read_settings = read_settings
+        self.settings = read_settings()
 
     @cached_property
     def settings(self) -> Settings:

@@ -124,7 +124,8 @@ class AnswerDetails(Schema):
 
     `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`. `unsent`
     has the ids of the calls that the server does not run, or had not started when the run ended. `unannounced`: the
-    step is that of a call which had finished when the run ended, and no event of the stream showed it.
+    step is that of a call which had finished when the run ended, and no event of the stream showed it. `refused`
+    has the ids of the calls that the tool choice forbids.
     """
 
     reasoning: Reasoning | None = None
@@ -134,6 +135,7 @@ class AnswerDetails(Schema):
     reasoning_lengths: Omitted[str] = None
     unsent: Omitted[list[str]] = None
     unannounced: Omitted[bool] = None
+    refused: Omitted[list[str]] = None
 
 
 # Messages have weak references, because adapters keep what they wrote of one as long as it exists.
@@ -177,8 +179,9 @@ ModelMessage = SystemText | UserInput | AssistantAnswer | ToolResult
 class ToolSignature:
     """A tool as the model sees it. `parameters` is a JSON schema of type object.
 
-    `annotations` are an MCP server's hints, which models do not get. `strict` requires arguments that satisfy the schema. None is the provider's default. A `repeatable` tool may be
-    called again after an interruption, because a second call changes nothing.
+    `annotations` are an MCP server's hints, which models do not get. `strict` requires arguments that satisfy the
+    schema. None is the provider's default. A `repeatable` tool may be called again after an interruption, because a
+    second call changes nothing.
     """
 
     name: str
@@ -233,12 +236,18 @@ class Usage(Schema):
 
 
 class FinishReason(StrEnum):
-    """The reason why a model stopped."""
+    """The reason why a model stopped. `budget`: the money of its caller did not suffice for the rest of the answer."""
 
     stop = "stop"
     tool_calls = "tool_calls"
     length = "length"
     content_filter = "content_filter"
+    budget = "budget"
+
+    @property
+    def is_out_of_tokens(self) -> bool:
+        """Return whether a limit of tokens cut the answer short: the request's, the model's, or a budget's."""
+        return self in (FinishReason.length, FinishReason.budget)
 
 
 @dataclass(frozen=True, slots=True)

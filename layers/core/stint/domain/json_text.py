@@ -1,4 +1,4 @@
-"""What can be stored, read back and sent on as JSON, and the parsing of JSON from outside.
+"""Values that can be stored, read back and sent on as JSON, and the parsing of JSON from outside.
 
 Callers' JSON is parsed strictly. What models, servers and tools say is made storable instead of being refused.
 """

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import cache
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -11,6 +13,8 @@ from stint.domain.inference import Usage
 from stint.domain.validation import describe_faults
 
 MILLION = 1_000_000
+MOST_DOLLARS = 1_000_000_000
+Dollars = Annotated[float, Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)]
 
 
 class ModelPrice(BaseModel):
@@ -21,10 +25,10 @@ class ModelPrice(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-    cached_input: float | None = Field(default=None, ge=0)
-    image: float = Field(default=0.0, ge=0)
+    input: Dollars
+    output: Dollars
+    cached_input: Dollars | None = None
+    image: Dollars = 0.0
 
     def cost_of(self, usage: Usage, images: int = 0) -> float:
         """Return the dollars of a model call that generates so many images."""
@@ -44,11 +48,11 @@ class InfrastructurePrices(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    write_units: float = Field(default=0.625, ge=0)
-    read_units: float = Field(default=0.125, ge=0)
-    invocations: float = Field(default=0.20, ge=0)
-    gb_seconds: float = Field(default=0.0000133334, ge=0)
-    agentcore_seconds: float = Field(default=0.0, ge=0)
+    write_units: Dollars = 0.625
+    read_units: Dollars = 0.125
+    invocations: Dollars = 0.20
+    gb_seconds: Dollars = 0.0000133334
+    agentcore_seconds: Dollars = 0.0
 
     def cost_of(self, write_units: int, read_units: float, milliseconds: int, memory_mb: int) -> float:
         """Return the dollars of one invocation, with its units."""
@@ -60,33 +64,43 @@ class InfrastructurePrices(BaseModel):
         return self.invocations / MILLION + milliseconds / 1000 * memory_mb / 1024 * self.gb_seconds
 
 
-IN_PROCESS = ("hashed/", "local/")
-"""Providers of embedding models that run in the function. They cost nothing besides its time."""
+IN_PROCESS = ("hashed/", "local/", "scripted/")
+"""Providers of models that run in the function. They cost nothing besides its time."""
+DEFAULT = "*"
+"""The pattern of the default price, which is not one of models that run in the function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The known prices. `models` has them by pattern of the model id; the first pattern that matches applies."""
+    """The known prices. `models` has them by pattern of the model id; the first pattern that matches applies.
+
+    Patterns match the characters of an id as they are. Whether a provider takes another spelling of an id for the same
+    model, such as one in other letters, is not known, so it has no price.
+    """
 
     models: Mapping[str, ModelPrice] = field(default_factory=dict)
     infrastructure: InfrastructurePrices = field(default_factory=InfrastructurePrices)
 
     def find(self, model_id: str) -> ModelPrice | None:
         """Return the price of a model, by its id with the provider; None if it is not known."""
-        matching = (price for pattern, price in self.models.items() if fnmatchcase(model_id, pattern))
-        return next(matching, ModelPrice(input=0, output=0) if model_id.startswith(IN_PROCESS) else None)
+        in_process = model_id.startswith(IN_PROCESS)
+        for pattern, price in self.models.items():
+            if fnmatchcase(model_id, pattern) and not (in_process and pattern == DEFAULT):
+                return price
+        return ModelPrice(input=0, output=0) if in_process else None
 
 
 INFRASTRUCTURE = "infrastructure"
 
 
+@cache
 def parse_prices(text: str) -> Prices:
     """Read the setting STINT_PRICES. Raises ValueError, which names the invalid part."""
     if not text:
         return Prices()
     try:
         entries = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         entries = None
     if not isinstance(entries, dict):
         raise ValueError("STINT_PRICES is malformed: it must be a JSON object of patterns of models and their prices")

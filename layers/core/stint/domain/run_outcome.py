@@ -38,7 +38,7 @@ class ErrorInfo(Schema):
         return error
 
 
-IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "max_infer_iters", "content_filter"]
+IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "max_infer_iters", "content_filter", "budget"]
 
 
 class RunOutcome(Schema):

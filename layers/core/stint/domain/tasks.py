@@ -58,6 +58,7 @@ class DeletionTask(Schema):
     """Finish the deletion of an object that is marked as deleted, or delete the contents of an expired vector store.
 
     The task of an upload or a container is delivered after UPLOAD_DELAY: it is deleted if it has expired by then.
+    `orphan`: delete what the creation of an object has left if that object has no record.
     `kind` and the ids are the format of the queue: during a deployment one version reads the messages of another.
     """
 
@@ -84,6 +85,7 @@ class DeletionTask(Schema):
     vector_store_id: Omitted[str] = None
     document: Omitted[str] = None
     container_id: Omitted[str] = None
+    orphan: Annotated[bool, Field(exclude_if=is_false)] = False
     delay_seconds: Delay = 0
 
     @model_validator(mode="after")
@@ -103,6 +105,13 @@ class DeletionTask(Schema):
     def before_mark(self) -> Self:
         """Return the task to send before the object is marked. It is dropped if the object has no mark by then."""
         return self.model_copy(update={"delay_seconds": max(self.delay_seconds, MARK_DELAY)})
+
+    def before_creation(self) -> Self:
+        """Return the task to send before the object is created.
+
+        It arrives when no function runs that was running before, and is dropped if the object has a record by then.
+        """
+        return self.model_copy(update={"orphan": True, "delay_seconds": UPLOAD_DELAY})
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -125,7 +134,7 @@ class ResponseTask(Schema):
 
 
 class IngestionTask(Schema):
-    """Ingest documents of a vector store that are in progress.
+    """Ingest documents of a vector store that are in progress; with `unstarted_only`, those that no worker has begun.
 
     `creator` is the principal whose request sent the task, as in the context of a request, without a credential.
     """
@@ -135,6 +144,8 @@ class IngestionTask(Schema):
     vector_store_id: str
     documents: list[str]
     creator: Omitted[dict[str, str]] = None
+    unstarted_only: Annotated[bool, Field(exclude_if=is_false)] = False
+    delay_seconds: Delay = 0
 
     @model_validator(mode="after")
     def require_creator_of_tenant(self) -> Self:

@@ -69,7 +69,7 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
                     yield event
                     if isinstance(event, RunEnded):
                         return
-            answer = Answer(run.run_id, max_calls=run.plan.calls_at_once)
+            answer = Answer(run.run_id, max_calls=run.plan.calls_at_once, aliases=run.plan.toolbox.aliases)
             guard = OutputGuard(run.output_check(), run.plan.shield_window)
             async with aclosing(infer(run, answer, guard)) as chunks:
                 async for progress in chunks:
@@ -148,6 +148,7 @@ async def infer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[
             await run.close_inference()
     await run.close_inference()
     run.count(answer.usage)
+    answer.refused = run.find_refused(answer.calls)
     for passed in await guard.finish(answer.calls):
         yield answer.progress(passed)
 
@@ -187,7 +188,7 @@ def details_of(run: Run, answer: Answer, next_step: NextStep) -> AnswerDetails |
     details = answer.details()
     if not isinstance(next_step, RunTools):
         return details
-    sent = {call.call_id for call in next_step.calls if not run.plan.toolbox.is_run_by_client(call)}
+    sent = {call.call_id for call in next_step.calls if not run.plan.toolbox.is_run_by_client(call)} - answer.refused
     if len(sent) == len(answer.calls):
         return details
     unsent = [call.call_id for call in answer.calls if call.call_id not in sent]

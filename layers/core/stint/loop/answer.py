@@ -1,6 +1,6 @@
 """A model's answer, assembled from its chunks as they arrive."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -46,12 +46,14 @@ class PartialCall:
 class Answer:
     """An answer so far. `usage` is None if the provider counts nothing.
 
-    Its chunks come from `Inference.read`, in a storable form. Only the first `max_calls` calls count. `streamed` has
-    the lengths of the pieces of text that were released.
+    Its chunks come from `Inference.read`, in a storable form. Only the first `max_calls` calls count. `aliases` has the
+    names of tools by other names that models use for them. `streamed` has the lengths of the pieces of text that were
+    released. `refused` has the ids of calls that the tool choice forbids.
     """
 
     run_id: str
     max_calls: int | None = None
+    aliases: Mapping[str, str] = field(default_factory=dict)
     step_id: str = field(default_factory=new_id)
     started_at: datetime = field(default_factory=now)
     text: list[str] = field(default_factory=list)
@@ -64,6 +66,7 @@ class Answer:
     thought: bool = False
     refusal: bool = False
     streamed: list[int] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
 
     @property
     def begun(self) -> bool:
@@ -106,6 +109,7 @@ class Answer:
             yield self.complete_call(self.partial[index])
 
     def complete_call(self, partial: PartialCall) -> ToolCallDelta:
+        partial.name = self.aliases.get(partial.name, partial.name)
         call = parse_call(partial, self.call_ids)
         self.calls.append(call)
         self.call_ids.add(call.call_id)
@@ -128,6 +132,7 @@ class Answer:
             reasoning=self.reasoning(),
             refusal=self.refusal,
             filtered=filtered,
+            refused=sorted(self.refused) or None,
             text_lengths=encode_lengths(self.streamed),
             reasoning_lengths=encode_lengths(len(chunk.text) for chunk in self.thoughts if chunk.text),
         )
@@ -141,7 +146,8 @@ class Answer:
 
     def to_step(self) -> InferenceStep:
         """Return the whole answer as a step."""
-        stop_reason: StopReason = "out_of_tokens" if self.finish is FinishReason.length else "end_of_turn"
+        cut = self.finish is not None and self.finish.is_out_of_tokens
+        stop_reason: StopReason = "out_of_tokens" if cut else "end_of_turn"
         message = CompletionMessage(content="".join(self.text), stop_reason=stop_reason, tool_calls=self.calls)
         return InferenceStep(
             turn_id=self.run_id,

@@ -1,4 +1,4 @@
-"""What a model says, in the form and within the limits in which it can be stored.
+"""The answer of a model in the form, and within the limits, in which it can be stored.
 
 All readers of answers get the chunks from here, so that whatever is kept of an answer can be read again.
 """

@@ -6,11 +6,10 @@ from collections.abc import AsyncGenerator
 from stint.dataclasses import dataclass, field, replace
 from stint.domain.ids import new_id
 from stint.domain.run_events import StepEvent
-from stint.domain.schema import now
 from stint.domain.steps import SafetyViolation, ToolExecutionStep
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.tools import ToolCall
 from stint.loop.model_call import with_deadline
-from stint.loop.next_step import AwaitClient, Finish, RunTools, ending_of, limit_reached
+from stint.loop.next_step import AwaitClient, Finish, RunTools, ending_of, failed_step, limit_reached
 from stint.loop.run import Run
 from stint.loop.screening import Screening, shield_start
 from stint.loop.tool_shields import blocked_text, call_messages, describe, screen_tool
@@ -37,10 +36,9 @@ class ArgumentChecks:
     def next_step(self) -> RunTools:
         """Return the round without the calls that the client runs. Blocked calls have their answers."""
         toolbox = self.run.plan.toolbox
-        calls = [
-            call for call in self.planned.calls if call.call_id in self.blocked or not toolbox.is_run_by_client(call)
-        ]
-        return replace(self.planned, calls=calls, then=self.then, known={**self.planned.known, **self.blocked})
+        known = {**self.planned.known, **self.blocked}
+        calls = [call for call in self.planned.calls if call.call_id in known or not toolbox.is_run_by_client(call)]
+        return replace(self.planned, calls=calls, then=self.then, known=known)
 
     @property
     def then(self) -> Finish | AwaitClient | None:
@@ -48,10 +46,8 @@ class ArgumentChecks:
         then = self.planned.then
         if not self.blocked or not isinstance(then, AwaitClient):
             return then
-        is_for_client = self.run.plan.toolbox.is_for_client
-        if any(
-            is_for_client(call) for call_id, call in self.run.transcript.open.items() if call_id not in self.blocked
-        ):
+        is_for_client, known = self.run.plan.toolbox.is_for_client, {*self.planned.known, *self.blocked}
+        if any(is_for_client(call) for call_id, call in self.run.transcript.open.items() if call_id not in known):
             return then
         limit = limit_reached(self.run, pauses=False)
         return Finish(limit) if limit else None
@@ -88,13 +84,4 @@ class ArgumentChecks:
 
 def refusal(run_id: str, call: ToolCall, violation: SafetyViolation) -> ToolExecutionStep:
     """Return the step of a blocked call, which did not run."""
-    at, text = now(), blocked_text(violation, "tool-input")
-    response = ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=text, metadata={"error": True})
-    return ToolExecutionStep(
-        turn_id=run_id,
-        step_id=new_id(),
-        started_at=at,
-        completed_at=at,
-        tool_calls=[call],
-        tool_responses=[response],
-    )
+    return failed_step(run_id, call, blocked_text(violation, "tool-input"))

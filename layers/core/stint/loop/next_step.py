@@ -1,6 +1,6 @@
 """Decision about the next step after an answer of the model."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from stint.dataclasses import dataclass, field
 from stint.domain.ids import new_id
@@ -8,7 +8,7 @@ from stint.domain.inference import FinishReason
 from stint.domain.run_outcome import IncompleteReason, RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import ToolExecutionStep
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.tools import ToolCall, ToolChoice, ToolResponse
 from stint.loop.answer import Answer
 from stint.loop.run import Run
 from stint.loop.transcript import SENT
@@ -31,7 +31,8 @@ class RunTools:
     """The server runs calls, followed by `then`, or by a model call.
 
     Calls for the client are among them if their arguments are checked before the client gets them. `known` has the
-    steps of calls that must not run, by the calls' ids: an earlier process has sent them, or a shield has blocked them.
+    steps of calls that must not run, by the calls' ids: an earlier process has sent them, a shield has blocked them, or
+    the tool choice forbids them.
     """
 
     calls: list[ToolCall]
@@ -48,21 +49,22 @@ def decide(run: Run, answer: Answer) -> NextStep:
         return Finish(reason)
     if not answer.calls:
         return Finish()
-    toolbox = run.plan.toolbox
-    server = [call for call in answer.calls if not toolbox.is_for_client(call)]
+    toolbox, refused = run.plan.toolbox, answer.refused
+    server = [call for call in answer.calls if call.call_id in refused or not toolbox.is_for_client(call)]
     pauses = len(server) < len(answer.calls)
     if limit := limit_reached(run, pauses=pauses):
         return Finish(limit)
-    checked = [call for call in answer.calls if toolbox.is_for_client(call) and toolbox.shields_of(call).input]
+    clients = [call for call in answer.calls if call.call_id not in refused and toolbox.is_for_client(call)]
+    checked = [call for call in clients if toolbox.shields_of(call).input]
     if not server and not checked:
         return AwaitClient()
     allowed = server[: run.tool_calls_left()]
     if len(allowed) < len(server):
         finish = Finish("max_tool_calls")
-        return RunTools(allowed, finish) if allowed else finish
+        return RunTools(allowed, finish, refused_steps(run, allowed, refused)) if allowed else finish
     run_here = {call.call_id for call in (*server, *checked)}
     calls = [call for call in answer.calls if call.call_id in run_here]
-    return RunTools(calls, AwaitClient() if pauses else None)
+    return RunTools(calls, AwaitClient() if pauses else None, refused_steps(run, calls, refused))
 
 
 def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
@@ -78,19 +80,24 @@ def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
 
 
 def remaining_calls(
-    run: Run, calls: Sequence[ToolCall], answered: Collection[str], early: Mapping[str, ToolExecutionStep]
+    run: Run,
+    calls: Sequence[ToolCall],
+    answered: Collection[str],
+    early: Mapping[str, ToolExecutionStep],
+    refused: Collection[str] = (),
 ) -> RunTools:
     """Return the next step of an interrupted run, given the ids of the answered calls, and the early results.
 
-    All other calls may have been sent.
+    All other calls may have been sent, except the `refused` ones.
     """
-    server = [call for call in calls if not run.plan.toolbox.is_for_client(call)]
+    server = [call for call in calls if call.call_id in refused or not run.plan.toolbox.is_for_client(call)]
     allowed = server[: run.tool_calls_left() + len(answered)]
     then: Finish | AwaitClient | None = AwaitClient() if len(server) < len(calls) else None
     if len(allowed) < len(server):
         then = Finish("max_tool_calls")
     left = [call for call in allowed if call.call_id not in answered]
-    return RunTools(left, then if calls else Finish(), known_steps(run, left, early, {call.call_id for call in left}))
+    known = known_steps(run, left, early, {call.call_id for call in left}.difference(refused))
+    return RunTools(left, then if calls else Finish(), refused_steps(run, left, refused) | known)
 
 
 def known_steps(
@@ -102,9 +109,27 @@ def known_steps(
     return unknown | {call.call_id: early[call.call_id] for call in calls if call.call_id in early}
 
 
+def refused_steps(run: Run, calls: Iterable[ToolCall], refused: Collection[str]) -> dict[str, ToolExecutionStep]:
+    """Return the steps of calls that the tool choice forbids. They tell the model so."""
+    wanted = run.plan.tool_config.tool_choice
+    steps: dict[str, ToolExecutionStep] = {}
+    for call in calls:
+        if call.call_id in refused:
+            text = f"{call.tool_name!r} did not run, because tool_choice requires a call of {wanted!r}. Call it first."
+            if wanted is ToolChoice.none:
+                text = f"There is no tool named {call.tool_name!r} to call, because tool_choice is none."
+            steps[call.call_id] = failed_step(run.run_id, call, text)
+    return steps
+
+
 def unknown_result(run_id: str, call: ToolCall) -> ToolExecutionStep:
     """Return the step of a call that was sent by a process that died."""
-    response = ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=SENT, metadata={"error": True})
+    return failed_step(run_id, call, SENT)
+
+
+def failed_step(run_id: str, call: ToolCall, text: str) -> ToolExecutionStep:
+    """Return the step of a call with a message for the model in place of a result."""
+    response = ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=text, metadata={"error": True})
     at = now()
     return ToolExecutionStep(
         turn_id=run_id,
@@ -120,6 +145,8 @@ def cut_short(answer: Answer) -> IncompleteReason | None:
     """Return the reason why an answer was cut short, so that none of its calls is run."""
     if answer.finish is FinishReason.content_filter:
         return "content_filter"
+    if answer.finish is FinishReason.budget:
+        return "budget"
     return "max_output_tokens" if answer.finish is FinishReason.length else None
 
 

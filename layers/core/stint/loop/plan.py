@@ -49,22 +49,18 @@ class Plan:
         return 1 if self.parallel_tool_calls is False else None
 
     def request(
-        self, messages: Iterable[ModelMessage], max_tokens: int | None = None, *, called: bool = False
+        self,
+        messages: Iterable[ModelMessage],
+        max_tokens: int | None = None,
+        tool_choice: ToolChoice | str | None = None,
     ) -> InferenceRequest:
-        """Make the next model call for these messages. `max_tokens` overrides the plan's limit.
-
-        `called`: tools were called before in this turn (including its resumes) or response. A tool choice that requires
-        a call is then satisfied. Otherwise the model could never answer, and every run with server tools would reach
-        its iteration limit. Results in the request do not count: with OpenAI's API, each request that requires a call
-        gets one.
-        """
+        """Make the next model call for these messages. `max_tokens` and `tool_choice` override those of the plan."""
         system = (SystemText(self.instructions),) if self.instructions else ()
-        choice = self.tool_config.tool_choice
         return InferenceRequest(
             model=self.model_id,
             messages=(*system, *messages),
             tools=self.toolbox.signatures,
-            tool_choice=ToolChoice.auto if called and choice is not ToolChoice.none else choice,
+            tool_choice=self.tool_config.tool_choice if tool_choice is None else tool_choice,
             decoding=self.decoding if max_tokens is None else replace(self.decoding, max_tokens=max_tokens),
             response_format=self.response_format,
             parallel_tool_calls=self.parallel_tool_calls,

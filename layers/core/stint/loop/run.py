@@ -1,7 +1,7 @@
 """The state of a run of the loop, and the log that it writes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -13,8 +13,8 @@ from stint.domain.limits import MAX_TOOL_CALLS
 from stint.domain.run_events import StepComplete
 from stint.domain.run_outcome import ErrorInfo, IncompleteReason, RunOutcome, RunStatus
 from stint.domain.schema import now
-from stint.domain.steps import ShieldCallStep, Step, ToolExecutionStep
-from stint.domain.tools import ToolCall
+from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.tools import ToolCall, ToolChoice
 from stint.loop.model_call import Inference, with_deadline
 from stint.loop.output_guard import Check
 from stint.loop.plan import Plan
@@ -89,7 +89,8 @@ class Run:
 
     `approved` has the calls of an earlier answer that the server runs first, `later` the messages after them.
     `checks` are those of the client's results, which the run announces first. `tool_calls` is the number of calls that
-    the server has run, and `unsent` has the ids of those that did not start.
+    the server has run, `called` has the names of the tools that were called before, in this turn (including its
+    resumes) or response, and `unsent` has the ids of calls that did not start.
     """
 
     run_id: str
@@ -106,6 +107,27 @@ class Run:
     usage: Usage | None = None
     inference: Inference | None = None
     unsent: set[str] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
+
+    @property
+    def tool_choice(self) -> ToolChoice | str:
+        """Return the tool choice for the next answer.
+
+        One that requires a call is satisfied by it. Otherwise the model could never answer, and every run with server
+        tools would reach its iteration limit. Results in the request do not count: with OpenAI's API, each request that
+        requires a call gets one.
+        """
+        choice = self.plan.tool_config.tool_choice
+        if choice is ToolChoice.required:
+            return ToolChoice.auto if self.iterations > 0 or self.tool_calls > 0 else choice
+        return ToolChoice.auto if choice in self.called and not isinstance(choice, ToolChoice) else choice
+
+    def find_refused(self, calls: Iterable[ToolCall]) -> set[str]:
+        """Return the ids of those calls of an answer that the tool choice forbids."""
+        choice = self.tool_choice
+        if isinstance(choice, ToolChoice):
+            return {call.call_id for call in calls} if choice is ToolChoice.none else set()
+        return {call.call_id for call in calls if call.tool_name != choice}
 
     @property
     def ending_details(self) -> AnswerDetails | None:
@@ -118,8 +140,7 @@ class Run:
             self.transcript.close()
             while self.later:
                 self.transcript.append_message(self.later.pop(0))
-            called = self.iterations > 0 or self.tool_calls > 0
-            request = self.plan.request(self.transcript.messages, self.output_tokens_left(), called=called)
+            request = self.plan.request(self.transcript.messages, self.output_tokens_left(), self.tool_choice)
             self.inference = Inference(self.plan.model, request)
         return self.inference
 
@@ -214,3 +235,14 @@ class Run:
         self.iterations += 1
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
+
+
+def called_tools(steps: Iterable[Step]) -> set[str]:
+    """Return the names of the tools that were called in some steps."""
+    names: set[str] = set()
+    for step in steps:
+        if isinstance(step, InferenceStep):
+            names.update(call.tool_name for call in step.model_response.tool_calls)
+        elif isinstance(step, ToolExecutionStep):
+            names.update(response.tool_name for response in step.tool_responses)
+    return names

@@ -39,6 +39,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
     run.unsent = {call.call_id for call in fresh}
     await prepare(run, fresh)
     run.tool_calls += len(calls)
+    run.called.update(call.tool_name for call in calls)
     count_tool_calls(len(fresh))
     running = ToolRound.start(run, calls, known)
     left = [*calls]

@@ -18,7 +18,6 @@ from stint.loop.tool_timeout import run_with_grace
 from stint.tools.outcomes import failure, head_of, size_of, too_large
 from stint.tools.port import (
     ATTACHMENTS,
-    MODEL_NAMES,
     CallerSession,
     Invocation,
     Toolgroup,
@@ -42,12 +41,16 @@ Inspect = Callable[[ToolOutcome], Awaitable[ToolOutcome]]
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """A tool that the server runs. `args` come from the agent or the turn, and override the model's arguments."""
+    """A tool that the server runs. `args` come from the agent or the turn, and override the model's arguments.
+
+    `alias` is another name by which models call it.
+    """
 
     signature: ToolSignature
     toolgroup: Toolgroup
     provider: ToolProvider
     args: Mapping[str, Any] = field(default_factory=dict)
+    alias: str | None = None
 
 
 def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
@@ -59,7 +62,7 @@ def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """All tools of a run by name.
+    """All tools of a run by name. Calls have these names: an alias is replaced when an answer is read.
 
     `provider_data` has the caller's keys; `result_bytes` is the maximum of a result that a model gets. The server runs
     the tools in `approvals` only after the client has approved the call. `session` is that of a turn. `shields` has
@@ -94,15 +97,21 @@ class Toolbox:
         return tool is None or isinstance(call.arguments, str) or tool.signature.repeatable
 
     def find_tool(self, call: ToolCall) -> ServerTool | None:
-        return self.server.get(self.name_of(call.tool_name))
+        return self.server.get(call.tool_name)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Return the names of tools by their aliases. A tool that has the alias as its name comes first."""
+        named = ((tool.alias, name) for name, tool in self.server.items())
+        return {alias: name for alias, name in named if alias and not (alias in self.server or alias in self.client)}
 
     def name_of(self, name: str) -> str:
-        """Return the name of a tool in this toolbox, given one of its names."""
-        return name if name in self.server or name in self.client else MODEL_NAMES.get(name, name)
+        """Return the name of a tool in this toolbox, given its name or its alias."""
+        return self.aliases.get(name, name)
 
     def shields_of(self, call: ToolCall) -> ToolShields:
         """Return the shields of a call. One whose arguments are no object has none, because no tool runs."""
-        named = not isinstance(call.arguments, str) and self.shields.get(self.name_of(call.tool_name))
+        named = not isinstance(call.arguments, str) and self.shields.get(call.tool_name)
         return named or NO_SHIELDS
 
     def shields_of_result(self, name: str) -> tuple[BoundShield, ...]:
@@ -151,6 +160,8 @@ class Toolbox:
         if tool is None or isinstance(call.arguments, str):
             names = ", ".join(signature.name for signature in self.signatures) or "none"
             return failure(f"There is no tool named {call.tool_name!r}. The tools are: {names}.")
+        if refused := refuse_undeclared(tool, call.arguments):
+            return failure(refused)
         arguments, data = {**call.arguments, **tool.args}, dict(self.provider_data)
         fixed = frozenset(tool.args)
         invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key, fixed, self.session)
@@ -163,6 +174,15 @@ class Toolbox:
             where = "".join(format_tb(error.__traceback__))
             logger.error("A tool failed unexpectedly", extra=extra | {"fault": type(error).__name__, "where": where})
             return failure("The tool failed unexpectedly.")
+
+
+def refuse_undeclared(tool: ServerTool, arguments: Mapping[str, Any]) -> str | None:
+    """Return the message about a model's arguments that a tool does not have; None if it has them all."""
+    from stint.loop.undeclared_arguments import describe_undeclared, find_undeclared  # noqa: PLC0415 - for calls only
+
+    chosen = [name for name in arguments if name not in tool.args]
+    undeclared = find_undeclared(tool.signature, tool.toolgroup.provider_id, chosen)
+    return describe_undeclared(tool.signature, undeclared) if undeclared else None
 
 
 def attached_bytes(metadata: Mapping[str, Any]) -> int:

@@ -1,26 +1,43 @@
 """Models whose calls are counted, and admitted by the budgets of the run that makes them."""
 
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from math import inf
+from typing import TYPE_CHECKING
 
+from stint.dataclasses import replace
 from stint.domain.content import text_of
-from stint.domain.errors import ModelError
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, StintError
 from stint.domain.inference import (
     Accepted,
     AssistantAnswer,
     Finished,
+    FinishReason,
     InferenceRequest,
     ModelChunk,
     ModelMessage,
     SystemText,
     Usage,
 )
-from stint.metering import Meter, Reservation, count_model_error, find_meter
+from stint.domain.prices import ModelPrice
+from stint.metering import Meter, Reservation, can_be_true, find_meter
 from stint.models.port import ChatModel, characters_of, close_chunks
+from stint.request_totals import count_model_error
 from stint.run_stop import admit_model_call, refuse_stopped
+
+if TYPE_CHECKING:
+    from stint.models.answer_money import AnswerMoney
+
+logger = logging.getLogger(__name__)
 
 CHARACTERS_PER_TOKEN = 4
 ANSWER_TOKENS = 1_000
 """Tokens that are reserved for an answer whose length the request does not limit."""
+FIRST_TOKENS = 8_000
+"""Most tokens of an answer that are paid for before it begins."""
+MOST_LIMIT = 128_000
+"""Longest answer that is limited because of money. Models end longer ones by themselves."""
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 class MeteredModel:
@@ -39,21 +56,26 @@ class MeteredModel:
         return await self._model.count_tokens(request)
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
-        """Start a model call once the budgets of the run admit it; see the port."""
+        """Start a model call once the budgets of the run admit it; see the port.
+
+        The answer ends with the reason `budget` when the caller's money does.
+        """
         meter = find_meter()
-        call = meter and MeteredCall(meter, f"{self._provider}/{request.model}", request)
+        call = MeteredCall(meter, f"{self._provider}/{request.model}", request) if meter else None
         await admit_model_call()
         if call:
             await call.admit()
-        chunks, begun = self._model.stream(request), False
+        chunks, begun = self._open(call, request), False
         try:
             async for chunk in chunks:
-                if call:
-                    await call.follow(chunk)
+                told = await call.follow(chunk) if call else chunk
                 if not begun:
                     await refuse_stopped()
                     begun = True
-                yield chunk
+                yield told
+                if call and call.ended:
+                    yield await call.end()
+                    return
         except ModelError as error:
             count_model_error(error)
             raise
@@ -62,9 +84,32 @@ class MeteredModel:
                 await call.close()
             await close_chunks(chunks)
 
+    def _open(self, call: "MeteredCall | None", request: InferenceRequest) -> AsyncIterator[ModelChunk]:
+        return self._model.stream(request) if call is None or call.limit is None else self._open_limited(call)
+
+    async def _open_limited(self, call: "MeteredCall") -> AsyncGenerator[ModelChunk, None]:
+        """Yield the chunks of a call. One whose limit the model refuses is sent again without it."""
+        while True:
+            chunks, begun = self._model.stream(call.limited_request), False
+            try:
+                async for chunk in chunks:
+                    begun = True
+                    yield chunk
+            except StintError as error:
+                if begun or not call.omit_limit(error):
+                    raise
+            else:
+                return
+            finally:
+                await close_chunks(chunks)
+
 
 class MeteredCall:
-    """A model call of a run."""
+    """A model call of a run.
+
+    `ended` is set once its money does not suffice for more of the answer. `limit` is the longest answer, in tokens,
+    that the caller's money pays for; None if the request has a lower one, or if that is much.
+    """
 
     def __init__(self, meter: Meter, model_id: str, request: InferenceRequest) -> None:
         self.meter = meter
@@ -73,22 +118,74 @@ class MeteredCall:
         self.begun = False
         self.streamed = 0
         self.settled = False
+        self.ended = False
+        self.limit: int | None = None
         self.reserved = Usage()
         self.reservation: Reservation | None = None
+        self.price: ModelPrice | None = None
+        self.money: AnswerMoney | None = None
 
     async def admit(self) -> None:
-        """Reserve the estimated tokens of the call, and their price."""
-        if self.meter.spending is not None:
-            self.reserved = estimate(self.request)
-            tokens, dollars = self.reserved.total_tokens, self.price_of(self.reserved)
-            self.reservation = await self.meter.spending.admit_call(tokens, dollars)
+        """Reserve the estimated tokens of the call, and the price of its input and of a part of its answer.
 
-    async def follow(self, chunk: ModelChunk) -> None:
-        """Count the call when it has finished."""
+        Raises:
+            RateLimitExceeded, QuotaExceeded: a budget does not allow the call.
+            Forbidden: the caller has a limit of money, and the model has no price.
+        """
+        spending = self.meter.spending
+        if spending is None:
+            return
+        price = self.price = self.meter.require_price(self.model_id)
+        whole = estimate(self.request)
+        read, written = Usage(input_tokens=whole.input_tokens), min(whole.output_tokens, FIRST_TOKENS)
+        self.reserved = estimate(self.request, written)
+        least = price.cost_of(estimate(self.request, 1))
+        self.reservation = await spending.admit_call(whole.total_tokens, price.cost_of(self.reserved), least)
+        if spending.limits_money and price.output > 0:
+            from stint.models.answer_money import AnswerMoney  # noqa: PLC0415 - few callers have a limit of money
+
+            self.money = AnswerMoney(self.reservation, price, price.cost_of(read))
+            self.limit = lower_limit(self.money.most_tokens, self.request.decoding.max_tokens)
+
+    @property
+    def limited_request(self) -> InferenceRequest:
+        """Return the request with the longest answer that the caller's money pays for."""
+        if self.limit is None:
+            return self.request
+        return replace(self.request, decoding=replace(self.request.decoding, max_tokens=self.limit))
+
+    def omit_limit(self, error: StintError) -> bool:
+        """Omit the limit if the provider refuses it, and return whether it did.
+
+        A limit that is too large is more than the model's own, which then bounds the answer.
+        """
+        about_limit = isinstance(error, InvalidRequest) and error.param in LIMIT_FIELDS
+        if self.limit is None or not (about_limit or isinstance(error, ContextLengthExceeded)):
+            return False
+        self.limit = None
+        return True
+
+    async def follow(self, chunk: ModelChunk) -> ModelChunk:
+        """Count a chunk, and return it. The last one settles the call."""
         self.begun = self.begun or not isinstance(chunk, Accepted)
-        self.streamed += characters_of(chunk)
         if isinstance(chunk, Finished):
-            await self.settle(chunk.usage or self.reserved, chunk.usage)
+            return await self.finish(chunk)
+        self.streamed += characters_of(chunk)
+        if self.money is not None:
+            self.ended = not await self.money.cover(chunk)
+        return chunk
+
+    async def finish(self, end: Finished) -> Finished:
+        usage = end.usage and believable(end.usage, self.request, self.streamed)
+        await self.settle(usage or self.most_probable(), usage)
+        cut = self.limit is not None and end.reason is FinishReason.length
+        return Finished(FinishReason.budget if cut else end.reason, usage)
+
+    async def end(self) -> Finished:
+        """Settle a call whose money is spent, and return the end of its answer."""
+        counted = self.estimated()
+        await self.settle(self.most_probable(), counted)
+        return Finished(FinishReason.budget, counted)
 
     async def close(self) -> None:
         """Settle a call that did not finish: by estimates if an answer had begun, otherwise by nothing.
@@ -96,24 +193,31 @@ class MeteredCall:
         Its budgets have spent what was reserved, or what was streamed if that is more, because the provider may have
         generated more than that.
         """
-        if self.settled:
-            return
-        if not self.begun:
-            await self.settle(Usage(), None)
-            return
-        counted = estimate(self.request, self.streamed // CHARACTERS_PER_TOKEN + 1)
-        await self.settle(max(counted, self.reserved, key=lambda usage: usage.total_tokens), counted)
+        if not self.settled:
+            counted = self.estimated() if self.begun else None
+            await self.settle(self.most_probable() if self.begun else Usage(), counted)
+
+    def estimated(self) -> Usage:
+        """Return the probable tokens of the answer so far."""
+        return estimate(self.request, self.streamed // CHARACTERS_PER_TOKEN + 1)
+
+    def most_probable(self) -> Usage:
+        """Return the estimate of the whole call, or that of the answer so far if it is more."""
+        return max(self.estimated(), self.reserved, key=lambda usage: usage.total_tokens)
 
     async def settle(self, spent: Usage, counted: Usage | None) -> None:
         self.settled = True
         if self.begun:
             self.meter.count_call(self.model_id, counted)
-        if self.reservation is not None:
-            await self.reservation.settle(spent.input_tokens + spent.output_tokens, self.price_of(spent))
+        if self.money is not None:
+            await self.money.close()
+        if self.reservation is not None and self.price is not None:
+            await self.reservation.settle(spent.input_tokens + spent.output_tokens, self.price.cost_of(spent))
 
-    def price_of(self, usage: Usage) -> float:
-        price = self.meter.prices.find(self.model_id)
-        return price.cost_of(usage) if price else 0.0
+
+def lower_limit(left: float, asked: int | None) -> int | None:
+    """Return the tokens that are left, unless an answer will have less anyway."""
+    return max(int(left), 1) if left < min(asked or inf, MOST_LIMIT) else None
 
 
 def estimate(request: InferenceRequest, answer_tokens: int | None = None) -> Usage:
@@ -126,3 +230,19 @@ def estimate(request: InferenceRequest, answer_tokens: int | None = None) -> Usa
 def length_of(message: ModelMessage) -> int:
     """Return the characters of a message's text."""
     return len(message.text if isinstance(message, SystemText | AssistantAnswer) else text_of(message.content))
+
+
+def believable(usage: Usage, request: InferenceRequest, streamed: int) -> Usage:
+    """Return the usage that a provider reported, or an estimate if it cannot be true.
+
+    `streamed` is the number of characters of the answer. A character has at most four tokens, one for each byte.
+    """
+    silent = usage.output_tokens == 0 and (streamed > 0 or usage.input_tokens == 0)
+    if not silent and can_be_true(usage, 0, 0):
+        return usage
+    sent = len(repr((request.messages, request.tools, request.response_format)))
+    longest = 4 * streamed + (request.decoding.max_tokens or 0)
+    if not silent and can_be_true(usage, 4 * sent, longest):
+        return usage
+    logger.warning("A model's provider reported tokens that cannot be true; they are estimated")
+    return estimate(request, streamed // CHARACTERS_PER_TOKEN + 1)

@@ -68,12 +68,17 @@ async def close_chunks(chunks: AsyncIterator[ModelChunk]) -> None:
 
 def characters_of(chunk: ModelChunk) -> int:
     """Return the number of characters of a piece of an answer."""
+    return len(words_of(chunk))
+
+
+def words_of(chunk: ModelChunk) -> str:
+    """Return the words of a piece of an answer; empty if it has none."""
     match chunk:
         case TextChunk(text=text) | ReasoningChunk(text=text) | RefusalChunk(text=text):
-            return len(text)
+            return text
         case ToolCallChunk(name=name, arguments=arguments):
-            return len(name) + len(arguments)
-    return 0
+            return name + arguments
+    return ""
 
 
 def storable_chunk(chunk: ModelChunk) -> ModelChunk:

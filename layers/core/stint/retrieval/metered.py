@@ -5,7 +5,8 @@ from typing import Literal
 
 from stint.domain.errors import ModelError
 from stint.domain.inference import Usage
-from stint.metering import Meter, count_model_error, find_meter
+from stint.metering import Meter, can_be_true, find_meter
+from stint.request_totals import count_model_error
 from stint.retrieval.port import Embedder, Embeddings
 from stint.run_stop import admit_model_call, refuse_stopped
 
@@ -55,12 +56,14 @@ class MeteredEmbedder:
     ) -> Embeddings:
         """Embed texts under a reservation of their estimated tokens. A call that fails costs nothing."""
         full_id, estimated = f"{self._provider}/{model_id}", usage_of(estimate(texts))
-        price = meter.prices.find(full_id)
-        dollars, spent, cost = price.cost_of(estimated) if price else 0.0, Usage(), 0.0
-        reservation = meter.spending and await meter.spending.admit_call(estimated.total_tokens, dollars)
+        spent, cost, reservation = Usage(), 0.0, None
+        if meter.spending is not None:
+            dollars = meter.require_price(full_id).cost_of(estimated)
+            reservation = await meter.spending.admit_call(estimated.total_tokens, dollars, dollars)
         try:
             found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
-            spent = estimated if found.tokens is None else usage_of(found.tokens)
+            told = estimated if found.tokens is None else usage_of(found.tokens)
+            spent = told if can_be_true(told, 4 * sum(map(len, texts)), 0) else estimated
             cost = meter.count_call(full_id, spent)
         finally:
             if reservation:

@@ -1,56 +1,68 @@
-"""The blocks of budgets that a process has reserved, so that few requests write a counter."""
+"""The blocks of budgets that a process has reserved, so that few requests write a counter.
+
+Money has no blocks: it is reserved for a run. An amount that could not be returned or counted, because the table was
+overloaded, is kept as `unsettled`, and written with the next amount of the same counter.
+"""
 
 import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Mapping
+from math import ceil
 
 from stint.dataclasses import dataclass, field
-from stint.domain.errors import QuotaExceeded, RateLimitExceeded, StintError
-from stint.domain.principals import Budgets
-from stint.store.budgets import BudgetSpent, BudgetStore
+from stint.domain.errors import StintError, StoreUnavailable
+from stint.spending.holders import (
+    MICRODOLLARS,
+    MINUTE,
+    REQUESTS,
+    TOKENS,
+    BudgetHolder,
+    attribute_of,
+    end_of,
+    month_of,
+)
+from stint.store.budgets import REPAID_AT, BudgetSpent, BudgetStore
 from stint.store.items import Item
 from stint.store.keys import Key
 
-REQUESTS, TOKENS, MICRODOLLARS = "requests", "tokens", "microdollars"
-MINUTE = 60
 PARTS = 20
 """Parts of a minute's limit, one of which a process reserves at a time."""
-KEPT_SECONDS = 3 * 86_400
-"""Seconds after the end of a month until its counter expires."""
+ATTEMPTS = 4
+"""Attempts to reserve. One fails if the counter has less left than this process knew."""
 MOST_BLOCKS = 1_000
-MICRO = 1_000_000
 
 Need = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetHolder:
-    """A key or a tenant with limits. `key_of` returns the key of its counter of a month."""
+class Money:
+    """Microdollars to reserve: `wanted`, or what is left if that is less, but not less than `least`.
 
-    name: str
-    key_of: Callable[[str], Key]
-    budgets: Budgets
+    `held` are those that the run has reserved before, for the same purpose.
+    """
 
-    @property
-    def limits(self) -> dict[str, int]:
-        """Return the limits by what they limit."""
-        dollars = self.budgets.dollars_per_month
-        found = {
-            REQUESTS: self.budgets.requests_per_minute,
-            TOKENS: self.budgets.tokens_per_minute,
-            MICRODOLLARS: None if dollars is None else max(round(dollars * MICRO), 1),
-        }
-        return {name: limit for name, limit in found.items() if limit is not None}
+    wanted: int = 0
+    least: int = 0
+    held: int = 0
+
+
+NO_MONEY = Money()
 
 
 @dataclass(slots=True)
 class ReservedBlock:
-    """The reservation of a process. `free` is unused, `left` is left of the counter, and `seen` has its attributes."""
+    """The reservation of a process. `free` is unused, `left` is left of the counter, and `seen` has its attributes.
+
+    `left` is what the process knows since this minute began, `money_left` may be older. No tokens can be reserved
+    before the second `repaid_at`.
+    """
 
     minute: int
     free: dict[str, int] = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
+    money_left: int | None = None
+    repaid_at: int = 0
 
     def take(self, need: Need) -> dict[str, int]:
         """Take what is free, and return what is missing."""
@@ -66,17 +78,33 @@ class ReservedBlock:
         for name, amount in amounts.items():
             self.free[name] = self.free.get(name, 0) + amount
 
+    def owes(self, name: str) -> bool:
+        """Return whether nothing can be reserved, because earlier use above the limit is not repaid yet."""
+        return name == TOKENS and self.repaid_at > time.time()
+
     def remaining(self, name: str, limit: int) -> int:
         """Return what callers of this process may still use, as far as it knows."""
-        return self.left.get(name, limit) + self.free.get(name, 0)
+        return (0 if self.owes(name) else self.left.get(name, limit)) + self.free.get(name, 0)
+
+    def note(self, holder: BudgetHolder, counted: Item) -> None:
+        """Record what is left of a counter."""
+        for name, limit in holder.limits.items():
+            self.left[name] = limit - int(counted.get(attribute_of(name, self.minute), 0))
+        self.money_left = self.left.get(MICRODOLLARS)
+        self.repaid_at = int(counted.get(REPAID_AT, 0))
+        self.seen |= {name for name in counted if name.startswith((f"{REQUESTS}_", f"{TOKENS}_"))}
 
 
 class ReservedBlocks:
-    """The blocks of a tenant's holders in this process."""
+    """The blocks of a tenant's holders in this process.
+
+    `unsettled` has microdollars by counter, which it lacks, or has too many of if they are negative.
+    """
 
     def __init__(self, store: BudgetStore) -> None:
         self._store = store
         self._blocks: dict[Key, ReservedBlock] = {}
+        self.unsettled: Counter[Key] = Counter()
 
     def block_of(self, holder: BudgetHolder) -> ReservedBlock:
         """Return the block of the current minute. That of an earlier minute has lapsed."""
@@ -85,116 +113,115 @@ class ReservedBlocks:
         if block is None or block.minute != minute:
             if len(self._blocks) >= MOST_BLOCKS:
                 self._blocks.clear()
-            block = self._blocks[key] = ReservedBlock(minute, seen=block.seen if block else set())
+            last = block or ReservedBlock(minute)
+            block = ReservedBlock(minute, seen=last.seen, money_left=last.money_left, repaid_at=last.repaid_at)
+            self._blocks[key] = block
         return block
 
-    async def reserve(self, holder: BudgetHolder, need: Need) -> ReservedBlock:
-        """Reserve amounts, and return their block: one write, or none if the block has them.
+    async def reserve(self, holder: BudgetHolder, need: Need, money: Money = NO_MONEY) -> tuple[ReservedBlock, int]:
+        """Reserve amounts and money, and return their block and the microdollars: one write, or none.
 
         Amounts without a limit are ignored. What is not used is put back into the block, which may have lapsed.
 
         Raises:
             RateLimitExceeded: the minute's limit is used up.
-            QuotaExceeded: the month's money is spent.
+            QuotaExceeded: less of the month's money is left than the least.
         """
         limits, block = holder.limits, self.block_of(holder)
         needed = {name: min(amount, limits[name]) for name, amount in need.items() if name in limits and amount > 0}
         missing = block.take(needed)
-        if not missing:
-            return block
+        if not missing and money.wanted <= 0:
+            return block, 0
         try:
-            await self._fetch(holder, block, missing)
+            return block, await self._fetch(holder, block, missing, money)
         except BaseException:
             block.put_back({name: needed[name] - missing.get(name, 0) for name in needed})
             raise
-        return block
 
-    async def _fetch(self, holder: BudgetHolder, block: ReservedBlock, missing: dict[str, int]) -> None:
-        limits = holder.limits
-        parts = {name: limits[name] // PARTS if name != MICRODOLLARS else 0 for name in missing}
-        wanted = {name: max(amount, parts[name]) for name, amount in missing.items()}
-        for amounts in (wanted, missing):
-            refuse_known(holder, block, missing)
+    async def _fetch(self, holder: BudgetHolder, block: ReservedBlock, missing: dict[str, int], money: Money) -> int:
+        """Reserve what is missing, with whole blocks if the counter has them, and return the microdollars."""
+        parts = {name: max(amount, holder.limits[name] // PARTS) for name, amount in missing.items()}
+        for amounts in (parts, *[missing] * (ATTEMPTS - 1)):
+            microdollars = self._allowed(holder, block, missing, money)
             try:
-                counted = await self._write(holder, block, amounts)
+                await self._write(holder, block, amounts, microdollars)
             except BudgetSpent as spent:
-                note(holder, block, spent.counted)
+                block.note(holder, spent.counted)
                 continue
-            note(holder, block, counted)
             block.put_back({name: amounts[name] - missing[name] for name in missing})
-            return
-        refuse_known(holder, block, missing)
-        raise refusal(holder, REQUESTS)
+            return microdollars
+        self._allowed(holder, block, missing, money)
+        raise holder.refuse_rate(next(iter(missing))) if missing else holder.refuse_money(0, money.least)
 
-    async def _write(self, holder: BudgetHolder, block: ReservedBlock, amounts: dict[str, int]) -> Item:
+    def _allowed(self, holder: BudgetHolder, block: ReservedBlock, missing: Need, money: Money) -> int:
+        """Return the microdollars that can be reserved. Raises what the counter is known to lack."""
+        for name, amount in missing.items():
+            if block.owes(name) or block.left.get(name, amount) < amount:
+                raise holder.refuse_rate(name, block.repaid_at)
+        if money.wanted <= 0:
+            return 0
+        left = block.left.get(MICRODOLLARS, holder.limits[MICRODOLLARS])
+        left -= self.unsettled[holder.key_of(month_of(block.minute * MINUTE))]
+        if left < money.least:
+            raise holder.refuse_money(left + money.held, money.least + money.held)
+        return max(min(money.wanted, left), 0)
+
+    async def _write(self, holder: BudgetHolder, block: ReservedBlock, amounts: Need, microdollars: int) -> None:
         limits = {attribute_of(name, block.minute): limit for name, limit in holder.limits.items()}
         current = set(limits)
         forgotten = sorted(block.seen - current)
         block.seen &= current
-        added = {attribute_of(name, block.minute): amount for name, amount in amounts.items()}
         month = month_of(block.minute * MINUTE)
-        return await self._store.reserve(holder.key_of(month), added, limits, end_of(month), forgotten)
+        key, added = holder.key_of(month), {attribute_of(name, block.minute): n for name, n in amounts.items()}
+        unsettled = self.unsettled.pop(key, 0)
+        if microdollars + unsettled:
+            added[MICRODOLLARS] = microdollars + unsettled
+        if not added:
+            return
+        repaid_by = int(time.time()) if TOKENS in amounts else None
+        try:
+            counted = await self._store.reserve(key, added, limits, end_of(month), forgotten, repaid_by)
+        except (BudgetSpent, StintError) as error:
+            self._keep(key, unsettled, error)
+            raise
+        block.note(holder, counted)
 
-    async def spend(self, holder: BudgetHolder, name: str, amount: int) -> None:
-        """Count what was spent without a reservation, whatever the limit is."""
-        if name in holder.limits and amount > 0:
-            block = self.block_of(holder)
-            await self._add(holder, block, attribute_of(name, block.minute), amount, month_of(time.time()))
+    async def spend_tokens(self, holder: BudgetHolder, tokens: int) -> None:
+        """Count tokens that were spent without a reservation. Those above the limit are repaid by later minutes."""
+        limit = holder.limits.get(TOKENS, 0)
+        if tokens <= 0 or limit <= 0:
+            return
+        block, month = self.block_of(holder), month_of(time.time())
+        key, attribute = holder.key_of(month), attribute_of(TOKENS, block.minute)
+        counted = await self._store.add(key, {attribute: tokens}, end_of(month))
+        above = min(int(counted[attribute]) - limit, tokens)
+        if above > 0:
+            seconds = ceil(above * MINUTE / limit)
+            counted = await self._store.postpone(key, (block.minute + 1) * MINUTE, seconds, end_of(month))
+        block.note(holder, counted)
 
-    async def return_money(self, holder: BudgetHolder, microdollars: int, month: str) -> None:
-        """Return reserved money to the month in which it was reserved. It is no money of the next one."""
-        if MICRODOLLARS in holder.limits and microdollars > 0:
-            await self._add(holder, self.block_of(holder), MICRODOLLARS, -microdollars, month)
+    async def settle_money(self, holder: BudgetHolder, microdollars: int, month: str) -> None:
+        """Count money that was spent without a reservation in a month, or return some of it, if it is negative.
 
-    async def _add(self, holder: BudgetHolder, block: ReservedBlock, attribute: str, amount: int, month: str) -> None:
-        counted = await self._store.add(holder.key_of(month), {attribute: amount}, end_of(month))
+        Money of a month is none of the next one. Raises StintError; the amount is then kept for the next write, unless
+        the write may have taken effect and would return it twice.
+        """
+        key = holder.key_of(month)
+        amount = microdollars + self.unsettled.pop(key, 0)
+        if MICRODOLLARS not in holder.limits or not amount:
+            return
+        try:
+            counted = await self._store.add(key, {MICRODOLLARS: amount}, end_of(month))
+        except StintError as error:
+            self._keep(key, amount, error)
+            raise
         if month == month_of(time.time()):
-            note(holder, block, counted)
+            self.block_of(holder).note(holder, counted)
 
-
-def note(holder: BudgetHolder, block: ReservedBlock, counted: Item) -> None:
-    """Record what is left of a counter."""
-    for name, limit in holder.limits.items():
-        block.left[name] = limit - int(counted.get(attribute_of(name, block.minute), 0))
-    block.seen |= {name for name in counted if name.startswith((f"{REQUESTS}_", f"{TOKENS}_"))}
-
-
-def refuse_known(holder: BudgetHolder, block: ReservedBlock, missing: Need) -> None:
-    """Refuse what the counter is known to lack."""
-    for name, amount in missing.items():
-        if block.left.get(name, amount) < amount:
-            raise refusal(holder, name)
-
-
-def refusal(holder: BudgetHolder, name: str) -> StintError:
-    """Return the error of a budget that is used up."""
-    if name == MICRODOLLARS:
-        return QuotaExceeded(
-            f"{holder.name} has spent its {holder.budgets.dollars_per_month:g} dollars of this month. "
-            "Ask the operator for a larger budget, or wait for the next month (UTC)."
-        )
-    seconds = seconds_left()
-    return RateLimitExceeded(
-        f"{holder.name} has used its {holder.limits[name]} {name} of this minute. Retry in {seconds} s.",
-        retry_after=seconds,
-    )
-
-
-def attribute_of(name: str, minute: int) -> str:
-    """Return the attribute of a counter: that of the month's money, or of a minute."""
-    return name if name == MICRODOLLARS else f"{name}_{minute}"
-
-
-def month_of(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m")
-
-
-def end_of(month: str) -> int:
-    """Return the time at which a month's counter expires."""
-    start = datetime.strptime(f"{month}-01", "%Y-%m-%d").replace(tzinfo=UTC)
-    return int(start.timestamp()) + 31 * 86_400 + KEPT_SECONDS
-
-
-def seconds_left() -> int:
-    """Return the seconds until the next minute, at least one."""
-    return MINUTE - int(time.time() % MINUTE)
+    def _keep(self, key: Key, amount: int, error: BudgetSpent | StintError) -> None:
+        """Keep an amount that was not written for the next write. In doubt, callers spend less, not more."""
+        if not amount or (amount < 0 and isinstance(error, StoreUnavailable) and error.unsure):
+            return
+        if len(self.unsettled) >= MOST_BLOCKS:
+            self.unsettled.clear()
+        self.unsettled[key] += amount

@@ -6,10 +6,10 @@ from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from stint.caller import find_principal
-from stint.domain.inference import Usage
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS, Budgets
-from stint.metering import Meter, Spending, count_dollars, find_meter, set_meter
+from stint.metering import Meter, Spending, find_meter, set_meter
+from stint.request_totals import count_dollars
 from stint.run_stop import admit_model_call, ending_on_stop, refuse_stopped
 from stint.spending.stop_monitor import StopMonitor
 from stint.store.store import Store
@@ -99,8 +99,8 @@ class Meters:
         of_caller = principal.budgets if principal else NO_BUDGETS
         if self.budgets.is_unlimited and of_caller.is_unlimited:
             return None
-        from stint.spending.blocks import BudgetHolder  # noqa: PLC0415 - see above
-        from stint.spending.budgets import RunBudgets  # noqa: PLC0415
+        from stint.spending.budgets import RunBudgets  # noqa: PLC0415 - see above
+        from stint.spending.holders import BudgetHolder  # noqa: PLC0415
         from stint.store import budget_keys  # noqa: PLC0415
 
         holders = [
@@ -113,7 +113,7 @@ class Meters:
             key_of = partial(budget_keys.subject_budget, self.tenant, principal.subject)
             holders.append(BudgetHolder(f"Subject {principal.subject!r}", key_of, of_caller))
         limited = [holder for holder in holders if not holder.budgets.is_unlimited]
-        return RunBudgets(self.blocks, limited, self.call_dollars)
+        return RunBudgets(self.blocks, limited)
 
     @cached_property
     def blocks(self) -> "ReservedBlocks":
@@ -127,12 +127,6 @@ class Meters:
         from stint.spending.usage import UsageReports  # noqa: PLC0415 - few stacks have them
 
         return UsageReports(self.tenant, self.store, self.sums_usage)
-
-    @cached_property
-    def call_dollars(self) -> float:
-        """Return the price of a call of the most expensive model, with 1,000 tokens each way and perhaps an image."""
-        usage = Usage(input_tokens=1_000, output_tokens=1_000, total_tokens=2_000)
-        return max((price.cost_of(usage, images=1) for price in self.prices.models.values()), default=0.0)
 
 
 class HasMeters(Protocol):

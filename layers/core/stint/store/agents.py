@@ -1,12 +1,19 @@
 """Agents in the table: a small list entry and a document."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import Agent
 from stint.domain.paging import Page, Window
 from stint.store import keys
 from stint.store.documents import Documents, fitting
+from stint.store.failures import ConditionFailed
 from stint.store.table import Table
 from stint.store.tombstones import is_live, mark_deleted
+
+if TYPE_CHECKING:
+    from stint.store.transactions import Transactions
 
 LONGEST_NAME = 200
 """Characters of a name in a list entry, so that the entry stays below 1 KB, one write unit."""
@@ -15,17 +22,33 @@ LONGEST_NAME = 200
 class AgentStore:
     """Agents. One exists while its list entry exists and is not marked as deleted; else methods raise NotFound."""
 
-    def __init__(self, table: Table, documents: Documents) -> None:
+    def __init__(self, table: Table, documents: Documents, make_transactions: "Callable[[], Transactions]") -> None:
         self._table = table
         self._documents = documents
+        self._make_transactions = make_transactions
 
     async def create(self, tenant: str, agent: Agent) -> None:
-        """Store an agent under its new id. The document comes first, so that every listed agent can be read."""
-        key = keys.agent_config(tenant, agent.agent_id)
-        await self._documents.put_new(key._asdict(), agent, keys.agent_blobs(tenant, agent.agent_id))
-        entry = keys.agent(tenant, agent.agent_id)._asdict()
+        """Store an agent under its new id: both records, or none.
+
+        A configuration that is larger than MAX_ITEM is an object in S3, which is stored before. Send the task of
+        `delete_orphan` before this.
+        """
+        from stint.store.transactions import Put  # noqa: PLC0415 - only for creations
+
+        key, prefix = keys.agent_config(tenant, agent.agent_id), keys.agent_blobs(tenant, agent.agent_id)
+        config = await self._documents.pack(key._asdict(), agent, prefix)
         name = {"name": agent.agent_config.name[:LONGEST_NAME]} if agent.agent_config.name else {}
-        await self._table.put_new(entry | name | {"size": len(agent.model_dump_json().encode())})
+        size = {"size": len(agent.model_dump_json().encode())}
+        entry = keys.agent(tenant, agent.agent_id)._asdict() | name | size
+        try:
+            await self._make_transactions().write([Put(config), Put(entry)])
+        except ConditionFailed:
+            await self._documents.delete_blob(config)
+            raise
+
+    async def is_stored(self, tenant: str, agent_id: str) -> bool:
+        """Return whether an agent has a record, also if it is marked as deleted."""
+        return await self._table.get(keys.agent(tenant, agent_id)) is not None
 
     async def get(self, tenant: str, agent_id: str) -> Agent:
         """Read an agent: its entry and document, in one call."""

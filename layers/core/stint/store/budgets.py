@@ -1,4 +1,8 @@
-"""Counters of budgets in the table: one record per holder and month, which never passes its limits."""
+"""Counters of budgets in the table: one record per holder and month, which reservations never let pass its limits.
+
+Tokens that were spent above a minute's limit are repaid by later minutes: `repaid_at` is the second until which no
+tokens can be reserved. It counts seconds, not tokens, so that it remains right if the limit changes.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -14,6 +18,8 @@ if TYPE_CHECKING:
 Amounts = Mapping[str, int]
 """Amounts by attribute: `microdollars` of the month, and `requests_<minute>` and `tokens_<minute>`."""
 
+REPAID_AT = "repaid_at"
+
 
 class BudgetSpent(Exception):
     """A counter does not allow an addition. `counted` has its amounts."""
@@ -26,7 +32,8 @@ class BudgetSpent(Exception):
 class BudgetStore:
     """The counters of budgets.
 
-    A write whose answer is lost may be counted twice, because the client repeats it: callers then spend less, not more.
+    A write whose answer is lost may be counted twice, because the client repeats it. If it reserved something, callers
+    then spend less, not more.
     """
 
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
@@ -34,18 +41,27 @@ class BudgetStore:
         self._table_name = table
 
     async def reserve(
-        self, key: Key, amounts: Amounts, limits: Amounts, expires_at: int, forgotten: Iterable[str] = ()
+        self,
+        key: Key,
+        amounts: Amounts,
+        limits: Amounts,
+        expires_at: int,
+        forgotten: Iterable[str] = (),
+        repaid_by: int | None = None,
     ) -> Item:
         """Add amounts to a counter, and return it. The amounts without a limit are added, too.
 
         `forgotten` are attributes of earlier minutes, which are removed. Raises BudgetSpent if an amount would pass its
-        limit; nothing is added then.
+        limit, or if tokens have to be repaid after the second `repaid_by`; nothing is added then.
         """
         left = {name: limits[name] - amount for name, amount in amounts.items() if name in limits}
         if any(amount < 0 for amount in left.values()):
             raise BudgetSpent({})
         conditions = [f"(attribute_not_exists({name}) OR {name} <= :left_{name})" for name in left]
         values = {f":left_{name}": amount for name, amount in left.items()}
+        if repaid_by is not None:
+            conditions.append(f"(attribute_not_exists({REPAID_AT}) OR {REPAID_AT} <= :repaid_by)")
+            values[":repaid_by"] = repaid_by
         try:
             return await self._add(key, amounts, expires_at, forgotten, " AND ".join(conditions), values)
         except ConditionFailed as refused:
@@ -58,6 +74,20 @@ class BudgetStore:
         """
         return await self._add(key, amounts, expires_at, (), "", {":subject": subject} if subject else {})
 
+    async def postpone(self, key: Key, begin: int, seconds: int, expires_at: int) -> Item:
+        """Let no tokens be reserved for so many seconds from the second `begin` on, or after those of earlier calls.
+
+        The counter is returned.
+        """
+        expires = "expires_at = :expires_at"
+        first = f"attribute_not_exists({REPAID_AT}) OR {REPAID_AT} <= :begin"
+        values = {":begin": begin, ":end": begin + seconds, ":expires_at": expires_at}
+        try:
+            return await self._update(key, f"SET {REPAID_AT} = :end, {expires}", values, first)
+        except ConditionFailed:
+            values = {":seconds": seconds, ":expires_at": expires_at}
+            return await self._update(key, f"ADD {REPAID_AT} :seconds SET {expires}", values)
+
     async def _add(
         self, key: Key, amounts: Amounts, expires_at: int, forgotten: Iterable[str], condition: str, values: Item
     ) -> Item:
@@ -66,11 +96,14 @@ class BudgetStore:
         named_by = ", subject = :subject" if ":subject" in values else ""
         expression = f"ADD {added} SET expires_at = :expires_at{named_by}" + (f" REMOVE {removed}" if removed else "")
         named = {f":{name}": amount for name, amount in amounts.items()} | values | {":expires_at": expires_at}
+        return await self._update(key, expression, named, condition)
+
+    async def _update(self, key: Key, expression: str, values: Item, condition: str = "") -> Item:
         request = {
             "TableName": self._table_name,
             "Key": encode(key._asdict()),
             "UpdateExpression": expression,
-            "ExpressionAttributeValues": encode(named),
+            "ExpressionAttributeValues": encode(values),
             "ReturnValues": "ALL_NEW",
         }
         if condition:

@@ -36,7 +36,7 @@ class ConversationLeases:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        released = dict.fromkeys(("lock_id", "lock_holder", "lock_until"))
+        released = dict.fromkeys(("lock_id", "lock_holder", "lock_until", "lock_seconds"))
         self._leases = Leases(table, "lock_id", "lock_until", LIVE, released, "conversation_locked", "lock_holder")
 
     async def acquire(
@@ -75,7 +75,7 @@ class ConversationLeases:
 
     async def find_lapsed(self, tenant: str, conversation_id: str) -> LapsedLease | None:
         """Read a conversation's record, and return its lapsed lease, if there is one. Raises NotFound."""
-        found = await self._table.get(keys.conversation(tenant, conversation_id))
+        found = await self._leases.read(keys.conversation(tenant, conversation_id))
         if not is_live(found):
             raise NotFound("Conversation", conversation_id)
         if not has_lapsed(found):
@@ -84,7 +84,7 @@ class ConversationLeases:
 
     async def find_holder(self, tenant: str, conversation_id: str) -> str | None:
         """Return the response that has a conversation's lease; None if it is free. Raises NotFound."""
-        found = await self._table.get(keys.conversation(tenant, conversation_id))
+        found = await self._leases.read(keys.conversation(tenant, conversation_id))
         if not is_live(found):
             raise NotFound("Conversation", conversation_id)
         holder: str | None = found.get("lock_holder")

@@ -71,6 +71,13 @@ class Deletion:
         await self._agents.remove(tenant, agent_id)
         return True
 
+    async def delete_orphan(self, tenant: str, agent_id: str) -> bool:
+        """Delete the object of an agent whose creation did not store its records."""
+        if not await self._agents.is_stored(tenant, agent_id):
+            async for _ in self._blobs.delete_prefix(keys.agent_blobs(tenant, agent_id)):
+                pass
+        return True
+
     async def _delete_session(
         self,
         tenant: str,

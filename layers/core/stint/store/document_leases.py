@@ -92,7 +92,7 @@ class DocumentLeases:
     """The leases in the records of documents."""
 
     def __init__(self, table: Table) -> None:
-        released = {"lease_id": None, "lease_until": None}
+        released: Item = dict.fromkeys(("lease_id", "lease_until", "lease_seconds"))
         self._ingestions = Leases(table, "lease_id", "lease_until", OPEN, released, busy="document_in_use")
         self._updates = Leases(
             table, "lease_id", "lease_until", f"{LIVE} AND doc_status = :completed", released, busy="document_in_use"

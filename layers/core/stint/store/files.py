@@ -2,7 +2,7 @@
 
 import builtins
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from hashlib import sha256
 from heapq import merge
 from itertools import islice
@@ -50,8 +50,18 @@ class FileStore:
         self._table = table
         self._blobs = blobs
 
-    async def create(self, tenant: str, file: FileObject, content: bytes, users: Sequence[str] = ()) -> None:
-        """Store a file under its new id. One write, and one object if the content is not small."""
+    async def create(
+        self,
+        tenant: str,
+        file: FileObject,
+        content: bytes,
+        users: Sequence[str] = (),
+        before_object: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Store a file under its new id. One write, and one object if the content is not small.
+
+        `before_object` is called before an object that does not expire: it sends the task of `delete_orphan`.
+        """
         owned = await add_owners(self._table, tenant, users, "file", file.id, expires_at=file.expires_at)
         item: Item = {**keys.file(tenant, file.id)._asdict(), **owned, "doc": file.to_json().decode()}
         if file.expires_at is not None:
@@ -60,6 +70,8 @@ class FileStore:
         if inline is not None:
             return await self._table.put(inline)
         prefix = keys.file_blobs(tenant, file.id, expires=file.expires_at is not None)
+        if before_object is not None and file.expires_at is None:
+            await before_object()
         blob = await self._blobs.put(prefix, content)
         try:
             await self._table.put(item | {"blob": blob, "length": len(content), "sha256": sha256(content).digest()})
@@ -134,6 +146,12 @@ class FileStore:
     async def check_marked(self, tenant: str, file_id: str) -> None:
         """Raise NotMarkedDeleted if the file exists without a mark."""
         await read_marked(self._table, keys.file(tenant, file_id), "File", file_id)
+
+    async def delete_orphan(self, tenant: str, file_id: str) -> None:
+        """Delete the object of a file whose creation did not store a record."""
+        if await self._table.get(keys.file(tenant, file_id)) is None:
+            async for _ in self._blobs.delete_prefix(keys.file_blobs(tenant, file_id)):
+                pass
 
     async def delete(self, tenant: str, file_id: str) -> None:
         """Delete a marked file. It may be stopped and repeated at any point.

@@ -78,5 +78,5 @@ class IdempotencyRecords:
 
     async def held_until(self, tenant: str, event_id: str) -> int | None:
         """Return the end of an event's lease, in ms; None if there is none."""
-        item = await self._table.get(keys.event(tenant, event_id)) or {}
+        item = await self._leases.read(keys.event(tenant, event_id)) or {}
         return item.get("lock_until")

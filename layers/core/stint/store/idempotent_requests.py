@@ -111,7 +111,7 @@ class RequestRecords:
 
     async def find_running(self, tenant: str, digest: str) -> str | None:
         """Return the id of the object of a request that a process runs; None if none does, or it has an answer."""
-        item = await self._table.get(self._key_of(tenant, digest))
+        item = await self._leases.read(self._key_of(tenant, digest))
         runs = item is not None and "answered" not in item and self._leases.is_held(item)
         return str(item["object_id"]) if item is not None and runs else None
 
@@ -154,7 +154,7 @@ class RequestRecords:
     async def erase_answer(self, tenant: str, digest: str) -> None:
         """Delete an answer with its record, or a record whose process died. A repetition of its request runs then."""
         key = self._key_of(tenant, digest)
-        item = await self._table.get(key)
+        item = await self._leases.read(key)
         if item is not None and "answered" in item:
             await self._documents.delete_blob(item)
             await self._table.delete(key)

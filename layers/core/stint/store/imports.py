@@ -43,7 +43,7 @@ class ImportStore:
         """Store an agent with its own id, and return whether there was none."""
         if await self._table.get(keys.agent(tenant, agent.agent_id)) is not None:
             return False
-        # An import that ended between the two records left the first one.
+        # Earlier versions stored the configuration alone, before the entry.
         await self._table.delete(keys.agent_config(tenant, agent.agent_id))
         await self._agents.create(tenant, agent)
         return True

@@ -1,5 +1,13 @@
-"""Leases: the right of one holder to a record, until a time. A lease is in the record's own attributes."""
+"""Leases: the right of one holder to a record, until a time. A lease is in the record's own attributes.
 
+The time is one of the holder's wall clock. If that clock is ahead and the holder dies, its lease would be held for as
+long as the clock was ahead. So a record also has the lease time, and readers count it by their own monotonic clocks: a
+holder that lives renews its lease within it, and one that could not has stopped writing by then. They count from when
+they first see the lease, so a clock that differs never ends a lease that is renewed.
+"""
+
+import logging
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -13,7 +21,12 @@ from stint.store.keys import Key
 from stint.store.table import Table
 from stint.store.tombstones import is_live
 
+logger = logging.getLogger(__name__)
+
 ATTEMPTS = 5
+
+MOST_SEEN = 1_000
+"""Maximum leases that a process remembers to have seen. The one that it has not seen for longest is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +76,7 @@ class Leases:
             item = await self._try(key, lease_id, seconds, attempt)
             if is_live(item) and item.get(self.id_name) == lease_id:
                 return Lease(self, key, resource, lease_id, item, attempt.taken_over)
-            following = await next_attempt(item)
+            following = await next_attempt(await self.settle(item))
             if isinstance(following, Lease):
                 return following
             attempt = following
@@ -72,7 +85,7 @@ class Leases:
     async def _try(self, key: Key, lease_id: str, seconds: float, attempt: Attempt) -> Item | None:
         """Try to acquire a lease, and return the record as it then is."""
         now = {":now": int(time.time())} if ":now" in attempt.condition else {}
-        taken = {self.id_name: lease_id, self.until_name: end_of(seconds)}
+        taken = {self.id_name: lease_id} | self.span_of(seconds)
         try:
             return await self.table.update(key, taken | attempt.assign, attempt.condition, attempt.values | now)
         except ConditionFailed as refused:
@@ -99,9 +112,21 @@ class Leases:
         seen = {":old_id": found[self.id_name], ":old_until": found[self.until_name]}
         return Attempt(condition, assign, seen, found.get(self.holder_name))
 
+    def span_of(self, seconds: float) -> Item:
+        """Return the attributes of a lease that starts now."""
+        return {self.until_name: end_of(seconds), seconds_name(self.until_name): math.ceil(seconds)}
+
     def is_held(self, found: Item) -> bool:
         """Return whether a record has a lease that has not lapsed."""
         return self.id_name in found and int(found[self.until_name]) > time.time() * 1000
+
+    async def read(self, key: Key) -> Item | None:
+        """Read a record; see `settle`."""
+        return await self.settle(await self.table.get(key))
+
+    async def settle(self, found: Item | None) -> Item | None:
+        """Make the lease of a record lapse if its holder is dead; see `settle`."""
+        return await settle(self.table, found, self.id_name, self.until_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +145,7 @@ class Lease:
 
     async def renew(self, seconds: float) -> Item:
         """Extend the lease, and return the record. Raises Interrupted as `update`."""
-        return await self.update({self.kind.until_name: end_of(seconds)})
+        return await self.update(self.kind.span_of(seconds))
 
     async def update(self, assign: Item) -> Item:
         """Change attributes of the record, and return it. Raises Interrupted if the lease is lost."""
@@ -138,6 +163,50 @@ class Lease:
 
 
 NextAttempt = Callable[[Item | None], Awaitable[Attempt | Lease]]
+
+
+async def settle(table: Table, found: Item | None, id_name: str, until_name: str) -> Item | None:
+    """Make the lease of a record lapse if this process has seen it unrenewed for a whole lease time.
+
+    Return the record as it then is. Its holder's clock was ahead, and it is dead: one that renews its lease at the same
+    time keeps it. This costs nothing but for such a lease, the units of one write.
+    """
+    if found is None or id_name not in found:
+        return found
+    key, until, seconds = Key(found["pk"], found["sk"]), int(found[until_name]), found.get(seconds_name(until_name))
+    if not is_unrenewed(table, key, until, seconds):
+        return found
+    logger.warning("A lease was not renewed for its whole time, although its end is ahead: it lapses")
+    seen = {":old_id": found[id_name], ":old_until": until}
+    try:
+        return await table.update(
+            key,
+            {until_name: int(time.time()) * 1000},
+            f"{id_name} = :old_id AND {until_name} = :old_until",
+            seen,
+        )
+    except ConditionFailed as refused:
+        return refused.item
+
+
+def is_unrenewed(table: Table, key: Key, until: int, seconds: float | None) -> bool:
+    """Return whether this process has seen a held lease with the same end for `seconds`, its whole lease time.
+
+    `key` is that of its record, and `until` is in milliseconds. Leases of earlier releases have no lease time.
+    """
+    now, seen = time.monotonic(), table.seen_leases
+    known, since = seen.pop(key, (until, now))
+    if seconds is None or until <= time.time() * 1000:
+        return False
+    seen[key] = (until, since if known == until else now)
+    if len(seen) > MOST_SEEN:
+        del seen[next(iter(seen))]
+    return now - seen[key][1] >= seconds
+
+
+def seconds_name(until_name: str) -> str:
+    """Return the name of the attribute with the lease time."""
+    return until_name.removesuffix("until") + "seconds"
 
 
 def end_of(seconds: float) -> int:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from stint.domain.errors import StintError, StoreUnavailable
 from stint.domain.schema import Schema
-from stint.domain.tasks import DeletionTask, ResponseTask, WaitingTask
 from stint.store.failures import translated
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class SqsQueue:
 
     def _send(self, task: Schema) -> None:
         with translated("queue"):
-            delay = task.delay_seconds if isinstance(task, DeletionTask | ResponseTask | WaitingTask) else 0
+            delay = getattr(task, "delay_seconds", 0)
             self._client.send_message(QueueUrl=self._url, MessageBody=task.model_dump_json(), DelaySeconds=delay)
 
     async def change_visibility_timeout(self, receipt_handle: str, seconds: int) -> None:

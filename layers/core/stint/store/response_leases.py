@@ -7,7 +7,7 @@ from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.lease import Attempt, Lease, Leases, end_of
+from stint.store.lease import Attempt, Lease, Leases
 from stint.store.table import NEW, Table
 
 MAX_ATTEMPTS = 3
@@ -126,16 +126,16 @@ class ResponseLeases:
 
     async def extend(self, tenant: str, response_id: str, seconds: float) -> None:
         """Write the end of a foreground response's lease, for one unit. Raises Interrupted as `ForegroundLease`."""
-        key, end = keys.response_lease(tenant, response_id), end_of(seconds)
+        key, span = keys.response_lease(tenant, response_id), self._leases.span_of(seconds)
         try:
-            changed = {"lease_until": end, "expires_at": end // 1000 + RECORD_SECONDS}
+            changed = span | {"expires_at": span["lease_until"] // 1000 + RECORD_SECONDS}
             await self._table.update(key, changed, UNCANCELLED)
         except ConditionFailed:
             raise Interrupted(f"Response {response_id} was cancelled or deleted.") from None
 
     async def get_state(self, tenant: str, response_id: str) -> LeaseState:
         """Read the lease record, for one unit."""
-        return _state(await self._table.get(keys.response_lease(tenant, response_id)) or {})
+        return _state(await self._leases.read(keys.response_lease(tenant, response_id)) or {})
 
     async def cancel(self, tenant: str, response_id: str) -> LeaseState:
         """Mark a response as cancelled, whether or not a worker runs it. Raises NotFound if it was deleted."""

@@ -6,6 +6,8 @@ from stint.domain.errors import NotFound
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.store import keys
 from stint.store.documents import Documents
+from stint.store.keys import Key
+from stint.store.lease import is_unrenewed
 from stint.store.log import LogItems, response_log
 from stint.store.parallel import map_concurrently
 from stint.store.table import Table
@@ -71,15 +73,30 @@ class ResponseLogs:
         """Read the documents of logs, with those in S3 concurrently; `brief`: without large generated images."""
         documents = iter(await self._documents.read([item for log in found for item in log.items], brief=brief))
         return [
-            StoredResponse(
-                header=ResponseHeader.model_validate_json(next(documents)),
-                records=[ResponseRecord.model_validate_json(next(documents)) for _ in log.records],
-                size=log.context_size,
-                taken_up=bool(log.lease and log.lease.get("attempts")),
-                lease_until=log.lease.get("lease_until") if log.lease else None,
+            self._settle(
+                StoredResponse(
+                    header=ResponseHeader.model_validate_json(next(documents)),
+                    records=[ResponseRecord.model_validate_json(next(documents)) for _ in log.records],
+                    size=log.context_size,
+                    taken_up=bool(log.lease and log.lease.get("attempts")),
+                    lease_until=log.lease.get("lease_until") if log.lease else None,
+                ),
+                log,
             )
             for log in found
         ]
+
+    def _settle(self, stored: StoredResponse, log: LogItems) -> StoredResponse:
+        """Return a response. The lease of one in the foreground lapses if it is not renewed; see `is_unrenewed`."""
+        if stored.header.background or stored.ending is not None or log.header is None:
+            return stored
+        first, header = round(stored.header.until * 1000), stored.header
+        until, seconds = first, header.until - header.created_at
+        if log.lease is not None and (stored.lease_until or 0) > first:
+            until, seconds = int(log.lease["lease_until"]), log.lease.get("lease_seconds", seconds)
+        if is_unrenewed(self._table, Key(log.header["pk"], log.header["sk"]), until, seconds):
+            header.until, stored.lease_until = 0, 0
+        return stored
 
     async def read_header(self, log: LogItems) -> ResponseHeader:
         [raw] = await self._documents.read(log.items[:1])

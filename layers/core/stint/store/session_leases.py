@@ -73,7 +73,7 @@ class SessionLeases:
     """Acquires the leases of sessions."""
 
     def __init__(self, table: Table) -> None:
-        lease = ("lease_id", "lease_turn", "lease_until", "lease_records")
+        lease = ("lease_id", "lease_turn", "lease_until", "lease_seconds", "lease_records")
         released = dict.fromkeys((*lease, "cancelled_turn", "heartbeat_turn", "heartbeat_at"))
         self._table = table
         self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
@@ -144,7 +144,7 @@ class SessionLeases:
 
     async def find_holder(self, tenant: str, agent_id: str, session_id: str) -> str | None:
         """Return the turn that has a session's lease; None if it is free. Raises NotFound."""
-        found = await self._table.get(keys.session(tenant, agent_id, session_id))
+        found = await self._leases.read(keys.session(tenant, agent_id, session_id))
         if not is_live(found):
             raise NotFound("Session", session_id)
         try:

@@ -12,6 +12,7 @@ from stint.domain.schema import Schema
 from stint.store import keys
 from stint.store.documents import Documents, fitting
 from stint.store.items import Item
+from stint.store.lease import settle
 from stint.store.owners import add_owners, remove_owners
 from stint.store.table import Table
 from stint.store.tombstones import is_expired, is_live, mark_deleted
@@ -111,7 +112,8 @@ class SessionStore:
         )
 
     async def get(self, tenant: str, agent_id: str, session_id: str) -> SessionRecord:
-        item = await self._table.get(keys.session(tenant, agent_id, session_id))
+        found = await self._table.get(keys.session(tenant, agent_id, session_id))
+        item = await settle(self._table, found, "lease_id", "lease_until")
         if not is_live(item):
             raise NotFound("Session", session_id)
         named = await self._with_names(tenant, agent_id, [item])

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from stint.store.session_files import SessionFiles
     from stint.store.signing_keys import SigningKeys
     from stint.store.stops import StopStore
+    from stint.store.transactions import Transactions
     from stint.store.uploads import UploadStore
     from stint.store.usage import UsageStore
     from stint.store.vector_db_names import VectorDBNames
@@ -69,9 +70,14 @@ class Store:
         self._blobs = Blobs(connect_s3, bucket)
         self._documents = Documents(self._table, self._blobs)
 
+    def _make_transactions(self) -> "Transactions":
+        from stint.store.transactions import Transactions  # noqa: PLC0415 - few requests write several records
+
+        return Transactions(self._dynamodb, self._table_name)
+
     @cached_property
     def agents(self) -> AgentStore:
-        return AgentStore(self._table, self._documents)
+        return AgentStore(self._table, self._documents, self._make_transactions)
 
     @cached_property
     def sessions(self) -> SessionStore:
@@ -161,10 +167,9 @@ class Store:
 
     @cached_property
     def uploads(self) -> "UploadStore":
-        from stint.store.transactions import Transactions  # noqa: PLC0415 - see above
         from stint.store.uploads import UploadStore  # noqa: PLC0415 - see above
 
-        return UploadStore(self._table, Transactions(self._dynamodb, self._table_name), self._blobs)
+        return UploadStore(self._table, self._make_transactions(), self._blobs)
 
     @cached_property
     def budgets(self) -> "BudgetStore":
@@ -261,10 +266,9 @@ class Store:
 
     @cached_property
     def vector_store_documents(self) -> "VectorStoreDocuments":
-        from stint.store.transactions import Transactions  # noqa: PLC0415 - see above
         from stint.store.vector_store_documents import VectorStoreDocuments  # noqa: PLC0415 - see above
 
-        return VectorStoreDocuments(self._table, Transactions(self._dynamodb, self._table_name))
+        return VectorStoreDocuments(self._table, self._make_transactions())
 
     @cached_property
     def document_owners(self) -> "DocumentOwners":

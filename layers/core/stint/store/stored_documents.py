@@ -5,7 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from stint.dataclasses import dataclass, field
-from stint.domain.vector_stores import DocumentSettings, DocumentStatus, IngestionProgress, LastError, StoredContent
+from stint.domain.vector_stores import (
+    DocumentSettings,
+    DocumentStatus,
+    IngestionProgress,
+    LastError,
+    StoredContent,
+    is_same,
+)
 from stint.store import knowledge_keys as keys
 from stint.store.items import Item
 from stint.store.tombstones import is_live
@@ -48,6 +55,15 @@ class StoredDocument:
     def held(self) -> bool:
         """Return whether a process writes chunks of the document now."""
         return self.lease_until is not None and self.lease_until > time.time() * 1000
+
+    @property
+    def is_unstarted(self) -> bool:
+        """Return whether the document is in progress, and no worker has begun it since it was sent."""
+        return self.status == "in_progress" and self.lease_until is None and self.progress is None
+
+    def is_ingested_with(self, settings: DocumentSettings) -> bool:
+        """Return whether the document has these settings, and is completed or in progress."""
+        return self.status in ("in_progress", "completed") and is_same(self.settings, settings)
 
     @property
     def outdated(self) -> Mapping[str, int]:

@@ -43,12 +43,13 @@ class Table:
     """One table with string keys `pk` and `sk`.
 
     All reads are strongly consistent. All methods raise StoreUnavailable if DynamoDB throttles or does not answer,
-    after the client's own retries.
+    after the client's own retries. `seen_leases` are those that this process has seen; see `is_unrenewed`.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
         self._client = client
         self._name = name
+        self.seen_leases: dict[Key, tuple[int, float]] = {}
 
     async def _call(self, operation: str, **request: Any) -> dict[str, Any]:
         return await call_counted(self._client, operation, request)

@@ -10,6 +10,7 @@ from stint.domain.vector_stores import DocumentSettings, LastError
 from stint.store import knowledge_keys as keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.lease import settle
 from stint.store.partitions import delete_partition
 from stint.store.stored_documents import StoredDocument, to_document
 from stint.store.table import Table
@@ -21,7 +22,7 @@ OPEN = f"{LIVE} AND doc_status = :in_progress"
 """The condition that a document is to be ingested."""
 
 IN_PROGRESS = {":in_progress": "in_progress"}
-ENDED: Item = dict.fromkeys(("last_error", "requeues", "progress", "lease_id", "lease_until"))
+ENDED: Item = dict.fromkeys(("last_error", "requeues", "progress", "lease_id", "lease_until", "lease_seconds"))
 """Attributes of an ingestion that a new one replaces. Its writer loses the lease."""
 
 
@@ -143,12 +144,12 @@ class VectorStoreDocuments:
         for key, store_id in checked.items():
             if not is_live(item := found.get(key)) or "emptied_at" in item:
                 raise NotFound("Vector store", store_id)
-        return {wanted[key]: to_document(item) for key, item in found.items() if key in wanted}
+        settled = {key: await self._settle(item) for key, item in found.items() if key in wanted}
+        return {wanted[key]: document for key, document in settled.items() if document is not None}
 
     async def get_marked(self, tenant: str, store_id: str, document: str) -> StoredDocument | None:
         """Read a document, also a marked one; None if there is none."""
-        item = await self._table.get(keys.vector_store_document(tenant, store_id, document))
-        return None if item is None else to_document(item)
+        return await self._settle(await self._table.get(keys.vector_store_document(tenant, store_id, document)))
 
     async def read(
         self, tenant: str, store_id: str, *, after: str | None = None, newest_first: bool = False
@@ -157,7 +158,13 @@ class VectorStoreDocuments:
         start = None if after is None else keys.vector_store_document(tenant, store_id, after).sk
         pk = keys.vector_store_records(tenant, store_id)
         async for item in self._table.query(pk, prefix=keys.DOCUMENTS, after=start, newest_first=newest_first):
-            yield to_document(item)
+            if (document := await self._settle(item)) is not None:
+                yield document
+
+    async def _settle(self, item: Item | None) -> StoredDocument | None:
+        """Return a document; None if there is none. The lease of a dead process lapses."""
+        settled = await settle(self._table, item, "lease_id", "lease_until")
+        return None if settled is None else to_document(settled)
 
     async def cancel(self, tenant: str, store_id: str, document: str) -> bool:
         """Cancel the ingestion of a document, and return whether it was in progress."""
@@ -212,13 +219,12 @@ class VectorStoreDocuments:
             item: Item | None = await self._table.update(key, failed, OPEN, IN_PROGRESS)
         except ConditionFailed as refused:
             item = refused.item
-        return None if item is None else to_document(item)
+        return await self._settle(item)
 
     async def mark_in_deleted_store(self, tenant: str, store_id: str, document: str) -> StoredDocument | None:
         """Hide a document of a store that is being deleted, and return it; None if it does not exist."""
         key = keys.vector_store_document(tenant, store_id, document)
-        item = await mark_deleted(self._table, key)
-        return None if item is None else to_document(item)
+        return await self._settle(await mark_deleted(self._table, key))
 
     async def mark_detached(self, tenant: str, store_id: str, document: str) -> StoredDocument | None:
         """Hide a document whose file is being deleted, and return it; None if it or its store does not exist."""

@@ -19,6 +19,7 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
+from stint.store.lease import is_unrenewed
 from stint.store.table import WRITE_BATCH, Table, take
 from stint.store.tombstones import is_expired
 from stint.store.waiting_keys import LineKeys, conversation_line
@@ -55,7 +56,7 @@ class WaitingLine:
     async def read(self) -> list[WaitingPlace]:
         """Return the places in order."""
         items = await take(self.table.query(self.keys.places, page=2 * MAX_WAITING), 2 * MAX_WAITING)
-        return [place_of(item) for item in items if not is_expired(item)]
+        return [self._place_of(item) for item in items if not is_expired(item)]
 
     async def accept(self, place: WaitingPlace, message: WaitingMessage) -> None:
         """Store a message, and add it to the end of the line. Raises Conflict if too many wait."""
@@ -187,6 +188,12 @@ class WaitingLine:
             return refused.item is not None and refused.item.get("nonce") == nonce
         return True
 
+    def _place_of(self, item: Item) -> WaitingPlace:
+        until = int(item["alive_until"])
+        unrenewed = is_unrenewed(self.table, self._place(item["sk"]), until, ALIVE_SECONDS)
+        alive = until > time.time() * 1000 and not unrenewed
+        return WaitingPlace(item["sk"], alive, item["sender"], item["fingerprint"], item["retry_count"])
+
     def _place(self, message_id: str) -> Key:
         return Key(self.keys.places, message_id)
 
@@ -200,11 +207,6 @@ def unclaimed(lost: MessageState | None) -> tuple[str, Item]:
         return UNCLAIMED, {}
     name = "run_id" if lost.run_id is not None else "merged_into"
     return f"{OPEN} AND {name} = :lost", {":lost": lost.claimed_by}
-
-
-def place_of(item: Item) -> WaitingPlace:
-    alive = item["alive_until"] > time.time() * 1000
-    return WaitingPlace(item["sk"], alive, item["sender"], item["fingerprint"], item["retry_count"])
 
 
 def end_of_life(seconds: float) -> int:

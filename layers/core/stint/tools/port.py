@@ -46,12 +46,12 @@ CONTAINER_FILES = "container_files"
 IMAGES = "images"
 """Key of an outcome's metadata for the data URLs of the images that code wrote."""
 
-MODEL_NAMES = {"web_search": "brave_search", "knowledge_search": FILE_SEARCH}
-"""Tools that models and steps know by another name than the registry, or than Llama Stack. It presents `web_search` as
-`brave_search`, whichever provider searches. A call by either name runs the tool."""
+MODEL_NAMES = {"web_search": "brave_search"}
+"""Tools that models and steps know by another name than the registry, as in Llama Stack, whichever provider searches.
+A model may call them by either name."""
 
 SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
-"""The providers whose tools MODEL_NAMES renames. Tools of other providers keep their names."""
+"""The providers whose tools MODEL_NAMES renames. Tools of other providers keep their names, and have no other."""
 
 
 REMOTE_EXECUTION = "builtin::remote_execution"
@@ -174,7 +174,8 @@ class ToolProvider(Protocol):
 
         Raises:
             ToolUnavailable: the provider cannot be reached, or refuses the caller's credentials.
-            InvalidRequest: the registration or the provider data is malformed, or a URL in it may not be called.
+            InvalidRequest: the registration or the provider data is malformed, a URL in it may not be called, or its
+                server speaks another protocol.
         """
         ...
 

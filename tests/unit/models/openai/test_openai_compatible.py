@@ -298,6 +298,26 @@ class TestDialects:
         async with asyncio.timeout(30):
             assert text_in(await collect(model)) == "a"
 
+    @pytest.mark.parametrize(
+        "usage",
+        [
+            {"prompt_tokens": "many"},
+            {"prompt_tokens": 1e308},
+            {"prompt_tokens": [1], "completion_tokens": 2},
+            {"prompt_tokens": 1, "completion_tokens": 2, "prompt_tokens_details": [1]},
+            {"prompt_tokens": 1.5},
+        ],
+    )
+    async def test_usage_that_cannot_be_read_costs_no_answer(
+        self, server: ChatCompletionsServer, model: OpenAICompatible, usage: dict[str, object]
+    ) -> None:
+        server.script(chat.stream({"content": "a"}, usage=usage))
+
+        chunks = await collect(model)
+
+        assert text_in(chunks) == "a"
+        assert end_of(chunks).usage is None
+
     async def test_usage_may_come_with_the_last_choice(
         self, model: OpenAICompatible, server: ChatCompletionsServer
     ) -> None:

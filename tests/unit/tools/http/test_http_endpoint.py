@@ -156,7 +156,7 @@ async def test_a_secret_in_the_words_of_a_failure_is_not_cut_in_two(
 async def test_a_callers_credentials_go_to_their_origin_only(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
     other = {"https://x.example": {"X": "y"}}
     data = {"http_headers": {f"{server.url}/": {"Authorization": "Bearer mine-alone"}, **other}}
-    toolgroup = group(server, headers={"Authorization": "theirs"})
+    toolgroup = group(server, headers={"X-Fixed": "theirs"})
 
     await tools.invoke(toolgroup, Invocation("ticket", {}, "c", data))
     await tools.invoke(group(server), Invocation("ticket", {}, "c", {"http_headers": other}))
@@ -353,3 +353,44 @@ async def test_a_registration_has_at_most_64_headers_in_a_tool(tools: HttpEndpoi
 
     with pytest.raises(InvalidRequest, match="65 headers; at most 64"):
         await tools.check(Toolgroup("g", "remote-execution", config=config))
+
+
+@pytest.mark.parametrize("name", ["account", "Account", "account[0]", " account", "account\x00", "key", "fixed", "via"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_no_argument_replaces_a_field_of_the_definition(
+    tools: HttpEndpoints, server: ScriptedHTTPServer, name: str, method: str
+) -> None:
+    body = {} if method == "GET" else {"body": {"fixed": "ours", "other": "{absent}"}}
+    params = {"key": "ours", "via": "{absent}", "fixed": "ours"}
+    parameters = {"type": "object", "properties": {"absent": {}}}
+    toolgroup = group(server, url="/x?account=ours", method=method, params=params, parameters=parameters, **body)
+
+    await tools.invoke(toolgroup, Invocation("ticket", {name: "theirs", "note": "n"}, "c"))
+
+    (request,) = server.requests
+    assert {"account=ours", "key=ours", "fixed=ours"} <= set(request.path.partition("?")[2].split("&"))
+    assert b"theirs" not in request.path.encode() + request.body
+    assert "note=n" in request.path or request.json() == {"note": "n", "fixed": "ours"}
+
+
+@pytest.mark.parametrize("name", ["X-Tenant", "x-tenant", "AUTHORIZATION"])
+async def test_a_caller_cannot_replace_a_header_of_the_definition(
+    tools: HttpEndpoints, server: ScriptedHTTPServer, name: str
+) -> None:
+    toolgroup = group(server, headers={"X-Tenant": "ours", "Authorization": "Bearer ours-alone"})
+    data = {"http_headers": {server.url: {name: "theirs"}}}
+
+    with pytest.raises(InvalidRequest, match=f"sets the header '{name}' itself") as refused:
+        await tools.invoke(toolgroup, Invocation("ticket", {"id": "1"}, "c", data))
+
+    assert refused.value.param == "http_headers"
+    assert server.requests == []
+
+
+async def test_a_callers_headers_have_no_key_of_their_own(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
+    data = {"http_headers": {server.url: {"idempotency-key": "theirs", "content-type": "text/plain"}}}
+
+    await tools.invoke(group(server, method="POST"), Invocation("ticket", {"id": "1"}, "c", data))
+
+    (request,) = server.requests
+    assert (request.headers["idempotency-key"], request.headers["content-type"]) == ("c", "text/plain")

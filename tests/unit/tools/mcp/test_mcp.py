@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
 from tests.clock import CLOCK
 from tests.servers.mcp_server import PNG, TOKEN
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
@@ -519,7 +521,6 @@ async def test_a_toolgroup_without_an_endpoint_says_so(tools: McpTools) -> None:
         ([Reply(status=0)], "cannot be reached"),
         ([Reply((b'{"jsonrpc": "2.0"',), ending="cut")], "cannot be reached"),
         ([Reply((b'{"jsonrpc":"2.0","id":0,"result":{"no":1}}',))], "violated the protocol"),
-        ([Reply((b'{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"closed on Sundays"}}',))], "Sundays"),
     ],
 )
 async def test_a_server_that_fails_is_told_of_at_once(
@@ -531,6 +532,78 @@ async def test_a_server_that_fails_is_told_of_at_once(
         await asyncio.wait_for(tools.list_tools(group(f"{server.url}/mcp"), {}), 30)
 
     assert words in caught.value.message
+
+
+REFUSED = {"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": "closed on Sundays"}}
+JSON = {"Content-Type": "application/json; charset=utf-8"}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply((json.dumps(REFUSED).encode(),)),
+        Reply((b"data: " + json.dumps(REFUSED).encode() + b"\n\n",), headers={"Content-Type": "text/event-stream"}),
+        *[Reply((json.dumps(REFUSED).encode(),), status, JSON) for status in (400, 404, 405, 406, 422)],
+    ],
+)
+@pytest.mark.parametrize("acts", [False, True])
+async def test_a_server_that_refuses_to_initialize_says_why(
+    tools: McpTools, server: ScriptedHTTPServer, reply: Reply, acts: bool
+) -> None:
+    server.script(reply)
+
+    with pytest.raises(InvalidRequest, match=r"refuses to initialize a session: closed on Sundays\.") as caught:
+        await (invoke(tools, server.url, "add") if acts else tools.list_tools(group(server.url), {}))
+
+    assert caught.value.code == "mcp_server_refused"
+    assert "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25" in caught.value.message
+    assert len(server.requests) == 1
+
+
+async def test_a_server_of_a_later_revision_is_refused_by_its_name(tools: McpTools, server: ScriptedHTTPServer) -> None:
+    server.script(
+        answer(0, {"protocolVersion": "2099-01-01", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}})
+    )
+
+    with pytest.raises(InvalidRequest, match=r"refuses to initialize a session: .*2099-01-01") as caught:
+        await tools.list_tools(group(server.url), {})
+
+    assert caught.value.code == "mcp_server_refused"
+
+
+def test_the_documents_name_the_revisions_that_the_client_speaks() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "tools.md").read_text()
+
+    assert set(re.findall(r"20\d\d-\d\d-\d\d", text)) == set(SUPPORTED_PROTOCOL_VERSIONS)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply((b"[" * 50_000,), 400, JSON),
+        Reply((b'{"error": "no"}',), 400, JSON),
+        Reply((b'{"error": {"message": 5}}',), 400, JSON),
+        Reply((b"\xff",), 400, JSON),
+        Reply((b" " * 3_500_000,), 400, JSON),
+        Reply((b'{"error":',), 400, JSON, ending="cut"),
+    ],
+)
+async def test_a_refusal_without_a_reason_is_one_of_the_transport(
+    tools: McpTools, server: ScriptedHTTPServer, reply: Reply
+) -> None:
+    server.script(reply, Reply(status=404))
+
+    with pytest.raises(ToolUnavailable, match="answered 400 to POST and 404 to GET: check the endpoint's URL"):
+        await tools.list_tools(group(server.url), {})
+
+
+async def test_a_long_reason_is_cut(tools: McpTools, server: ScriptedHTTPServer) -> None:
+    server.script(Reply((json.dumps(REFUSED | {"error": {"code": 1, "message": "x" * 60_000}}).encode(),), 400, JSON))
+
+    with pytest.raises(InvalidRequest) as caught:
+        await tools.list_tools(group(server.url), {})
+
+    assert len(caught.value.message) < 1_000
 
 
 @pytest.mark.parametrize("location", ["http://xn--a/", "http://[::1"])

@@ -164,12 +164,25 @@ class Configured(Request):
     models: list[ModelRegisterRequest] = Field(default_factory=list)
 
 
+class UnavailableToolGroup(Schema):
+    """A toolgroup that cannot list its tools."""
+
+    toolgroup_id: str
+    reason: str
+
+
 class ToolList(Schema):
+    """Tools. A list of all toolgroups' tools has the toolgroups that are `unavailable`, which Llama Stack omits."""
+
     data: list[Tool]
+    unavailable: Omitted[list[UnavailableToolGroup]] = None
 
 
 class RuntimeToolList(Schema):
+    """Tools as the tool runtime lists them; see ToolList."""
+
     data: list[RuntimeTool]
+    unavailable: Omitted[list[UnavailableToolGroup]] = None
 
 
 class ToolGroupList(Schema):

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from stint.domain.fields import Omitted
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
 
@@ -43,7 +42,7 @@ class FileObject(Schema):
     object: Literal["file"] = "file"
     bytes: int
     created_at: int
-    expires_at: Omitted[int] = None
+    expires_at: int | None = None
     filename: str
     purpose: FilePurpose
     status: Literal["uploaded", "processed", "error"] = "processed"

@@ -158,9 +158,9 @@ class ResponseHeader(Schema):
 class ResponseOutcome(Schema):
     """The ending of a response, its last record. Only completed responses have `completed_at`, in seconds.
 
-    `incomplete_reason` is max_output_tokens, content_filter, max_tool_calls or max_infer_iters. `partial` has the items
-    of an interrupted answer, which were streamed and are in no step. The API returns them, but no response continues
-    from them.
+    `incomplete_reason` is max_output_tokens, content_filter, max_tool_calls, max_infer_iters or budget. `partial` has
+    the items of an interrupted answer, which were streamed and are in no step. The API returns them, but no response
+    continues from them.
     """
 
     status: ResponseStatus

@@ -53,10 +53,10 @@ async def unregister_toolgroup(toolgroup_id: str, services: AgentsServicesDep) -
 async def list_tools(
     request: Request, services: AgentsServicesDep, keys: ProviderDataDep, toolgroup_id: str | None = None
 ) -> Response:
-    """List the tools of a toolgroup (`group` or `group/tool`), or of all reachable toolgroups."""
+    """List the tools of a toolgroup (`group` or `group/tool`), or of all toolgroups. Some may be unavailable."""
     named = toolgroup_id or request.query_params.get("toolgroup_id[name]")
     async with services.meters.watch():
-        return document(ToolList(data=[*await services.toolgroups.tools_of(named, keys)]))
+        return document(await services.toolgroups.tools_of(named, keys))
 
 
 @router.get("/tools/{tool_name:path}", response_model=Tool)
@@ -74,11 +74,12 @@ async def list_runtime_tools(
     tool_group_id: str | None = None,
     mcp_endpoint: Annotated[str | None, Query(description="Its URL; clients send it as mcp_endpoint[uri].")] = None,
 ) -> Response:
-    """List the tools of a toolgroup, of an MCP server that need not be registered, or of all reachable toolgroups."""
+    """List the tools of a toolgroup, of an MCP server that need not be registered, or of all toolgroups."""
     endpoint = mcp_endpoint or request.query_params.get("mcp_endpoint[uri]")
     async with services.meters.watch():
-        tools = await services.toolgroups.tools_of(tool_group_id, keys, endpoint)
-    return document(RuntimeToolList(data=[RuntimeTool(name=tool.identifier, **dict(tool)) for tool in tools]))
+        listed = await services.toolgroups.tools_of(tool_group_id, keys, endpoint)
+    tools = [RuntimeTool(name=tool.identifier, **dict(tool)) for tool in listed.data]
+    return document(RuntimeToolList(data=tools, unavailable=listed.unavailable))
 
 
 @router.post("/tool-runtime/invoke", response_model=ToolInvocationResult)

@@ -17,6 +17,7 @@ from stint.services.agents.masking import masked_agent, refuse_masked_args
 from stint.services.deletions import Deletions
 from stint.services.registry.registry import Registry
 from stint.store.agents import AgentStore
+from stint.store.documents import MAX_ITEM
 
 CACHED_CONFIGS = 64
 
@@ -54,6 +55,8 @@ class Agents:
         if size > MAX_BYTES:
             raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} are allowed.", param="agent_config")
         agent = Agent(agent_id=agent_id or new_id(), agent_config=config, created_at=now())
+        if size > MAX_ITEM // 2:  # it may be stored as an object before its records
+            await self.deletions.send(DeletionTask(tenant=self.tenant, agent_id=agent.agent_id).before_creation())
         await self.store.create(self.tenant, agent)
         return agent.agent_id
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.errors import StintError
-from stint.domain.inference import Usage
+from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.next_step import RunTools, ending_of, known_steps, remaining_calls
-from stint.loop.run import Run
+from stint.loop.run import Run, called_tools
 from stint.loop.structured_output import validate_output
 from stint.metering import admit_run, read_meter, resume_meter
 from stint.run_stop import refuse_stopped
@@ -45,7 +46,8 @@ class Resumer:
         """
         header, settings, deadline = stored.header, stored.header.settings, keeper.deadline
         await refuse_stopped(*header.stop_names)
-        await retry_next_minute(admit_run, deadline)
+        find_model = partial(self.responses.planner.registry.route, header.model)
+        await retry_next_minute(partial(admit_run, find_model=find_model), deadline)
         context = await self.open_context(header, deadline)
         try:
             plan = await self.responses.planner.plan(
@@ -83,6 +85,7 @@ def restore_counts(response: ResponseRun, stored: StoredResponse) -> None:
     run.approved = [call for call in run.approved if call.call_id in run.transcript.open]
     run.iterations = sum(isinstance(step, InferenceStep) for step in steps)
     run.tool_calls = sum(isinstance(step, ToolExecutionStep) for step in steps)
+    run.called = called_tools(step for step in steps if isinstance(step, ToolExecutionStep))
     run.usage = stored.usage
     resume_meter(stored.consumption)
 
@@ -131,9 +134,9 @@ def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> RunTools | Non
             case ToolExecutionStep(tool_calls=calls):
                 answered |= {call.call_id for call in calls}
             case InferenceStep(model_response=answer):
-                refused = record.details is not None and record.details.refusal
-                if not answer.tool_calls and run.plan.answer_schema is not None and not refused:
+                details = record.details or AnswerDetails()
+                if not answer.tool_calls and run.plan.answer_schema is not None and not details.refusal:
                     validate_output(text_of(answer.content), run.plan.answer_schema)
-                return remaining_calls(run, answer.tool_calls, answered, early)
+                return remaining_calls(run, answer.tool_calls, answered, early, details.refused or ())
     left = run.approved
     return RunTools(left, known=known_steps(run, left, early, sent)) if left else None

@@ -39,7 +39,7 @@ async def acquire_or_wait(
                 raise
             message = conflict.message
         found = await held_until()
-        if seen is not None and found != seen:
+        if seen is not None and (found is None or found > seen):
             return None
         seen = found
         if clock() + pause >= deadline:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from stint.domain.inference import FinishReason, TokenLogprob
+from stint.domain.inference import TokenLogprob
 from stint.domain.llama_stack.inference import (
     ChatCompletionResponse,
     ChatCompletionResponseEvent,
@@ -24,7 +24,7 @@ NOTHING = TextDelta(text="")
 
 def stop_reason_of(answer: Answer) -> StopReason:
     """Return why the model stopped. With `end_of_message`, the client runs the calls and sends their results."""
-    if answer.finish is FinishReason.length:
+    if answer.finish is not None and answer.finish.is_out_of_tokens:
         return "out_of_tokens"
     return "end_of_message" if answer.calls else "end_of_turn"
 

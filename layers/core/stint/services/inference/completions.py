@@ -73,7 +73,7 @@ class TextCompletions:
             InvalidRequest: the model is unknown, or its provider lacks a feature.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
-        await admit_run()
+        await admit_run(find_model=lambda: self.registry.route(request.model))
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         decoding = request.to_decoding()
         calls = [InferenceRequest(model_id, (UserInput(text),), decoding=decoding) for text in request.prompts]
@@ -107,7 +107,7 @@ class TextCompletions:
 
 def finish_of(answer: Answer) -> TextFinish:
     match answer.finish:
-        case FinishReason.length:
+        case FinishReason.length | FinishReason.budget:
             return "length"
         case FinishReason.content_filter:
             return "content_filter"

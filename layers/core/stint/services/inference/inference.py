@@ -100,7 +100,7 @@ class ModelInference:
 
     async def resolve(self, options: InferenceOptions) -> tuple[ChatModel, str]:
         """Admit a request, and return the adapter and the own id of its model. Raises as `start_chat` does."""
-        await admit_run()
+        await admit_run(find_model=lambda: self.registry.route(options.model_id))
         with inference_errors():
             return self.router.resolve(await self.registry.route(options.model_id))
 

@@ -84,7 +84,8 @@ class Files:
             filename=request.filename,
             purpose=request.purpose,
         )
-        await self.store.create(self.tenant, file, content, end_users_of())
+        task = DeletionTask(kind="delete_file", tenant=self.tenant, file_id=file_id).before_creation()
+        await self.store.create(self.tenant, file, content, end_users_of(), partial(self.deletions.send, task))
         return file
 
     async def get(self, file_id: str) -> FileObject:
@@ -121,6 +122,9 @@ class FileDeletion:
     async def delete(self, task: DeletionTask, deadline: float) -> bool:
         """Delete a task's file, and return whether nothing is left to do. Raises NotMarkedDeleted."""
         file_id = task.ids[0]
+        if task.orphan:
+            await self.store.delete_orphan(task.tenant, file_id)
+            return True
         await self.store.check_marked(task.tenant, file_id)
         if not await self.detach(task.tenant, file_id, deadline):
             return False

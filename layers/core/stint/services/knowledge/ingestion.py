@@ -7,12 +7,12 @@ from stint.caller import acting_as
 from stint.dataclasses import dataclass
 from stint.domain.errors import (
     Conflict,
+    Forbidden,
     Interrupted,
     InvalidRequest,
     NotFound,
     QuotaExceeded,
     StintError,
-    Stopped,
     TooLarge,
 )
 from stint.domain.ids import hex_of, new_id
@@ -64,12 +64,19 @@ class Ingestion:
 
         After half of the time, each of the others is sent in a task of its own. A task is a run, but no request.
         """
+        if task.unstarted_only and not (task := await self.without_started(task)).documents:
+            return
         with acting_as(task.principal):
             self.meters.begin()
             try:
                 await self.handle_documents(task, deadline, last=last)
             finally:
                 await self.meters.end()
+
+    async def without_started(self, task: IngestionTask) -> IngestionTask:
+        """Return the task without the documents that a worker has begun, or that were not stored: one read."""
+        found = await self.store.vector_store_documents.find(self.tenant, task.vector_store_id, task.documents)
+        return task.model_copy(update={"documents": [key for key, one in found.items() if one.is_unstarted]})
 
     async def handle_documents(self, task: IngestionTask, deadline: float, *, last: bool) -> None:
         clock, errors = asyncio.get_running_loop().time, list[StintError]()
@@ -106,7 +113,7 @@ class Ingestion:
             await self.fail(store_id, found, unreadable.error)
         except (InvalidRequest, TooLarge) as error:
             await self.fail(store_id, found, last_error_of(error))
-        except (Stopped, QuotaExceeded) as error:
+        except (Forbidden, QuotaExceeded) as error:
             await self.fail(store_id, found, LastError(code="server_error", message=error.message))
         except StintError as error:
             if not last or isinstance(error, Conflict):

@@ -16,7 +16,6 @@ from stint.domain.vector_stores import (
     InsertedText,
     StoredContent,
     WindowChunking,
-    is_same,
     shared_metadata,
 )
 from stint.retrieval.entries import check_vectors
@@ -156,6 +155,8 @@ class Insertions:
         for _ in range(ATTEMPTS):
             found = (await documents.find(self.tenant, store_id, [document])).get(document)
             settings = make(None if found is None else found.settings)
+            if found is None or not found.is_ingested_with(settings):
+                await self.tasks.announce(store_id, [document])
             try:
                 if found is None:
                     stored = (await documents.add(self.tenant, store_id, {document: settings}))[document]
@@ -177,12 +178,18 @@ class Insertions:
     ) -> dict[str, StoredDocument]:
         """Write the records of documents. One that the store has with equal settings stays, unless it has failed.
 
-        Several requests may add the same ones: each is added once. The record of the batch is written once, too.
+        Several requests may add the same ones: each is added once. The record of the batch is written once, too. Their
+        delayed tasks are sent before, in case this process dies after the write.
         """
-        stored, missing, batch_id = self.store.vector_store_documents, batch, batch_id_of(batch)
+        stored, missing = self.store.vector_store_documents, batch
+        batch_id = None if batch is None else str(batch["sk"]).partition(":")[2]
+        announced: set[str] = set()
         for _ in range(ATTEMPTS):
             found = await stored.find(self.tenant, store_id, list(documents))
             new = {key: settings for key, settings in documents.items() if key not in found}
+            changed = {key for key, one in documents.items() if key in new or not found[key].is_ingested_with(one)}
+            await self.tasks.announce(store_id, sorted(changed - announced))
+            announced |= changed
             try:
                 if new or missing is not None:
                     found |= await stored.add(self.tenant, store_id, new, batch_id, missing, owners)
@@ -203,7 +210,7 @@ class Insertions:
     ) -> StoredDocument:
         """Ingest a document again, if it has other settings or was not completed."""
         documents = self.store.vector_store_documents
-        if is_same(found.settings, settings) and found.status in ("in_progress", "completed"):
+        if found.is_ingested_with(settings):
             if batch_id is not None:
                 await documents.set_batch(self.tenant, store_id, found.key, batch_id)
             return found
@@ -240,11 +247,6 @@ def owners_in(store: StoredVectorStore) -> Sequence[str]:
 
 def refused(store_id: str) -> Conflict:
     return Conflict(f"Other requests change the same files of vector store {store_id!r}. Try again.")
-
-
-def batch_id_of(batch: Item | None) -> str | None:
-    """Return the id in the record of a batch."""
-    return None if batch is None else str(batch["sk"]).partition(":")[2]
 
 
 def is_waiting(document: StoredDocument | None) -> bool:

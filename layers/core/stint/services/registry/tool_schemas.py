@@ -9,6 +9,9 @@ from stint.domain.tools import ToolDef, ToolParameter
 from stint.services.registry.masking import masked_endpoint
 from stint.tools.outcomes import write_json
 
+MCP = "model-context-protocol"
+"""The provider of MCP servers' tools."""
+
 FUNCTION_DEFINITIONS = "{{function_definitions}}"
 """The placeholder of the tool definitions in instructions (Llama Stack, SystemMessageBehavior)."""
 

@@ -8,9 +8,17 @@ from typing import Any
 from stint.caller import find_attempt, next_object_id
 from stint.dataclasses import dataclass
 from stint.domain.content import URL, text_of
-from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
+from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnavailable
+from stint.domain.known_secrets import redact
 from stint.domain.limits import too_long
-from stint.domain.llama_stack.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
+from stint.domain.llama_stack.registrations import (
+    Tool,
+    ToolGroup,
+    ToolGroupRegisterRequest,
+    ToolInvocationResult,
+    ToolList,
+    UnavailableToolGroup,
+)
 from stint.services.registry.catalogue import split_groups, toolgroup_of
 from stint.services.registry.encrypted_toolgroups import store_toolgroup
 from stint.services.registry.masking import masked_toolgroup
@@ -88,20 +96,25 @@ class Toolgroups:
 
     async def tools_of(
         self, name: str | None, provider_data: Mapping[str, Any], endpoint: str | None = None
-    ) -> Sequence[Tool]:
-        """List the tools of a toolgroup (`group` or `group/tool`), or of all toolgroups that answer.
+    ) -> ToolList:
+        """List the tools of a toolgroup (`group` or `group/tool`), or of all toolgroups, with those that do not answer.
 
         With an `endpoint`, list the tools of that MCP server, under the toolgroup's name if there is one.
 
         Raises:
             NotFound: there is no such toolgroup, or no such tool in it.
             ToolUnavailable: the named toolgroup's provider cannot list its tools.
+            InvalidRequest: its server refuses the connection, or its URL cannot be used.
         """
         if endpoint is not None:
-            return await self.tools_at(endpoint, name, provider_data)
+            return ToolList(data=[*await self.tools_at(endpoint, name, provider_data)])
         if name is None:
-            listed = await self.list_each(await self.all(), provider_data)
-            return [tool for tools in listed if not isinstance(tools, StintError) for tool in tools]
+            groups = await self.all()
+            return make_list(groups, await self.list_each(groups, provider_data))
+        return ToolList(data=[*await self.named_tools(name, provider_data)])
+
+    async def named_tools(self, name: str, provider_data: Mapping[str, Any]) -> Sequence[Tool]:
+        """List the tools of a toolgroup; see `tools_of`."""
         await self.tools.registry.renew()
         found = await self.tools.registry.find_toolgroup(name)
         if found is None:
@@ -154,16 +167,18 @@ class Toolgroups:
 
         Raises:
             NotFound: no toolgroup has it.
-            InvalidRequest: several have it.
+            InvalidRequest: several have it, and none of them is built in.
             ToolUnavailable: no toolgroup that answers has it, and some do not answer.
         """
+        from stint.services.registry.found_tools import choose_tool, tool_not_found  # noqa: PLC0415 - few requests name one
+
         if "/" in name and (found := await self.tools.registry.find_toolgroup(name)) and found[1] is not None:
-            return (await self.tools_of(name, provider_data))[0]
+            return (await self.named_tools(name, provider_data))[0]
         failures: list[StintError] = []
         for groups in split_groups(await self.all()):
             tools, failed = await self.find_tools(name, groups, provider_data)
             if tools:
-                return only_tool(name, tools)
+                return choose_tool(name, tools, self.tools.registry.configured.toolgroups)
             failures += failed
         if failures:
             raise tool_not_found(name, failures)
@@ -222,26 +237,17 @@ class Toolgroups:
         )
 
 
+def make_list(groups: Sequence[ToolGroup], listed: Sequence[Sequence[Tool] | StintError]) -> ToolList:
+    """Return the tools of all toolgroups, and the reasons of those that cannot list theirs, without credentials."""
+    unavailable = [
+        UnavailableToolGroup(toolgroup_id=group.identifier, reason=redact(found.message))
+        for group, found in zip(groups, listed, strict=True)
+        if isinstance(found, StintError)
+    ]
+    tools = [tool for found in listed if not isinstance(found, StintError) for tool in found]
+    return ToolList(data=tools, unavailable=unavailable)
+
+
 def matching(name: str, tools: Sequence[Tool]) -> Sequence[Tool]:
     """Return the tools with a name, either the registry's or the models'."""
     return [tool for tool in tools if name in (tool.identifier, name_for_model(tool.provider_id, tool.identifier))]
-
-
-def only_tool(name: str, found: Sequence[Tool]) -> Tool:
-    """Return the only tool found. Raises InvalidRequest if there are several."""
-    if len(found) > 1:
-        names = " or ".join(repr(f"{tool.toolgroup_id}/{tool.identifier}") for tool in found)
-        raise InvalidRequest(
-            f"Several toolgroups have a tool {name!r}. Use {names}.",
-            code="ambiguous_tool",
-            param="tool_name",
-        )
-    return found[0]
-
-
-def tool_not_found(name: str, failures: Sequence[StintError]) -> StintError:
-    """Make the error for a tool that may be in a toolgroup that does not answer."""
-    kinds: tuple[type[StintError], ...] = (ToolUnauthorized, UnresolvableURL)
-    kind = next((kind for kind in kinds if all(isinstance(each, kind) for each in failures)), ToolUnavailable)
-    reasons = "; ".join(failure.message for failure in failures)
-    return kind(f"No reachable toolgroup has a tool {name!r}, and these are not reachable: {reasons}")

@@ -114,11 +114,11 @@ class Tools:
         """Select the tools of a toolgroup. Raises InvalidRequest if it has no tool with the name."""
         group, provider = as_port(selection.toolgroup), self.provider_of(selection.toolgroup)
         names = [signature.name for signature in signatures]
-        named = [(signature, name_for_model(group.provider_id, signature.name)) for signature in signatures]
+        shown = [(name_for_model(group.provider_id, signature.name), signature) for signature in signatures]
         wanted = [
-            replace(signature, name=shown)
-            for signature, shown in named
-            if selection.tool_name in (None, signature.name, shown)
+            ServerTool(replace(signature, name=name), group, provider, selection.args, alias=alias_of(signature, name))
+            for name, signature in shown
+            if selection.tool_name in (None, signature.name, name)
         ]
         if selection.tool_name is not None and not wanted:
             raise InvalidRequest(
@@ -126,7 +126,7 @@ class Tools:
                 code="tool_not_found",
                 param="toolgroups",
             )
-        return [ServerTool(signature, group, provider, selection.args) for signature in wanted]
+        return wanted
 
 
 def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[str, ToolSignature]) -> None:
@@ -152,6 +152,11 @@ def name_toolgroup(group: ToolGroup, error: StintError) -> StintError:
 def name_for_model(provider_id: str, name: str) -> str:
     """Return the models' name of a tool."""
     return MODEL_NAMES.get(name, name) if provider_id in SEARCH_PROVIDERS else name
+
+
+def alias_of(signature: ToolSignature, name: str) -> str | None:
+    """Return the name of a tool in the registry, if models know it by another `name`."""
+    return signature.name if signature.name != name else None
 
 
 def as_port(group: ToolGroup) -> Toolgroup:

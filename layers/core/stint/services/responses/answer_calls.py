@@ -10,12 +10,14 @@ class AnswerCalls:
     """The calls of one model answer, and their state.
 
     `waiting` has the calls without an item so far, in the model's order; `requests` the ids of approval requests by
-    call id; `dropped` the ids of calls that did not run because of a limit.
+    call id; `dropped` the ids of calls that did not run because of a limit; `refused` those of calls that the tool
+    choice forbids, which have no items.
     """
 
     waiting: list[ToolCall] = field(default_factory=list)
     requests: dict[str, str] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
 
     def in_context(self, step: InferenceStep) -> InferenceStep:
         """Return the answer as later model calls see it.

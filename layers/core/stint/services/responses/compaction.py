@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from stint.dataclasses import dataclass
 from stint.domain.content import text_of
-from stint.domain.errors import InvalidRequest, ModelError
+from stint.domain.errors import InvalidRequest, ModelError, QuotaExceeded
 from stint.domain.ids import new_name
-from stint.domain.inference import InferenceRequest, SystemText, Usage, UserInput
+from stint.domain.inference import FinishReason, InferenceRequest, SystemText, Usage, UserInput
 from stint.domain.limits import MAX_MESSAGES
 from stint.domain.openai.items import CompactionItem, Message, name_items
 from stint.domain.openai.opaque import CompactedContext
@@ -57,7 +57,7 @@ class Compaction:
             ModelError: the model failed, or returned no text.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
-        await admit_run()
+        await admit_run(find_model=lambda: self.registry.route(request.model))
         context = await self.inputs.open(request.input, request.previous_response_id, cached=False)
         transcript = context.reader.transcript
         if not transcript.messages:
@@ -67,6 +67,8 @@ class Compaction:
         asked = InferenceRequest(model=model_id, messages=(*system, *transcript.messages, UserInput(TASK)))
         model.check(asked)
         answer = await answer_to(Inference(model, asked), deadline)
+        if answer.finish is FinishReason.budget:
+            raise QuotaExceeded("The money of the caller's budget did not suffice for the whole summary.")
         summary = without_markers(text_of(answer.to_step().model_response.content))
         if not summary:
             raise ModelError("The model wrote no summary. Try again, or use another model.")

@@ -7,7 +7,7 @@ from stint.loop.toolbox import ServerTool
 from stint.services.responses.citations import can_be_cited, marker_of
 from stint.services.responses.hosted_tools import is_plain
 from stint.tools.knowledge.file_search import SIGNATURE, FileSearch, KnowledgeSearch
-from stint.tools.port import FILE_SEARCH, Toolgroup
+from stint.tools.port import FILE_SEARCH, KNOWLEDGE_SEARCH, Toolgroup
 
 
 async def file_search(
@@ -21,7 +21,7 @@ async def file_search(
     """
     opened = await knowledge.open(search_of(tool))
     provider = FileSearch(opened, result_bytes, known_marker if is_plain(settings) else None)
-    return ServerTool(SIGNATURE, Toolgroup(FILE_SEARCH, FILE_SEARCH), provider)
+    return ServerTool(SIGNATURE, Toolgroup(FILE_SEARCH, FILE_SEARCH), provider, alias=KNOWLEDGE_SEARCH)
 
 
 def search_of(tool: FileSearchTool) -> SearchRequest:

@@ -29,7 +29,7 @@ WEB_SEARCH = "web_search"
 """The models' name of the web search."""
 
 FILE_SEARCHES = (FILE_SEARCH, "knowledge_search")
-"""Names by which models call the file search. The second one is Llama Stack's."""
+"""Names of the file search in stored calls. The second one, Llama Stack's, is in those of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,7 @@ from stint.services.responses.hosted_tools import WEB_SEARCH, result_of
 from stint.services.responses.search_items import chunks_of, urls_of
 from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION
 
-DENIED = "The user did not approve this call."
-SUMMARY = "Summary of the conversation so far:"
+DENIED, SUMMARY = "The user did not approve this call.", "Summary of the conversation so far:"
 
 
 @dataclass(slots=True)

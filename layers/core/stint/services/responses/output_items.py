@@ -117,7 +117,7 @@ class OutputItems:
         broken = details.filtered or answer.stop_reason == "out_of_tokens"
         text, calls = text_of(answer.content), [] if broken else answer.tool_calls
         dropped = {call.call_id for call in answer.tool_calls} if broken else set()
-        self.calls = AnswerCalls(list(calls), dropped=dropped)
+        self.calls = AnswerCalls(list(calls), dropped=dropped, refused={*(details.refused or ())})
         if text or not calls:
             part = RefusalPart(refusal=text) if details.refusal else self.output_text(text)
             status = "incomplete" if broken else "completed"
@@ -140,7 +140,7 @@ class OutputItems:
 
     def is_for_client(self, call: ToolCall) -> bool:
         named = call.tool_name in self.hosted.functions or call.tool_name in self.hosted.approvals
-        return named and not isinstance(call.arguments, str)
+        return named and not isinstance(call.arguments, str) and call.call_id not in self.calls.refused
 
     def add_client_call(self, call: ToolCall) -> None:
         """Add a call that the client runs or approves."""
@@ -204,6 +204,8 @@ class OutputItems:
     def opened(self, call: ToolCall) -> HostedCall | None:
         """Return the item of a call that the server starts to run; None if it is not a hosted tool's."""
         name = call.tool_name
+        if call.call_id in self.calls.refused:
+            return None
         if name in self.hosted.servers:
             return McpCall(
                 id=self.next_id("mcp"),

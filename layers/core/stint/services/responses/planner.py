@@ -235,12 +235,9 @@ def choose(
 
 def only(toolbox: Toolbox, names: frozenset[str]) -> Toolbox:
     """Return the tools that may be called. The model cannot call a tool that it does not see."""
-    return replace(
-        toolbox,
-        client={name: tool for name, tool in toolbox.client.items() if name in names},
-        server={name: tool for name, tool in toolbox.server.items() if name in names},
-        approvals=toolbox.approvals & names,
-    )
+    client = {name: tool for name, tool in toolbox.client.items() if name in names}
+    server = {name: tool for name, tool in toolbox.server.items() if name in names}
+    return replace(toolbox, client=client, server=server, approvals=toolbox.approvals & names)
 
 
 def read_format(settings: ResponseSettings) -> tuple[AnswerFormat | None, dict[str, Any] | None]:

@@ -37,6 +37,9 @@ MESSAGE_SECONDS = 60
 They are longer than the request that stores it takes from its delayed task on.
 """
 
+RETRY_SECONDS = 10
+"""Minimum seconds between two messages for one response that retries of its request send."""
+
 QUEUE_SECONDS = 86_400
 """Seconds that a response waits for a worker before a reader ends it as failed."""
 
@@ -112,6 +115,18 @@ class Recovery:
             reason = "No worker has started a response: it is queued again"
             await self.queue_again(response_id, reason, unstarted_only=True)
         return stored
+
+    async def queue_for_retry(self, stored: StoredResponse) -> None:
+        """Queue a response again that no worker has started, because the request that it repeats may have died.
+
+        Its process may have died between the response and its message. Readers cannot know this, and wait longer. One
+        retry in RETRY_SECONDS sends a message.
+        """
+        if stored.status is not ResponseStatus.queued:
+            return
+        response_id = stored.header.response_id
+        if await self.store.response_leases.claim_waiting(self.tenant, response_id, RETRY_SECONDS):
+            await self.queue_again(response_id, "A retry found a response that waits", unstarted_only=True)
 
     async def is_queued(self, response_id: str) -> bool:
         """Return whether a response is stored, and no worker has started it."""

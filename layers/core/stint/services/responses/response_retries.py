@@ -76,13 +76,19 @@ class ResponseRetries:
         return None
 
     async def find_keyed(self, attempt: RequestAttempt, deadline: float) -> str | None:
-        """Return the id of the response that an earlier attempt with the same idempotency key created, likewise."""
+        """Return the id of the response that an earlier attempt with the same idempotency key created, likewise.
+
+        One in the background that no worker has started is queued again.
+        """
         try:
             stored = await self.reader.read(name_of("resp", attempt.object_id))
             stored = await self.wait_for_progress(stored, deadline)
         except NotFound:
             return None
-        return None if failed_before_a_step(stored) else stored.header.response_id
+        if failed_before_a_step(stored):
+            return None
+        await self.reader.recovery.queue_for_retry(stored)
+        return stored.header.response_id
 
     async def wait_for_progress(self, stored: StoredResponse, deadline: float) -> StoredResponse:
         """Return a response when it has a record, its process has renewed its lease or is dead, or at the deadline.

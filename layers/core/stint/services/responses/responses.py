@@ -95,7 +95,8 @@ class Responses:
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """
         preparing = self.prepare(request, deadline, provider_data)
-        made, admitted = await asyncio.gather(preparing, admit_run(), return_exceptions=True)
+        admitting = admit_run(find_model=lambda: self.planner.registry.route(request.model or self.default_model))
+        made, admitted = await asyncio.gather(preparing, admitting, return_exceptions=True)
         prepared = value_of(made)
         async with released_on_error(prepared.context):
             value_of(admitted)

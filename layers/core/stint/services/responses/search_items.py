@@ -33,8 +33,9 @@ def open_search(
 
 def queries_of(arguments: dict[str, Any]) -> list[str]:
     """Return the queries of a file search, whatever the model wrote."""
-    queries = arguments.get("queries") or arguments.get("query") or []
-    return [str(query) for query in (queries if isinstance(queries, list) else [queries])[:MAX_QUERIES]]
+    first, further = arguments.get("query"), arguments.get("queries") or []
+    queries = [*([first] if first else []), *(further if isinstance(further, list) else [further])]
+    return [str(query) for query in queries[:MAX_QUERIES]]
 
 
 def finish_web_search(item: WebSearchCall, response: ToolResponse, include: Iterable[str]) -> WebSearchCall:

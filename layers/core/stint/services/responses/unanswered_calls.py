@@ -12,8 +12,8 @@ from stint.services.responses.links import Context
 def unanswered_calls(context: Context, resolved: Iterable[StoredItem]) -> list[str]:
     """Return the calls without an output at the end of a context and in the input (`resolved`).
 
-    An output may come before its call. Calls that an earlier request skipped, calls of server tools, and calls of a failed response, which its client may
-    not have seen, are not among them.
+    An output may come before its call. Calls that an earlier request skipped, calls of server tools, and calls of a
+    failed response, which its client may not have seen, are not among them.
     """
     functions = context.function_calls - context.excused
     waiting = dict.fromkeys(call_id for call_id in context.reader.transcript.open if call_id in functions)

@@ -12,7 +12,7 @@ from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolResponse
 from stint.loop.plan import Plan
-from stint.loop.run import Log, Run
+from stint.loop.run import Log, Run, called_tools
 from stint.loop.transcript import Transcript
 from stint.services.turns.tool_responses import REPLACED, check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause
@@ -119,12 +119,18 @@ def answered_step(pending: PendingCalls, responses: list[ToolResponse]) -> ToolE
 
 
 def resumed_run(
-    turn: StoredTurn, plan: Plan, transcript: Transcript, log: Log, deadline: float, checks: list[ShieldCallStep]
+    turn: StoredTurn,
+    step: ToolExecutionStep,
+    plan: Plan,
+    transcript: Transcript,
+    log: Log,
+    deadline: float,
+    checks: list[ShieldCallStep],
 ) -> Run:
-    """Continue a paused turn with its usage so far, after the checks of the client's results."""
+    """Continue a paused turn with its usage so far, after the `step` of the client's results and their checks."""
     iterations = sum(isinstance(step, InferenceStep) for step in turn.steps)
     run = Run(turn.header.turn_id, plan, transcript, log, deadline, iterations=iterations, usage=turn.usage)
-    run.checks = checks
+    run.checks, run.called = checks, called_tools([*turn.steps, step])
     return run
 
 

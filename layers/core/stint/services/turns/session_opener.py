@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Awaitable, Mapping, Sequence, Set
 
 from stint.caller import find_attempt, find_end_user, record_end, record_owners
 from stint.dataclasses import dataclass, field
@@ -104,11 +104,12 @@ class SessionOpener:
         resume = responses is not None
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         known = self.transcripts.get((self.tenant, agent_id, session_id))
+        reading = asyncio.ensure_future(self.agents.config(agent_id))
         config, lease, history, admitted, allowed = await asyncio.gather(
-            self.agents.config(agent_id),
+            reading,
             self.acquire(agent_id, session_id, turn_id, resume=resume, seconds=span),
             self.read_unless_known(known, agent_id, session_id),
-            admit_run(),
+            admit_run(find_model=lambda: self.find_model(agent_id, reading)),
             refuse_stopped(stop_name("session", session_id)),
             return_exceptions=True,
         )
@@ -126,6 +127,11 @@ class SessionOpener:
             receive_signals(TurnRef(agent_id, session_id, lease.turn_id))
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), responses)
             return OpenSession(self.store, found, keeper, past, self.view(past, resume=resume))
+
+    async def find_model(self, agent_id: str, reading: Awaitable[AgentConfig]) -> str:
+        """Return the full id of an agent's model, whose configuration is being read unless it is cached."""
+        config = self.agents.find_cached(agent_id) or await reading
+        return await self.agents.registry.route(config.model)
 
     async def reconcile(
         self, lease: SessionLease, known: SessionTranscript, responses: Sequence[ToolResponse] | None = None

@@ -163,7 +163,7 @@ class Turns:
             if stored is None:
                 step = await checks.check_step(step)
                 session.transcript.add_step(step)
-            run = resumed_run(turn, plan, session.transcript, log, deadline, checks.steps)
+            run = resumed_run(turn, step, plan, session.transcript, log, deadline, checks.steps)
             async with run.opened():
                 if stored is None:
                     await log.append(step)

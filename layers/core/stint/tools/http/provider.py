@@ -40,7 +40,7 @@ class HttpEndpoints:
     See `EndpointDefinition` for the templates. The unique key of the call is sent as `Idempotency-Key`, the model's id
     of it as `Stint-Tool-Call-Id`. Each request may have the caller's own credentials in
     `provider_data["http_headers"]`, `{origin: {header: value}}` with an origin such as `https://tickets.example.com`;
-    they are sent to that origin only. Redirects are not followed.
+    they are sent to that origin only, and cannot replace headers of the definition. Redirects are not followed.
 
     The body of a 2xx response is the tool's result: text and JSON as text, PNG, JPEG, GIF and WebP as an image,
     anything else as an attachment for the user. The metadata has `status`.
@@ -78,6 +78,7 @@ class HttpEndpoints:
         if tool is None:
             return unknown_tool(invocation.tool_name, list(tools))
         callers = read_origin_headers(invocation.provider_data, tool.origin)
+        refuse_replacement(tool, callers)
         try:
             request = write_request(tool, invocation.arguments)
             response = await send(
@@ -86,7 +87,7 @@ class HttpEndpoints:
                 tool.method,
                 request.url,
                 timeout=tool.timeout,
-                headers={**request.headers, **callers, **keys_of(invocation)},
+                headers=merge_headers(request.headers, callers, keys_of(invocation)),
                 content=request.content,
             )
         except ToolFailure as error:
@@ -100,6 +101,26 @@ def refuse_many_headers(tool: EndpointDefinition) -> None:
         count = len(tool.headers)
         message = f"The tool {tool.name!r} has {count} headers; at most {MAX_TOOL_HEADERS} are allowed."
         raise InvalidRequest(message, param="args")
+
+
+def refuse_replacement(tool: EndpointDefinition, callers: dict[str, str]) -> None:
+    """Refuse a caller's headers that would replace those of a definition, beside which others would still be sent."""
+    fixed = {name.lower() for name in tool.headers}
+    for name in callers:
+        if name.lower() in fixed:
+            raise InvalidRequest(
+                f"The tool {tool.name!r} sets the header {name!r} itself. Remove it from http_headers.",
+                code="header_not_allowed",
+                param="http_headers",
+            )
+
+
+def merge_headers(*parts: dict[str, str]) -> httpx.Headers:
+    """Return headers of which later ones replace earlier ones, whatever the case of their names."""
+    headers = httpx.Headers()
+    for part in parts:
+        headers.update(part)
+    return headers
 
 
 def keys_of(invocation: Invocation) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import json
 import re
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import httpx
 from pydantic import Field, field_validator
@@ -24,7 +24,8 @@ class EndpointDefinition(ToolDefinition):
 
     A placeholder in `url` may be in the path or the query, and is escaped. `params` go into the query. A `body` that is
     a text is sent unchanged, any other as JSON. Arguments that no template names become query fields (for GET, HEAD and
-    DELETE, or if the body is not an object), or else fields of the body.
+    DELETE, or if the body is not an object), or else fields of the body, unless the definition has a field with that
+    name.
     """
 
     url: str
@@ -61,6 +62,13 @@ class EndpointDefinition(ToolDefinition):
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}".lower()
 
+    @property
+    def fields(self) -> set[str]:
+        """Return the fields of the query and the body that the definition has, as `field_of` returns them."""
+        query = (name for name, _ in parse_qsl(urlsplit(self.url).query, keep_blank_values=True))
+        body = self.body if isinstance(self.body, dict) else {}
+        return {field_of(name) for name in (*query, *self.params, *body)}
+
 
 @dataclass(frozen=True, slots=True)
 class EndpointRequest:
@@ -76,8 +84,8 @@ def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> Endpoi
     names = {*tool.parameters.get("properties", {}), *arguments}
     places = [*names_in(tool.url), *names_in(tool.params), *names_in(tool.headers), *names_in(tool.body)]
     refuse_large(places, arguments)
-    used = set(places)
-    spare = {name: value for name, value in arguments.items() if name not in used}
+    used, fields = set(places), tool.fields
+    spare = {name: value for name, value in arguments.items() if name not in used and field_of(name) not in fields}
     body = fill(tool.body, arguments, names) if tool.body is not None else Absent.ABSENT
     query = fill(tool.params, arguments, names)
     if tool.method in BODILESS or not (body is Absent.ABSENT or isinstance(body, dict)):
@@ -92,6 +100,11 @@ def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> Endpoi
         raise ToolFailure(f"The arguments cannot be sent: {error}.") from None
     url = url.copy_merge_params(write_query(query)) if query else url
     return EndpointRequest(url, {**content_type(body), **headers}, write_body(body))
+
+
+def field_of(name: str) -> str:
+    """Return the field that a server may set from a name: `account` for `Account`, ` account` and `account[0]`."""
+    return re.sub(r"[ .]", "_", re.split(r"[\[\0]", name)[0].strip()).casefold()
 
 
 def refuse_large(places: list[str], arguments: dict[str, Any]) -> None:

@@ -2,7 +2,8 @@
 
 from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
 from stint.domain.inference import Usage
-from stint.metering import Meter, count_model_error, find_meter
+from stint.metering import Meter, can_be_true, find_meter
+from stint.request_totals import count_model_error
 from stint.run_stop import refuse_stopped
 from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions, ImageRefused
 
@@ -40,13 +41,16 @@ class MeteredImages:
     ) -> GeneratedImage:
         """Generate an image under a reservation of its probable price, which a call without a usable image costs."""
         full_id, estimated = f"{self._provider}/{model_id}", estimate(prompt)
-        price = meter.prices.find(full_id)
-        dollars = price.cost_of(estimated, images=1) if price else 0.0
-        reservation = meter.spending and await meter.spending.admit_call(estimated.total_tokens, dollars)
+        dollars, reservation = 0.0, None
+        if meter.spending is not None:
+            dollars = meter.require_price(full_id).cost_of(estimated, images=1)
+            reservation = await meter.spending.admit_call(estimated.total_tokens, dollars, dollars)
         spent, cost = estimated.total_tokens, dollars
         try:
             image = await self.model.generate(model_id, prompt, options)
-            spent, cost = (image.usage or Usage()).total_tokens, meter.count_image(full_id, image.usage)
+            usage = believable_usage(image.usage, prompt)
+            spent, counted = (usage or Usage()).total_tokens, meter.count_image(full_id, usage)
+            cost = counted if usage or counted else dollars
         except BaseException as error:
             if is_free(error):
                 spent, cost = 0, 0.0
@@ -64,6 +68,11 @@ def is_free(error: BaseException) -> bool:
     if isinstance(error, ModelError) and (error.upstream_status or 0) >= BAD_REQUEST:
         return True
     return isinstance(error, ImageRefused | ModelUnauthorized | ModelUnreachable)
+
+
+def believable_usage(usage: Usage | None, prompt: str) -> Usage | None:
+    """Return the tokens that a provider reported; None if they cannot be true."""
+    return usage if usage is None or can_be_true(usage, 4 * len(prompt), 0) else None
 
 
 def estimate(prompt: str) -> Usage:

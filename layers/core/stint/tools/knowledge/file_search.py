@@ -23,7 +23,12 @@ SIGNATURE = ToolSignature(
             "query": {
                 "type": "string",
                 "description": "The query to search for. Can be a natural language sentence or keywords.",
-            }
+            },
+            "queries": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": f"Up to {MAX_QUERIES - 1} further queries, which are searched together with it.",
+            },
         },
         "required": ["query"],
     },
@@ -122,8 +127,11 @@ class FileSearch:
 
 def queries_of(arguments: dict[str, Any]) -> list[str]:
     """Return the queries of a call; none if one of them is not a text."""
-    queries = arguments.get("queries") or [arguments.get("query")]
-    if not isinstance(queries, list) or not all(isinstance(query, str) and query.strip() for query in queries):
+    first, further = arguments.get("query"), arguments.get("queries") or []
+    if not isinstance(further, list):
+        return []
+    queries = further if first is None else [first, *further]
+    if not all(isinstance(query, str) and query.strip() for query in queries):
         return []
     return queries
 

@@ -62,7 +62,7 @@ class KnowledgeTools:
             return unknown_tool(invocation.tool_name, [KNOWLEDGE_SEARCH])
         self._search = self._search or self._make_search()
         arguments = dict(invocation.arguments)
-        for name in (MEMORY_BANKS, QUERY_GENERATOR):  # the model must not choose others than the agent's
+        for name in (MEMORY_BANKS, QUERY_GENERATOR):  # only an agent or a turn has these
             if name not in invocation.fixed:
                 arguments.pop(name, None)
         try:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Conversation = Callable[["ClientSession"], Awaitable[T]]
 
+LONGEST_REASON = 500
+
 # Statuses that concern the caller or are temporary. Any other 4xx means that the transport is not supported.
 NOT_ABOUT_TRANSPORT = frozenset({401, 403, 407, 408, 429})
 
@@ -62,7 +64,8 @@ class McpSessions:
             TimeoutError: it took longer than the timeout.
             McpFailure: the server answered with a JSON-RPC error.
             ToolUnavailable: the server cannot be reached, refuses the credentials, or breaks the protocol.
-            InvalidRequest: the guard refuses the URL, its host does not resolve, or the answer is too large.
+            InvalidRequest: the guard refuses the URL, its host does not resolve, the server refuses to initialize, or
+                the answer is too large.
         """
         parse_url(url)
         deadline = asyncio.get_running_loop().time() + timeout
@@ -73,6 +76,8 @@ class McpSessions:
             except McpRequestRefused as refused:
                 if not 400 <= refused.status < 500 or not refused.opening or refused.status in NOT_ABOUT_TRANSPORT:
                     raise explain(url, refused) from refused
+                if refused.reason:
+                    raise refuse_server(url, refused.reason) from refused
                 first = refused
         try:
             result = await self._attempt(url, headers, conversation, deadline, budget, sse=True)
@@ -111,12 +116,38 @@ class McpSessions:
                     open_streams(url, client, sse=sse) as (read, write),
                     ClientSession(read, write, client_info=Implementation(name="stint", version="1")) as session,
                 ):
-                    await session.initialize()
+                    await initialize(session, url)
                     results.append(await conversation(session))
         except Exception as error:
             if not results:
                 raise translate(url, watch.failure or first_of(error)) from error
         return results[0]
+
+
+async def initialize(session: "ClientSession", url: str) -> None:
+    """Initialize a session. Raises InvalidRequest if the server refuses it, or answers with another revision."""
+    from mcp.shared.exceptions import McpError  # noqa: PLC0415
+
+    try:
+        await session.initialize()
+    except McpError as error:
+        raise refuse_server(url, error.error.message) from error
+    except RuntimeError as error:  # the package has no class of its own for this
+        if "protocol version" not in str(error):
+            raise
+        raise refuse_server(url, str(error)) from error
+
+
+def refuse_server(url: str, reason: str) -> InvalidRequest:
+    """Make the error of a server that refuses to initialize a session. Another attempt would fail, too."""
+    from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS  # noqa: PLC0415
+
+    return InvalidRequest(
+        f"The MCP server at {host_of(url)} refuses to initialize a session: {reason[:LONGEST_REASON].rstrip('.')}. "
+        f"Stint speaks the revisions {', '.join(SUPPORTED_PROTOCOL_VERSIONS)} of MCP. Servers without sessions, of "
+        "later revisions, are not supported.",
+        code="mcp_server_refused",
+    )
 
 
 @contextlib.asynccontextmanager

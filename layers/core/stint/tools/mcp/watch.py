@@ -1,21 +1,31 @@
 """Watching of an MCP session's HTTP requests. The `mcp` package drops some failures and would wait forever."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 
 import httpx
 
 from stint.domain.errors import StintError
+from stint.domain.json_text import parse_json
 from stint.tools.mcp.answers import AnswerCheck, ReceiveBudget
+
+MAX_REASON_BYTES = 64_000
+REASON_SECONDS = 1.0
+"""Maximum seconds to wait for the reason of a refusal."""
 
 
 class McpRequestRefused(Exception):
-    """The server answered a request with an error. `opening`: it was the first request of the session."""
+    """The server answered a request with an error. `opening`: it was the first request of the session.
 
-    def __init__(self, method: str, status: int, *, opening: bool) -> None:
+    `reason` is the message of the JSON-RPC error in the response; empty without one.
+    """
+
+    def __init__(self, method: str, status: int, *, opening: bool, reason: str = "") -> None:
         super().__init__(f"{status} to {method}")
         self.method = method
         self.status = status
         self.opening = opening
+        self.reason = reason
 
 
 class Watch(httpx.AsyncBaseTransport):
@@ -41,11 +51,12 @@ class Watch(httpx.AsyncBaseTransport):
                 self.record(error)
             raise
         if watched and response.is_error:
-            self.record(McpRequestRefused(request.method, response.status_code, opening=self._answered == 0))
+            opening = self._answered == 0
+            reason = await read_reason(response) if opening else ""
+            self.record(McpRequestRefused(request.method, response.status_code, opening=opening, reason=reason))
         self._answered += 1
-        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's is
         check = AnswerCheck(self._received, response.headers.get("content-type", ""))
-        response.stream = WatchedBody(response.stream, self, check, watched=watched)
+        response.stream = WatchedBody(stream_of(response), self, check, watched=watched)
         return response
 
     async def aclose(self) -> None:
@@ -56,6 +67,37 @@ class Watch(httpx.AsyncBaseTransport):
         if self.failure is None:
             self.failure = failure
             self.stop()
+
+
+def stream_of(response: httpx.Response) -> httpx.AsyncByteStream:
+    """Return the stream of a response of an asynchronous transport."""
+    assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's is
+    return response.stream
+
+
+async def read_reason(response: httpx.Response) -> str:
+    """Return the message of the JSON-RPC error in a response, which the server must send at once; empty without one.
+
+    The body is read, and kept for the next reader.
+    """
+    if not response.headers.get("content-type", "").lower().startswith("application/json"):
+        return ""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(REASON_SECONDS):
+            async for chunk in stream_of(response):
+                body += chunk
+                if len(body) > MAX_REASON_BYTES:
+                    return ""
+        message = parse_json(bytes(body))
+    except (TimeoutError, httpx.HTTPError, StintError, ValueError):
+        return ""
+    finally:
+        await response.aclose()
+        response.stream = httpx.ByteStream(bytes(body))
+    error = message.get("error") if isinstance(message, dict) else None
+    reason = error.get("message") if isinstance(error, dict) else None
+    return reason if isinstance(reason, str) else ""
 
 
 class WatchedBody(httpx.AsyncByteStream):

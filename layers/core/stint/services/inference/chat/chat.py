@@ -67,7 +67,7 @@ class Chat:
                 that the model's provider lacks.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
-        await admit_run()
+        await admit_run(find_model=lambda: self.registry.route(request.model))
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         asked = await read_request(request, model_id, self.reader)
         with rename_chat_fields():

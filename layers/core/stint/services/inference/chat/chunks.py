@@ -102,8 +102,7 @@ class Completion:
         return ToolCallPiece(index=known.place, function=FunctionDelta(arguments=chunk.arguments))
 
     def finish(self, finished: Finished) -> Iterator[ChatCompletionChunk]:
-        called = finished.reason is FinishReason.stop and bool(self.calls)
-        self.finish_reason = "tool_calls" if called else finished.reason.value
+        self.finish_reason = finish_of(finished.reason, called=bool(self.calls))
         self.usage = finished.usage
         yield self.chunk(ChatDelta(), self.finish_reason)
         options = self.request.stream_options
@@ -150,6 +149,15 @@ class Completion:
             service_tier=self.request.service_tier or "default",
             metadata=self.request.metadata or None,
         )
+
+
+def finish_of(reason: FinishReason, *, called: bool) -> ChatFinish:
+    """Return the reason in OpenAI's words, which has none for a budget."""
+    if reason.is_out_of_tokens:
+        return "length"
+    if reason is FinishReason.content_filter:
+        return "content_filter"
+    return "tool_calls" if called or reason is FinishReason.tool_calls else "stop"
 
 
 def choice_of(delta: ChatDelta, finish_reason: ChatFinish | None, logprobs: Sequence[TokenLogprob]) -> ChunkChoice:

@@ -1,0 +1,39 @@
+"""The totals of a request over all of its runs, which its metrics show."""
+
+from contextvars import ContextVar
+
+from stint.dataclasses import dataclass
+from stint.domain.errors import ContextLengthExceeded, ModelError
+from stint.domain.receipts import Consumption
+
+
+@dataclass(slots=True)
+class RequestTotals:
+    """The consumption of a request in all of its runs, for its metrics. All tasks of a request share them."""
+
+    dollars: float = 0.0
+    model_errors: int = 0
+
+
+_totals: ContextVar[RequestTotals | None] = ContextVar("totals", default=None)
+
+
+def begin_totals() -> RequestTotals:
+    """Begin the totals of a request."""
+    totals = RequestTotals()
+    _totals.set(totals)
+    return totals
+
+
+def count_dollars(consumption: Consumption) -> None:
+    """Add the price of a run that has ended to the totals of the request."""
+    totals = _totals.get()
+    if totals is not None:
+        totals.dollars += (consumption.model_dollars or 0.0) + consumption.infrastructure_dollars
+
+
+def count_model_error(error: ModelError) -> None:
+    """Add a model call that failed to the totals of the request. A request that is too long is the caller's fault."""
+    totals = _totals.get()
+    if totals is not None and not isinstance(error, ContextLengthExceeded):
+        totals.model_errors += 1

@@ -10,6 +10,8 @@ from tests.system.test_auth_clients import AuthorizedRun
 QUIET = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it asks GitHub for prices
     "LANGSMITH_TRACING": "false",
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
     "PYTHONWARNINGS": "ignore",
 }
 

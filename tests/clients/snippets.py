@@ -9,7 +9,8 @@ from infra.local.engine import ROOT
 SECTION = re.compile(r"^## (?P<client>.+)\n(?P<body>(?:(?!^## ).*\n)*)", re.MULTILINE)
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 NODE = ROOT / "tests" / "node" / "node_modules"
-NEWEST_OPENAI, OLDER_OPENAI, LLAMA_STACK = "clients-openai", "clients-older-openai", "clients-llama-stack"
+NEWEST_OPENAI, OLDER_OPENAI, OLDER_MCP = "clients-openai", "clients-older-openai", "clients-older-mcp"
+LLAMA_STACK = "clients-llama-stack"
 ENVIRONMENTS = {
     "llama-stack-client 0.2.12 (Python)": "clients-llama-stack-0.2.12",
     "llama-stack-client (Python)": LLAMA_STACK,
@@ -25,8 +26,15 @@ ENVIRONMENTS = {
     "LiteLLM": OLDER_OPENAI,
     "AutoGen": NEWEST_OPENAI,
     "Microsoft Agent Framework": NEWEST_OPENAI,
+    "Semantic Kernel": OLDER_MCP,
+    "CrewAI": OLDER_MCP,
+    "Strands Agents": OLDER_OPENAI,
+    "Google ADK": OLDER_OPENAI,
+    "Haystack": NEWEST_OPENAI,
+    "DSPy": OLDER_OPENAI,
     "smolagents": NEWEST_OPENAI,
     "instructor": OLDER_OPENAI,
+    "LangGraph (Node)": "node",
     "Vercel AI SDK (Node)": "node",
 }
 

@@ -99,6 +99,23 @@ def test_a_request_over_the_limit_is_a_429_that_names_the_wait(http: httpx.Clien
     assert len(http.get(session).json()["turns"]) == 1
 
 
+def test_files_that_are_added_at_once_count_as_requests(http: httpx.Client, limit: Any) -> None:
+    limit(requests_per_minute=6)
+    store = http.post("/v1/vector_stores", json={}).json()["id"]
+    batches = f"/v1/vector_stores/{store}/file_batches"
+
+    def add(count: int) -> httpx.Response:
+        return http.post(batches, json={"file_ids": [f"file-{number}" for number in range(count)]})
+
+    assert add(4).status_code == 404  # it was admitted: 1 of 6 is left
+    assert add(2).status_code == 429
+    assert http.post("/v1/vector_stores", json={"file_ids": ["file-1", "file-2"]}).status_code == 429
+    assert add(1).status_code == 404
+    large = add(7)
+    assert (large.status_code, large.json()["error"]["code"]) == (400, "batch_too_large")
+    assert "Send at most 6" in large.json()["error"]["message"]
+
+
 def test_a_spent_month_is_a_402_that_is_not_retried(http: httpx.Client, limit: Any) -> None:
     limit(dollars_per_month=0.0000001)
     first = [http.post("/v1/responses", json=RESPONSE).status_code for _ in range(2)]

@@ -11,6 +11,8 @@ from stint.cli.command_line import run
 from stint.domain.ids import new_id
 from stint.settings import SettingsError, read_settings
 
+PRICES = '{"openai/gpt-9": {"input": 1, "output": 2}}'
+
 
 @pytest.fixture
 def bucket(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -28,19 +30,19 @@ def started(reference: str) -> Composition:
 
 def test_an_object_is_read_in_its_version(engine: Engine, bucket: str) -> None:
     s3, key = engine.running.client("s3"), f"settings/{new_id()}.json"
-    first, second = (s3.put_object(Bucket=bucket, Key=key, Body=body)["VersionId"] for body in (b"{}", b'{"a": 1}'))
+    first, second = (s3.put_object(Bucket=bucket, Key=key, Body=body)["VersionId"] for body in (b"{}", PRICES.encode()))
 
     assert started(f"s3://{bucket}/{key}?versionId={first}").settings.prices == "{}"
-    assert started(f"s3://{bucket}/{key}?versionId={second}").settings.prices == '{"a": 1}'
+    assert started(f"s3://{bucket}/{key}?versionId={second}").settings.prices == PRICES
 
 
 @pytest.mark.parametrize("kind", ["String", "SecureString"])
 def test_a_parameter_is_read_in_its_version(engine: Engine, bucket: str, kind: str) -> None:
     ssm, name = engine.running.client("ssm"), f"/stint/{new_id()}"
-    for value in ("{}", '{"a": 1}'):
+    for value in ("{}", PRICES):
         ssm.put_parameter(Name=name, Value=value, Type=kind, Overwrite=True)
 
-    assert started(f"ssm://{name}?version=2").settings.prices == '{"a": 1}'
+    assert started(f"ssm://{name}?version=2").settings.prices == PRICES
 
 
 def test_what_the_engine_lacks_ends_the_start_with_its_reason(bucket: str) -> None:

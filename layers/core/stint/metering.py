@@ -16,19 +16,6 @@ from stint.domain.receipts import DIGITS, Consumption
 READS = frozenset({"GetItem", "BatchGetItem", "Query"})
 FIRST_CALL_TOKENS = 1_000
 """Tokens each way whose price is reserved together with a run, before its first model call is known."""
-UNSEEN_TOKENS = 200_000
-"""Most tokens of a call besides those of its texts: images, hidden reasoning. No model is known to use as many."""
-
-
-def can_be_true(usage: Usage, read: int, written: int) -> bool:
-    """Return whether a call whose texts have at most so many tokens can have used those that a server reported.
-
-    A server that is broken or hostile may report any number, which must neither credit nor use up a budget.
-    """
-    read, written = read + UNSEEN_TOKENS, written + UNSEEN_TOKENS
-    most = (read, read, written, written, read + written)
-    inputs, outputs = (usage.input_tokens, usage.cached_tokens), (usage.output_tokens, usage.reasoning_tokens)
-    return all(0 <= n <= limit for n, limit in zip((*inputs, *outputs, usage.total_tokens), most, strict=True))
 
 
 class Reservation(Protocol):
@@ -85,7 +72,7 @@ class Spending(Protocol):
 class Meter:
     """The consumption of a run since it began. `earlier` was consumed before the run was resumed.
 
-    `memory_mb` is the memory of the function, 0 outside of Lambda.
+    `memory_mb` is the memory of the function, 0 outside of Lambda, `deadline` the end of the run by the loop's clock.
     """
 
     prices: Prices = field(default_factory=Prices)
@@ -97,6 +84,7 @@ class Meter:
     read_units: float = 0.0
     started: float = field(default_factory=lambda: time.monotonic())
     closed: bool = False
+    deadline: float | None = None
     agent_id: str = ""
     session_id: str = ""
 
@@ -188,6 +176,18 @@ def name_run(agent_id: str, session_id: str) -> None:
     meter = _meter.get()
     if meter is not None:
         meter.agent_id, meter.session_id = agent_id, session_id
+
+
+def set_deadline(deadline: float) -> None:
+    """Set the end of the current run, a time of the event loop's clock. Do nothing outside of a run."""
+    meter = _meter.get()
+    if meter is not None:
+        meter.deadline = deadline
+
+
+def find_deadline() -> float | None:
+    """Return the end of the current run; None if it is not known."""
+    return meter.deadline if (meter := _meter.get()) is not None else None
 
 
 def resume_meter(earlier: Consumption | None) -> None:

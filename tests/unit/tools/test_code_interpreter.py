@@ -137,6 +137,22 @@ async def test_the_time_of_code_is_a_cost_of_the_run(functions: ScriptedHTTPServ
     assert counted.infrastructure_dollars == pytest.approx(invocations * 0.2 / 1e6 + 1.5 * 0.0000133334, abs=1e-9)
 
 
+async def test_code_ends_before_its_request(functions: ScriptedHTTPServer, meter: Meter) -> None:
+    functions.script(answer(), answer())
+    now = asyncio.get_running_loop().time()
+
+    for left in (29, 400):
+        meter.deadline = now + left
+        await call(code="1")
+    meter.deadline = now + 2.5
+    refused = await call(code="1")
+
+    seconds = [json.loads(request.body)["seconds"] for request in functions.requests]
+    assert 26 < seconds[0] <= 27
+    assert seconds[1] == 60
+    assert (refused.error, "no time left" in str(refused.content)) == (True, True)
+
+
 async def test_code_without_an_answer_costs_the_longest_run(functions: ScriptedHTTPServer, meter: Meter) -> None:
     started = asyncio.Event()
     loop = asyncio.get_running_loop()

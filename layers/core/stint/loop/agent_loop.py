@@ -29,6 +29,7 @@ from stint.loop.run import Run
 from stint.loop.screening import Screening, screen, shield_start
 from stint.loop.structured_output import validate_output
 from stint.loop.tool_round import answer_calls
+from stint.metering import set_deadline
 
 if TYPE_CHECKING:
     from stint.loop.argument_checks import ArgumentChecks
@@ -86,6 +87,7 @@ async def begin_run(run: Run, *, retrieves: bool) -> AsyncGenerator[LoopEvent, N
 
     If the input is blocked, the last event is `RunEnded`.
     """
+    set_deadline(run.deadline)
     for check in run.checks:
         yield shield_start(check.step_id, check.metadata or {})
         yield await run.store_step(check, None)

@@ -19,8 +19,9 @@ from stint.domain.inference import (
     SystemText,
     Usage,
 )
+from stint.domain.plausible_usage import can_be_true
 from stint.domain.prices import ModelPrice
-from stint.metering import Meter, Reservation, can_be_true, find_meter
+from stint.metering import Meter, Reservation, find_meter
 from stint.models.port import ChatModel, characters_of, close_chunks
 from stint.request_totals import count_model_error
 from stint.run_stop import admit_model_call, refuse_stopped

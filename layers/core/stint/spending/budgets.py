@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 from math import ceil, inf
 
 from stint.dataclasses import dataclass
-from stint.domain.errors import QuotaExceeded, StintError
+from stint.domain.errors import InvalidRequest, QuotaExceeded, StintError
 from stint.spending.blocks import PARTS, Money, ReservedBlock, ReservedBlocks
 from stint.spending.holders import (
     MICRO,
@@ -56,6 +56,7 @@ class RunBudgets:
         self.spent = 0.0
         self.open = 0
         self.admitted: list[ReservedBlock] = []
+        self.requests = 0
 
     @property
     def limits_money(self) -> bool:
@@ -66,15 +67,30 @@ class RunBudgets:
         """Admit the run, and fetch blocks for its first model call. It may be repeated for a run of no request.
 
         The first model call will probably cost so much. Without one, a millionth of a dollar is reserved, so that
-        nothing runs once all money is spent. Raises RateLimitExceeded or QuotaExceeded.
+        nothing runs once all money is spent.
+
+        Raises:
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
+            InvalidRequest: it counts as more requests than a minute has.
         """
+        self.refuse_large_batch(requests)
         limits = self.limits_of(TOKENS)
         tokens = min([CALL_TOKENS, *(max(limit // PARTS, 1) for limit in limits)])
         money = Money(max(to_micro(dollars), 1), 1)
         reserved = await self.reserve({REQUESTS: requests, TOKENS: tokens}, money, ceil(self.spent))
-        self.admitted = reserved.blocks
+        self.admitted, self.requests = reserved.blocks, requests
         for block in self.admitted:
             block.put_back({TOKENS: tokens} if limits else {})
+
+    def refuse_large_batch(self, requests: int) -> None:
+        """Raise InvalidRequest if a request counts as more requests than a minute has, because it never fits."""
+        for limit in self.limits_of(REQUESTS):
+            if requests > max(limit, 1):
+                raise InvalidRequest(
+                    f"This request counts as {requests:,} requests, one for each file or document, and the limit is "
+                    f"{limit:,} in a minute. Send at most {limit:,} at once.",
+                    code="batch_too_large",
+                )
 
     def limits_of(self, name: str) -> list[int]:
         return [holder.limits[name] for holder in self.holders if name in holder.limits]
@@ -159,7 +175,7 @@ class RunBudgets:
         A run that did not start is no request: a client that waits for a session repeats it.
         """
         for block in [] if started else self.admitted:
-            block.put_back({REQUESTS: 1})
+            block.put_back({REQUESTS: self.requests})
         spent = ceil(self.spent + dollars * MICRO) if self.admitted else 0
         month = month_of(self.admitted[0].minute * MINUTE if self.admitted else time.time())
         settled = (

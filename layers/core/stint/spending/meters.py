@@ -73,18 +73,23 @@ class Meters:
                 yield
 
     @asynccontextmanager
-    async def request(self, *, acts: bool = False) -> AsyncGenerator[None, None]:
+    async def request(
+        self, *, acts: bool = False, count: int = 1, deadline: float | None = None
+    ) -> AsyncGenerator[None, None]:
         """Meter the body as a run of its own, which ends when an admin stops it.
 
         With `acts`, it may change something elsewhere, so it begins only when it is known that it was not stopped.
+        `count` is the number of requests that it counts as, `deadline` its end by the event loop's clock.
 
         Raises:
             RateLimitExceeded, QuotaExceeded: a budget is used up.
+            InvalidRequest: it counts as more requests than a minute has.
             Stopped: the caller's key or the tenant was stopped.
         """
         meter, started = self.begin(), False
         try:
-            await meter.admit()
+            meter.deadline = deadline
+            await meter.admit(max(count, 1))
             await (refuse_stopped() if acts else admit_model_call())
             started = True
             async with ending_on_stop():

@@ -89,7 +89,7 @@ async def get_created_bank(
 @router.post("/memory/insert", response_model=None)
 async def insert_into_bank(body: MemoryInsertRequest, request: Request, services: OctoberServicesDep) -> Response:
     """Insert documents into a memory bank, and wait until they can be found."""
-    async with services.meters.request(acts=True):
+    async with services.meters.request(acts=True, count=len(body.documents)):
         await services.make_banks().insert(body, deadline_of(request))
     return null()
 
@@ -98,7 +98,7 @@ async def insert_into_bank(body: MemoryInsertRequest, request: Request, services
 async def update_bank(body: MemoryUpdateRequest, request: Request, services: OctoberServicesDep) -> Response:
     """Replace documents of a memory bank, or add them."""
     changed = MemoryInsertRequest(bank_id=body.bank_id, documents=body.documents)
-    async with services.meters.request(acts=True):
+    async with services.meters.request(acts=True, count=len(body.documents)):
         await services.make_banks().insert(changed, deadline_of(request))
     return null()
 

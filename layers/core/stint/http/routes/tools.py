@@ -16,6 +16,7 @@ from stint.domain.llama_stack.registrations import (
     ToolInvokeRequest,
     ToolList,
 )
+from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentsServicesDep, ProviderDataDep
 from stint.http.json_responses import document, null
 from stint.http.requests import StrictRoute
@@ -83,7 +84,9 @@ async def list_runtime_tools(
 
 
 @router.post("/tool-runtime/invoke", response_model=ToolInvocationResult)
-async def invoke_tool(body: ToolInvokeRequest, services: AgentsServicesDep, keys: ProviderDataDep) -> Response:
+async def invoke_tool(
+    body: ToolInvokeRequest, request: Request, services: AgentsServicesDep, keys: ProviderDataDep
+) -> Response:
     """Run a tool outside a turn."""
-    async with services.meters.request(acts=True):
+    async with services.meters.request(acts=True, deadline=deadline_of(request)):
         return document(await services.toolgroups.invoke(body.tool_name, body.arguments, keys))

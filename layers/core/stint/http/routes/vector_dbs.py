@@ -58,7 +58,7 @@ async def query_chunks(body: ChunkQueryRequest, services: KnowledgeServicesDep) 
 @router.post("/tool-runtime/rag-tool/insert", response_model=None)
 async def insert_documents(body: RAGInsertRequest, request: Request, services: KnowledgeServicesDep) -> Response:
     """Insert documents in chunks. When this returns, they can be found."""
-    async with services.meters.request(acts=True):
+    async with services.meters.request(acts=True, count=len(body.documents)):
         await services.rag_insertion.insert_documents(body, deadline_of(request))
     return null()
 

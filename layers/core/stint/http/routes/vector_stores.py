@@ -76,8 +76,9 @@ def respond_with_progress(schema: Schema, status: str) -> Response:
 @router.post(STORES, response_model=VectorStore)
 async def create_vector_store(services: KnowledgeServicesDep, body: CreateVectorStore | None = None) -> Response:
     """Create a vector store, with its first files."""
-    async with services.meters.request():
-        created = await services.vector_stores.create(body or CreateVectorStore())
+    wanted = body or CreateVectorStore()
+    async with services.meters.request(count=len(wanted.file_ids)):
+        created = await services.vector_stores.create(wanted)
     return respond_with_progress(created, created.status)
 
 
@@ -183,7 +184,7 @@ async def get_vector_store_file_content(vector_store_id: str, file_id: str, serv
 @router.post(BATCHES, response_model=FileBatch)
 async def create_file_batch(vector_store_id: str, body: CreateFileBatch, services: KnowledgeServicesDep) -> Response:
     """Add up to 2,000 files to a vector store."""
-    async with services.meters.request(acts=True):
+    async with services.meters.request(acts=True, count=len(body.file_ids) or len(body.files)):
         created = await services.file_batches.create(vector_store_id, body)
     return respond_with_progress(created, created.status)
 

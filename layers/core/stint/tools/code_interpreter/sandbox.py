@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.errors import ToolUnavailable
-from stint.metering import count_sandbox
+from stint.metering import count_sandbox, find_deadline
 from stint.tools.code_interpreter.runs import RUN_SECONDS, RunResult
 from stint.tools.lambda_function.provider import OF_THE_CALL, THREADS, connect, read_error
 from stint.tools.outcomes import timed_out
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 TIMEOUT = 100.0
 """Seconds of a whole call, which includes the start of the function."""
 
+MARGIN_SECONDS, LEAST_SECONDS = 2.0, 1.0
+"""Seconds for the answer of a run before its request ends, and the shortest run."""
+
 MEMORY_MB = 1024
 """Memory of the function, as in the template."""
 
@@ -36,6 +39,14 @@ class InvocationTime:
     """The time of an invocation; None if there was none."""
 
     milliseconds: int | None = None
+
+
+def seconds_left() -> float:
+    """Return the seconds of a run that ends before its request, which nobody would await after that."""
+    deadline = find_deadline()
+    if deadline is None:
+        return RUN_SECONDS
+    return min(deadline - asyncio.get_running_loop().time() - MARGIN_SECONDS, RUN_SECONDS)
 
 
 class Sandbox:
@@ -59,7 +70,9 @@ class Sandbox:
 
     async def run(self, code: str, files: Mapping[str, bytes], /) -> RunResult:
         """Run code; see the port."""
-        event: dict[str, object] = {"code": code, "seconds": RUN_SECONDS}
+        if (seconds := seconds_left()) < LEAST_SECONDS:
+            return RunResult(refused="The code did not run, because the request has no time left for it.")
+        event: dict[str, object] = {"code": code, "seconds": seconds}
         if files:
             event["files"] = [
                 {"name": name, "content": base64.b64encode(content).decode()} for name, content in files.items()
@@ -67,17 +80,17 @@ class Sandbox:
         spent = InvocationTime()
         try:
             payload, tenant = json.dumps(event).encode(), self._find_tenant()
-            call = partial(self._call, payload, tenant, spent)
+            call = partial(self._call, payload, tenant, spent, seconds)
             return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
         finally:
             if spent.milliseconds is not None:
                 count_sandbox(spent.milliseconds, MEMORY_MB)
 
-    def _call(self, payload: bytes, tenant: str, spent: InvocationTime) -> RunResult:
+    def _call(self, payload: bytes, tenant: str, spent: InvocationTime, seconds: float) -> RunResult:
         """Invoke the function. `spent` has the longest time of a run until the function has answered."""
         if self._client is None:
             self._client = self._connect(TIMEOUT)
-        started, spent.milliseconds = time.monotonic(), RUN_SECONDS * 1000
+        started, spent.milliseconds = time.monotonic(), round(seconds * 1000)
         try:
             answer = self._client.invoke(FunctionName=self._function, TenantId=tenant, Payload=payload)
             body = answer["Payload"].read()

@@ -35,14 +35,14 @@ ALLOWED = {
 # Modules that a cold start loads, at most.
 MODULES = {
     "authorizer": 379,
-    "admin": 680,
-    "agents": 670,
-    "knowledge": 707,
-    "october": 715,
-    "registry": 675,
-    "responses": 752,
-    "turns": 665,
-    "worker": 642,
+    "admin": 681,
+    "agents": 671,
+    "knowledge": 708,
+    "october": 716,
+    "registry": 677,
+    "responses": 753,
+    "turns": 666,
+    "worker": 643,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from pydantic import ValidationError
+
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ModelType
 from stint.domain.llama_stack.registry import Model, Provider
@@ -47,9 +49,17 @@ def find_unlisted_models(
         return list(configured.aliases.values())[:1]
     kinds = {each.provider_id: each.provider_type.partition("::")[2] for each in providers if each.api == "inference"}
     kind = kinds.get(provider_id, "")
-    if not name or (kind == "scripted" and name != DEMO_MODEL.partition("/")[2]):
+    if (
+        not name
+        or provider_id not in {*kinds, *router.providers}
+        or (kind == "scripted" and name != DEMO_MODEL.partition("/")[2])
+    ):
         return []
-    model = model_of(ModelRegisterRequest(model_id=model_id), provider_id, name).model_copy(update={"owner": None})
+    try:
+        request = ModelRegisterRequest(model_id=model_id)
+    except ValidationError:  # no model can have this id
+        return []
+    model = model_of(request, provider_id, name).model_copy(update={"owner": None})
     embedding = with_dimension(model, kind) if kind else model
     if embedding.metadata:
         return [embedding.model_copy(update={"model_type": "embedding"})]

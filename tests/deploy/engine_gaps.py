@@ -20,6 +20,7 @@ NESTED_NAMES = (
     "a resource of a nested stack that is created after a bucket gets a name that its update does not find, and is "
     "replaced, so engine_process.py names it without the bucket's random part"
 )
+CONDITIONS = "conditions with Fn::Sub and Fn::Split fail, so engine_process.py resolves these functions"
 METRIC_MATH = "it refuses alarms with Metrics, which all alarms have, so the stacks have no AlarmTopicArn"
 SAM_DELETE = (
     "the SAM CLI does not accept URLs of nested templates that name the engine, so CloudFormation deletes stacks"

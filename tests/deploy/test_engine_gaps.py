@@ -16,6 +16,7 @@ from tests.deploy.account import NESTED, Account, Resource
 from tests.deploy.conftest import Update
 from tests.deploy.engine_gaps import (
     ANY_METHOD,
+    CONDITIONS,
     EXEC_WRAPPER,
     METRIC_MATH,
     NESTED_ATTRIBUTES,
@@ -23,7 +24,7 @@ from tests.deploy.engine_gaps import (
     QUEUE_POLLER,
     UNKNOWN_TYPES,
 )
-from tests.deploy.engine_process import KEPT_ATTRIBUTES, OWN_NAME
+from tests.deploy.engine_process import KEPT_ATTRIBUTES, OWN_NAME, RESOLVED
 
 TABLES = ("Table", "KeysTable")
 
@@ -65,6 +66,10 @@ def test_the_engine_ignores_the_wrapper_of_streaming_functions(stacks: Update, a
 
     assert error == "Unhandled", EXEC_WRAPPER
     assert "FastAPI" in json.loads(answer)["errorMessage"]
+
+
+def test_the_engine_does_not_resolve_the_functions_of_conditions(stacks: Update, account: Account) -> None:
+    assert RESOLVED in account.engine.log, CONDITIONS
 
 
 def test_the_engine_does_not_poll_the_work_queue(stacks: Update, account: Account) -> None:

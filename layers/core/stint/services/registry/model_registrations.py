@@ -49,11 +49,9 @@ def find_unlisted_models(
         return list(configured.aliases.values())[:1]
     kinds = {each.provider_id: each.provider_type.partition("::")[2] for each in providers if each.api == "inference"}
     kind = kinds.get(provider_id, "")
-    if (
-        not name
-        or provider_id not in {*kinds, *router.providers}
-        or (kind == "scripted" and name != DEMO_MODEL.partition("/")[2])
-    ):
+    if not name or provider_id not in {*kinds, *router.providers}:
+        return []
+    if kind == "scripted" and name != DEMO_MODEL.partition("/")[2]:
         return []
     try:
         request = ModelRegisterRequest(model_id=model_id)

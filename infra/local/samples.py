@@ -8,6 +8,7 @@ a chat completion with its body in the bucket, are marked as deleted.
 """
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -109,6 +110,9 @@ def reported() -> Iterator[None]:
         raise LocalCloudError(f"cannot store the records that the event names: {error.message}") from error
 
 
+HOUR = 3_600
+
+
 async def store_api_key(table: Table) -> None:
     """Store a key whose secret nobody has. Only the function `admin` has the table."""
     resource = ApiKeyObject(
@@ -120,6 +124,7 @@ async def store_api_key(table: Table) -> None:
         models=[],
         budgets=NO_BUDGETS,
         created_at=1756472000,
+        expires_at=int(time.time()) + HOUR,  # an admin without a key rotates no endless one
     )
     await table.delete_many([key_record(API_KEY)])
     await ApiKeyStore(table).create(StoredApiKey(resource, hash_of(new_secret())))

@@ -52,7 +52,7 @@ def correct_nested_stacks() -> None:
 
 def correct_conditions() -> None:
     """Resolve Fn::Sub and Fn::Split of parameters in conditions, if the engine does not."""
-    names = ("engine", "changesets", "handlers")
+    names = ("engine", "changesets", "handlers", "provisioners", "stacks")
     modules: list[Any] = [importlib.import_module(f"ministack.services.cloudformation.{name}") for name in names]
     evaluate = modules[0]._evaluate_conditions
 

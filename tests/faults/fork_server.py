@@ -161,16 +161,22 @@ def environment_of(command: dict[str, Any]) -> Iterator[None]:
     """Set the environment of a command for a while, and drop what was made with it."""
     before = dict(os.environ)
     os.environ.update(command["environment"])
+    forget_settings()  # the worker's function has read them when it was imported
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
-        load_settings.cache_clear()
-        for composition in (worker.composition, OPERATOR, OCTOBER):
-            composition.forget()
+        forget_settings()
         gc.collect()
         gc.freeze()  # collections in forked processes would copy the memory
+
+
+def forget_settings() -> None:
+    """Drop the settings, and what was made with them."""
+    load_settings.cache_clear()
+    for composition in (worker.composition, OPERATOR, OCTOBER):
+        composition.forget()
 
 
 class ForkServer:

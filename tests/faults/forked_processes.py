@@ -63,10 +63,12 @@ class ForkServerClient:
     def warm(self, environment: Mapping[str, str]) -> Iterator[ForkedProcess]:
         """Serve the API in the fork server itself. What requests import and build is then there for all processes."""
         started = self._call({"run": "warm", "environment": dict(environment)})
-        yield ForkedProcess(started["pid"], started["port"])
-        stop_process(started["pid"])
-        with self._lock:
-            self._read()
+        try:
+            yield ForkedProcess(started["pid"], started["port"])
+        finally:
+            stop_process(started["pid"])
+            with self._lock:
+                self._read()
 
     def work_here(self, environment: Mapping[str, str], event: Any) -> None:
         """Handle an event of the queue in the fork server itself."""

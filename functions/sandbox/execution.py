@@ -1,4 +1,11 @@
-"""One run of code: a folder, a process, its output, and the files that it wrote."""
+"""One run of code: a folder, a process, its output, and the files that it wrote.
+
+The folder is used through a descriptor, which is opened before the code runs: the code may put something else at its
+path, and the tmpfs of an isolated run has no path outside of its namespaces. A run ends with its process, at its
+deadline, or when its memory exceeds the limit. Memory is that of all processes, adopted ones included, and of what no
+process needs to have mapped: the tmpfs, or the shared memory of a machine that runs nothing else. All processes are
+ended before the files are read.
+"""
 
 import os
 import selectors

@@ -1,4 +1,8 @@
-"""Find and kill the processes that the code has left, by their parents."""
+"""Find, measure and kill the processes of a run.
+
+They are found by their parents. The function adopts orphans (PR_SET_CHILD_SUBREAPER), so a process that detaches itself
+stays below it.
+"""
 
 import ctypes
 import os

@@ -15,8 +15,6 @@ MCP = "model-context-protocol"
 FUNCTION_DEFINITIONS = "{{function_definitions}}"
 """The placeholder of the tool definitions in instructions (Llama Stack, SystemMessageBehavior)."""
 
-MCP = "model-context-protocol"
-
 JSON_TYPES = {
     "str": "string",
     "int": "integer",

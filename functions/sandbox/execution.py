@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,19 +64,16 @@ def run_isolated(folder: Path, limits: Limits, given: Mapping[str, bytes]) -> Re
     """Run code in namespaces, in a folder of a tmpfs, whose bytes count as memory. Raises OSError."""
     kept = set(descendants(os.getpid()))
     ours, theirs = socket.socketpair()
-    with ours, theirs:
+    with ours, theirs, ExitStack() as stack:
         launcher = [*PYTHON, str(HERE / "namespaces.py"), str(folder), str(theirs.fileno())]
         with running([*launcher, *command_for(folder, limits)], folder, kept, theirs.fileno()) as process:
             theirs.close()
             opened = receive_folder(ours)
-            try:
-                write_files(opened, given)
-                ours.send(b".")
-                result = read_output(process, limits, lambda: memory_beside(kept) + bytes_in_use(opened))
-            except BaseException:
-                os.close(opened)
-                raise
-    return collect(process, opened, given, result)
+            stack.callback(os.close, opened)
+            write_files(opened, given)
+            ours.send(b".")
+            result = read_output(process, limits, lambda: memory_beside(kept) + bytes_in_use(opened))
+        return collect(process, opened, given, result)
 
 
 def run_beside(folder: Path, limits: Limits, given: Mapping[str, bytes]) -> Result:
@@ -88,10 +85,9 @@ def run_beside(folder: Path, limits: Limits, given: Mapping[str, bytes]) -> Resu
         kept, before = set(descendants(os.getpid())), shared_memory()
         with running(command_for(folder, limits), folder, kept) as process:
             result = read_output(process, limits, lambda: memory_beside(kept) + shared_memory() - before)
-    except BaseException:
+        return collect(process, opened, given, result)
+    finally:
         os.close(opened)
-        raise
-    return collect(process, opened, given, result)
 
 
 @contextmanager
@@ -223,10 +219,7 @@ def read_ready(selector: selectors.BaseSelector, seconds: float) -> bool:
 
 
 def collect(process: "subprocess.Popen[bytes]", opened: int, given: Mapping[str, bytes], result: Result) -> Result:
-    """Add the exit code and the files of a run that has ended, and close its folder."""
-    try:
-        result.exit_code = process.returncode
-        collect_files(opened, {name: content for name, content in given.items() if name != CODE}, result)
-    finally:
-        os.close(opened)
+    """Add the exit code and the files of a run that has ended."""
+    result.exit_code = process.returncode
+    collect_files(opened, {name: content for name, content in given.items() if name != CODE}, result)
     return result

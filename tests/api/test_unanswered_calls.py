@@ -145,3 +145,20 @@ def test_counting_and_compacting_take_what_is_open(http: httpx.Client, app_fixtu
 
     for path in ("input_tokens", "compact"):
         assert http.post(f"/v1/responses/{path}", json=body).status_code == 200
+
+
+def test_a_client_may_send_a_round_again_with_the_next_output(http: httpx.Client) -> None:
+    """Semantic Kernel's agent does."""
+    question = "repeat: 2\ncall: get_weather {}"
+    first = respond(http, question, tools=[WEATHER])
+    second = post(http, [user(question), *outputs(first)], previous_response_id=first["id"], tools=[WEATHER]).json()
+    repeated = [user(question), *outputs(first), *outputs(second)]
+
+    third = post(http, repeated, previous_response_id=second["id"], tools=[WEATHER]).json()
+
+    assert text_of(third) == "get_weather answered: sunny"
+    listed = http.get(f"/v1/responses/{third['id']}/input_items").json()["data"]
+    assert [item["type"] for item in listed[:3]] == ["function_call_output", "function_call_output", "message"]
+    other = [{**outputs(first)[0], "output": "rain"}, *outputs(second)]
+    refused = assert_refused(post(http, other, previous_response_id=second["id"]), 400, "invalid_request")
+    assert refused["param"] == "input[0]"

@@ -71,7 +71,12 @@ def test_an_approval_may_follow_a_message(order: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("items", "place"), [([asks("go"), output("c9")], 1), ([call("c1"), output("c1"), asks("x"), output("c1")], 3)]
+    ("items", "place"),
+    [
+        ([asks("go"), output("c9")], 1),
+        ([call("c1"), output("c1"), asks("x"), output("c1", "rain")], 3),
+        ([output("c1"), call("c1"), output("c1", "rain")], 2),
+    ],
 )
 def test_an_output_without_a_call_is_refused_where_it_stands(items: list[Any], place: int) -> None:
     with pytest.raises(InvalidRequest, match=rf"input\[{place}\]"):

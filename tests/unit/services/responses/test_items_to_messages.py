@@ -185,7 +185,7 @@ def test_a_call_that_nobody_answered_is_closed() -> None:
     ("items", "place"),
     [
         ([asks("go"), output("c1")], "input[1]"),
-        ([call("c1"), output("c1"), output("c1")], "input[2]"),
+        ([call("c1"), output("c1"), output("c1", "rain")], "input[2]"),
         ([AGREES], "input[0]"),
         ([ASKS, AGREES, AGREES], "input[2]"),
     ],

@@ -122,4 +122,4 @@ def is_of_assistant(item: Item) -> bool:
     """Return whether an item is a part of an answer of the model."""
     if isinstance(item, Message):
         return item.role == "assistant"
-    return item.type not in NOT_OF_THE_ASSISTANT
+    return id_of_answered(item) is None and item.type not in NOT_OF_THE_ASSISTANT

@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from stint.dataclasses import dataclass, field
-from stint.documents.marker import mark_document
-from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at
+from stint.domain.content import Content
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
 from stint.domain.json_text import parse_json
@@ -24,13 +23,14 @@ from stint.domain.openai.items import (
 )
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.openai.opaque import CompactedContext, OpaqueReader
-from stint.domain.openai.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
 from stint.loop.transcript import SENT, Transcript
 from stint.services.conversations.item_files import distribute_texts
 from stint.services.responses.answer_order import order_answers
 from stint.services.responses.code_runs import logs_in
 from stint.services.responses.hosted_tools import WEB_SEARCH, result_of
+from stint.services.responses.item_content import content_of, message_text
+from stint.services.responses.repeated_items import find_results, leave_out_repetitions
 from stint.services.responses.search_items import chunks_of, urls_of
 from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION
 
@@ -92,6 +92,7 @@ class MessageBuilder:
         self.later: list[ModelMessage] = []
         self.draft = Draft()
         self.opaque = OpaqueReader()
+        self.results: dict[str, Content] = {}
 
     @property
     def approved(self) -> list[ToolCall]:
@@ -109,7 +110,9 @@ class MessageBuilder:
 
     def append_items(self, items: Mapping[int, StoredItem]) -> None:
         """Append items by their locations in the input, answers after their calls. Raises as `read` does."""
-        for place, stored in order_answers(items, self.transcript.open).items():
+        self.results = find_results(items, self.transcript)
+        new = leave_out_repetitions(items, self.transcript)
+        for place, stored in order_answers(new, self.transcript.open).items():
             item, left = stored.item, iter(stored.texts)
             try:
                 self.append_item(item, left)
@@ -124,7 +127,7 @@ class MessageBuilder:
             draft.close(self.transcript)
         match item:
             case Message(role="assistant"):
-                draft.text.append("\n".join(text_of_part(part) for part in item.content))
+                draft.text.append(message_text(item.content))
             case ReasoningItem():
                 text = item.encrypted_content
                 draft.reasoning = self.opaque.read(text, Reasoning) if text is not None else draft.reasoning
@@ -162,16 +165,14 @@ class MessageBuilder:
             case Message(role="user"):
                 self.append_message(UserInput(content_of(item.content, texts)))
             case Message():
-                self.append_message(SystemText("\n".join(text_of_part(part) for part in item.content)))
+                self.append_message(SystemText(message_text(item.content)))
             case FunctionCallOutput(call_id=call_id) | McpApprovalResponse(approval_request_id=call_id) if (
                 self.lenient and call_id not in self.transcript.open
             ):
                 pass
             case FunctionCallOutput():
-                call = self.open_call(item.call_id, "output", "call_id")
                 output = item.output
-                content = output if isinstance(output, str) else content_of(output, texts)
-                self.transcript.append_message(ToolResult(item.call_id, call.tool_name, content))
+                self.add_output(item.call_id, output if isinstance(output, str) else content_of(output, texts))
             case McpApprovalResponse():
                 call = self.open_call(item.approval_request_id, "approval", "approval_request_id")
                 if item.approve:
@@ -186,6 +187,14 @@ class MessageBuilder:
                 self.append_message(UserInput(f"{SUMMARY}\n{compacted.summary}"))
             case _:  # the model has the tools themselves, so it needs no lists of tools
                 pass
+
+    def add_output(self, call_id: str, output: Content) -> None:
+        """Append the result of a call. A client that sends a result again is ignored."""
+        if call_id not in self.transcript.open and self.results.get(call_id) == output:
+            return
+        call = self.open_call(call_id, "output", "call_id")
+        self.transcript.append_message(ToolResult(call_id, call.tool_name, output))
+        self.results[call_id] = output
 
     def keep_approved(self) -> None:
         """Drop the approvals of calls that were run or skipped."""
@@ -228,30 +237,3 @@ def call_of(call_id: str, name: str, arguments: str) -> ToolCall:
 def result_or_sent(item: McpCall | CodeInterpreterCall, result: str) -> str:
     """Return a result; without one, that a call of a response that was cancelled was sent."""
     return SENT if item.status == "incomplete" and not result else result
-
-
-def content_of(parts: Iterable[MessagePart], texts: Iterator[str]) -> Content:
-    items = [content_item_of(part, texts) for part in parts]
-    first = items[0] if len(items) == 1 else None
-    return first.text if isinstance(first, TextContentItem) else items
-
-
-def content_item_of(part: MessagePart, texts: Iterator[str]) -> ContentItem:
-    match part:
-        case InputImage(image_url=url, detail=detail):
-            return ImageContentItem(image=image_at(next(texts) if url is None else url, detail))
-        case InputFile():
-            name = f"File {part.filename}:\n" if part.filename else ""
-            return TextContentItem(text=name + mark_document(next(texts), ""))
-        case _:
-            return TextContentItem(text=text_of_part(part))
-
-
-def text_of_part(part: MessagePart) -> str:
-    match part:
-        case InputText() | OutputText():
-            return part.text
-        case RefusalPart():
-            return part.refusal
-        case _:
-            return ""

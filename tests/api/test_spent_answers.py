@@ -9,7 +9,10 @@ import pytest
 from tests.api.api_client import open_session
 from tests.api.app_fixture import AppFixture
 from tests.clock import CLOCK
-from tests.script_model import said, script
+from tests.script_model import Script, said, script
+
+from stint.domain.inference import Finished, FinishReason, InferenceRequest, TextChunk, Usage
+from stint.models.port import CountNeedsAnswer
 
 DOLLARS = 0.02
 PRICES = {"scripted/*": {"input": 0, "output": 10}}
@@ -156,3 +159,22 @@ def test_a_call_that_costs_more_than_is_left_says_what_is_left(http: httpx.Clien
     assert refused.status_code == 402
     assert "dollars left of its 0.02 dollars of this month" in refused.json()["error"]["message"]
     assert "spent" not in refused.json()["error"]["message"]
+
+
+def test_tokens_that_a_provider_counts_by_an_answer_are_paid_for(
+    http: httpx.Client, limit: Any, app_fixture: AppFixture
+) -> None:
+    class Uncounted(Script):
+        async def count_tokens(self, request: InferenceRequest) -> int:
+            raise CountNeedsAnswer("It has no way to count.")
+
+    limit({"openai/known": {"input": 1, "output": 1}})
+    used = Usage(input_tokens=7, output_tokens=1, total_tokens=8)
+    app_fixture.models = {"openai": lambda: Uncounted([[TextChunk("a"), Finished(FinishReason.length, used)]] * 2)}
+
+    counted = http.post("/v1/responses/input_tokens", json={"model": "openai/known", "input": "Hello"})
+    refused = http.post("/v1/responses/input_tokens", json={"model": "openai/unknown", "input": "Hello"})
+
+    assert counted.json()["input_tokens"] == 7
+    assert spent(app_fixture) == 8
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "model_without_price")

@@ -181,6 +181,18 @@ def test_a_built_in_toolgroup_is_gone_when_unregistered_and_back_when_registered
     assert name not in listed()
 
 
+def test_a_web_search_needs_a_toolgroup_that_has_one(http: httpx.Client) -> None:
+    name, other = "builtin::websearch", http.get("/v1/toolgroups/builtin::wolfram_alpha").json()["provider_id"]
+    assert http.delete(f"/v1/toolgroups/{name}").status_code == 200
+    assert http.post("/v1/toolgroups", json={"toolgroup_id": name, "provider_id": other}).status_code == 200
+
+    search = {"model": "scripted/demo", "input": "Hello", "tools": [{"type": "web_search"}]}
+    error = assert_error(http.post("/v1/responses", json=search), 400, "invalid_request")
+
+    assert "'builtin::websearch' has no tool 'web_search'" in error["message"]
+    assert error["param"] == "tools"
+
+
 def test_what_the_operator_configured_is_not_unregistered(http: httpx.Client, mcp: str) -> None:
     error = assert_error(http.delete(f"/v1/toolgroups/{mcp}"), 409, "configured")
 

@@ -6,7 +6,14 @@ from math import inf
 import pytest
 from tests.script_model import Part, Script, collect, script
 
-from stint.domain.errors import ContextLengthExceeded, Forbidden, InvalidRequest, ModelUnreachable, StintError
+from stint.domain.errors import (
+    ContextLengthExceeded,
+    Forbidden,
+    InvalidRequest,
+    ModelUnreachable,
+    NotSupported,
+    StintError,
+)
 from stint.domain.inference import (
     Accepted,
     Decoding,
@@ -22,6 +29,7 @@ from stint.domain.inference import (
 from stint.domain.prices import ModelPrice, Prices
 from stint.metering import Meter, set_meter
 from stint.models.metered import ANSWER_TOKENS, MeteredModel
+from stint.models.port import CountNeedsAnswer
 from stint.request_totals import begin_totals
 
 REQUEST = InferenceRequest("m", (UserInput("a" * 400),))
@@ -344,3 +352,32 @@ async def test_a_long_answer_whose_provider_counts_nothing_costs_what_was_stream
     await collect(metered(script([*words(5_000), Finished(FinishReason.stop)])).stream(REQUEST))
 
     assert recorded(meter).calls[-1][1] == 101 + 5_001
+
+
+class Uncounted(Script):
+    """A provider that reports tokens only with an answer."""
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        raise CountNeedsAnswer("It has no way to count.")
+
+
+async def test_tokens_that_only_an_answer_shows_are_paid_for(meter: Meter) -> None:
+    model = Uncounted([ANSWER])
+    asked = InferenceRequest("m", REQUEST.messages, decoding=Decoding(max_tokens=500))
+
+    assert await metered(model).count_tokens(asked) == 90
+
+    assert [request.decoding.max_tokens for request in model.requests] == [1]
+    assert recorded(meter).calls == [("admit", 102, 102), ("settle", 100, 100)]
+    assert meter.counted.model_calls == 1
+
+
+async def test_a_provider_without_usage_cannot_count() -> None:
+    with pytest.raises(NotSupported, match="'m' reports no usage"):
+        await metered(Uncounted([[Accepted(), Finished(FinishReason.stop)]])).count_tokens(REQUEST)
+
+
+async def test_a_count_by_the_provider_costs_nothing(meter: Meter) -> None:
+    assert await metered(script(ANSWER)).count_tokens(REQUEST) == 1
+
+    assert recorded(meter).calls == []

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from math import inf
 from typing import TYPE_CHECKING
 
 from stint.dataclasses import replace
 from stint.domain.content import text_of
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, StintError
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, NotSupported, StintError
 from stint.domain.inference import (
     Accepted,
     AssistantAnswer,
@@ -22,7 +23,7 @@ from stint.domain.inference import (
 from stint.domain.plausible_usage import can_be_true
 from stint.domain.prices import ModelPrice
 from stint.metering import Meter, Reservation, find_meter
-from stint.models.port import ChatModel, characters_of, close_chunks
+from stint.models.port import ChatModel, CountNeedsAnswer, characters_of, close_chunks
 from stint.request_totals import count_model_error
 from stint.run_stop import admit_model_call, refuse_stopped
 
@@ -53,8 +54,26 @@ class MeteredModel:
         self._model.check(request)
 
     async def count_tokens(self, request: InferenceRequest) -> int:
-        """Count tokens; see the port."""
-        return await self._model.count_tokens(request)
+        """Count tokens, if necessary by an answer of one token, which costs as much as the messages; see the port.
+
+        Raises NotSupported if the provider counts nothing.
+        """
+        try:
+            return await self._model.count_tokens(request)
+        except CountNeedsAnswer:
+            return await self._count_by_answer(replace(request, decoding=replace(request.decoding, max_tokens=1)))
+
+    async def _count_by_answer(self, request: InferenceRequest) -> int:
+        usage = None
+        async with aclosing(self.stream(request)) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, Finished):
+                    usage = chunk.usage
+        if usage is None:
+            raise NotSupported(
+                f"The server of model {request.model!r} reports no usage, so its tokens cannot be counted."
+            )
+        return usage.input_tokens
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call once the budgets of the run admit it; see the port.

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from stint.dataclasses import replace
+from stint.domain.errors import NotSupported
 from stint.domain.inference import (
     InferenceRequest,
     ModelChunk,
@@ -21,6 +22,10 @@ LONGEST_CALL_ID = 64
 
 LEAST_LOGPROB = -9999.0
 """OpenAI's log probability of a very unlikely token, in place of minus infinity, which JSON lacks."""
+
+
+class CountNeedsAnswer(NotSupported):
+    """The provider reports the tokens of a request only together with an answer."""
 
 
 class ChatModel(Protocol):
@@ -53,7 +58,7 @@ class ChatModel(Protocol):
         """Count the input tokens of a request: messages, tools and response format.
 
         Raises:
-            NotSupported: neither the provider nor the model can count them.
+            NotSupported: neither the provider nor the model can count them; CountNeedsAnswer if an answer would.
             InvalidRequest, ModelError: as `stream`.
         """
         ...

@@ -24,7 +24,6 @@ from stint.domain.errors import (
     ModelError,
     ModelOverloaded,
     ModelUnauthorized,
-    NotSupported,
     RateLimited,
 )
 from stint.domain.inference import (
@@ -51,6 +50,7 @@ from stint.domain.inference import (
 )
 from stint.domain.tools import ToolCall
 from stint.models.openai.model import OpenAICompatible
+from stint.models.port import CountNeedsAnswer
 
 KEY = "sk-secret-123"
 HELLO = InferenceRequest("demo", (UserInput("Hello you"),), decoding=Decoding(temperature=0.0))
@@ -946,23 +946,9 @@ class TestCheck:
         assert caught.value.param == "response_format"
 
 
-class TestCountTokens:
-    async def test_an_answer_of_one_token_tells_the_tokens_of_the_messages(
-        self, model: OpenAICompatible, server: ChatCompletionsServer
-    ) -> None:
-        assert await model.count_tokens(replace(HELLO, tools=(ADD,))) == 2
-
-        [body] = server.bodies
-        assert body["max_tokens"] == 1
-        assert [tool["function"]["name"] for tool in body["tools"]] == ["add"]
-
-    async def test_a_server_that_tells_no_usage_cannot_count(
-        self, model: OpenAICompatible, server: ChatCompletionsServer
-    ) -> None:
-        server.script(chat.stream({"content": "a"}))
-
-        with pytest.raises(NotSupported, match="'demo' reports no usage"):
-            await model.count_tokens(HELLO)
+async def test_chat_completions_count_no_tokens_without_an_answer(model: OpenAICompatible) -> None:
+    with pytest.raises(CountNeedsAnswer, match="'demo'"):
+        await model.count_tokens(HELLO)
 
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()

@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Unpack
 
-from stint.dataclasses import replace
-from stint.domain.errors import InvalidRequest, NotSupported
-from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import Accepted, InferenceRequest, ModelChunk
 from stint.models.json_schemas import read_schema
 from stint.models.openai.adaptations import Adaptations
 from stint.models.openai.answer import ChatCompletionReader
 from stint.models.openai.response import read_response
+from stint.models.port import CountNeedsAnswer
 from stint.providers.openai.connections import ConnectionTrace
 from stint.providers.openai.errors import FIELDS, ErrorReader, ProviderFailure
 from stint.providers.openai.server import REQUEST_ERRORS, OpenAIServer, ReadKey, ServerOptions
@@ -48,16 +48,8 @@ class OpenAICompatible:
                 raise InvalidRequest(f"OpenAI's models do not support {name}. Remove it.", param=FIELDS[name])
 
     async def count_tokens(self, request: InferenceRequest) -> int:
-        """Request an answer of one token, and return its input tokens: chat completions have no other way to count.
-
-        This costs as much as the messages. Raises NotSupported if the server counts nothing; see the port.
-        """
-        one_token = replace(request.decoding, max_tokens=1)
-        async with aclosing(self.stream(replace(request, decoding=one_token))) as chunks:
-            async for chunk in chunks:
-                if isinstance(chunk, Finished) and chunk.usage is not None:
-                    return chunk.usage.input_tokens
-        raise NotSupported(f"The server of model {request.model!r} reports no usage, so its tokens cannot be counted.")
+        """Raise CountNeedsAnswer: chat completions have no way to count."""
+        raise CountNeedsAnswer(f"The server of model {request.model!r} counts the tokens of answers only.")
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call, and yield its chunks; see the port."""

@@ -138,10 +138,12 @@ class TokenCounts:
         Raises:
             InvalidRequest: the request refers to something unknown.
             NotSupported: the provider cannot count.
+            RateLimitExceeded, QuotaExceeded: a budget is used up. It counts as a request, and some providers count by
+                an answer.
             Stopped: the caller's key or the tenant was stopped.
         """
         require_input(request)
-        async with self.meters.watch():
+        async with self.meters.request():
             return await self._count(request, provider_data)
 
     async def _count(self, request: InputTokensRequest, provider_data: ProviderData) -> InputTokens:

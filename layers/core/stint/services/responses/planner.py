@@ -169,7 +169,12 @@ class ResponsePlanner:
         group, provider = found[0], self.tools.provider_of(found[0])
         port = replace(as_port(group), mcp_endpoint=None)
         signatures = await provider.list_tools(port, dict(provider_data))
-        signature = next(each for each in signatures if each.name == WEB_SEARCH)
+        signature = next((each for each in signatures if each.name == WEB_SEARCH), None)
+        if signature is None:
+            raise InvalidRequest(
+                f"Web search is not possible: the toolgroup {WEB_SEARCH_GROUP!r} has no tool {WEB_SEARCH!r}.",
+                param="tools",
+            )
         return ServerTool(signature, port, provider, {"max_results": RESULTS[tool.search_context_size]})
 
 

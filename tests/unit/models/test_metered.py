@@ -28,8 +28,9 @@ from stint.domain.inference import (
 )
 from stint.domain.prices import ModelPrice, Prices
 from stint.metering import Meter, set_meter
-from stint.models.metered import ANSWER_TOKENS, MeteredModel
+from stint.models.metered import MeteredModel
 from stint.models.port import CountNeedsAnswer
+from stint.models.token_estimates import ANSWER_TOKENS
 from stint.request_totals import begin_totals
 
 REQUEST = InferenceRequest("m", (UserInput("a" * 400),))

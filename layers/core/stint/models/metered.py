@@ -1,40 +1,30 @@
 """Models whose calls are counted, and admitted by the budgets of the run that makes them."""
 
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from math import inf
 from typing import TYPE_CHECKING
 
 from stint.dataclasses import replace
-from stint.domain.content import text_of
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, NotSupported, StintError
 from stint.domain.inference import (
     Accepted,
-    AssistantAnswer,
     Finished,
     FinishReason,
     InferenceRequest,
     ModelChunk,
-    ModelMessage,
-    SystemText,
     Usage,
 )
-from stint.domain.plausible_usage import can_be_true
 from stint.domain.prices import ModelPrice
 from stint.metering import Meter, Reservation, find_meter
 from stint.models.port import ChatModel, CountNeedsAnswer, characters_of, close_chunks
+from stint.models.token_estimates import CHARACTERS_PER_TOKEN, believable, estimate
 from stint.request_totals import count_model_error
 from stint.run_stop import admit_model_call, refuse_stopped
 
 if TYPE_CHECKING:
     from stint.models.answer_money import AnswerMoney
 
-logger = logging.getLogger(__name__)
-
-CHARACTERS_PER_TOKEN = 4
-ANSWER_TOKENS = 1_000
-"""Tokens that are reserved for an answer whose length the request does not limit."""
 FIRST_TOKENS = 8_000
 """Most tokens of an answer that are paid for before it begins."""
 MOST_LIMIT = 128_000
@@ -238,31 +228,3 @@ class MeteredCall:
 def lower_limit(left: float, asked: int | None) -> int | None:
     """Return the tokens that are left, unless an answer will have less anyway."""
     return max(int(left), 1) if left < min(asked or inf, MOST_LIMIT) else None
-
-
-def estimate(request: InferenceRequest, answer_tokens: int | None = None) -> Usage:
-    """Return the tokens that a call will probably use: its texts, and by default the longest answer that it allows."""
-    tokens_in = sum(map(length_of, request.messages)) // CHARACTERS_PER_TOKEN + 1
-    tokens_out = answer_tokens or request.decoding.max_tokens or ANSWER_TOKENS
-    return Usage(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
-
-
-def length_of(message: ModelMessage) -> int:
-    """Return the characters of a message's text."""
-    return len(message.text if isinstance(message, SystemText | AssistantAnswer) else text_of(message.content))
-
-
-def believable(usage: Usage, request: InferenceRequest, streamed: int) -> Usage:
-    """Return the usage that a provider reported, or an estimate if it cannot be true.
-
-    `streamed` is the number of characters of the answer. A character has at most four tokens, one for each byte.
-    """
-    silent = usage.output_tokens == 0 and (streamed > 0 or usage.input_tokens == 0)
-    if not silent and can_be_true(usage, 0, 0):
-        return usage
-    sent = len(repr((request.messages, request.tools, request.response_format)))
-    longest = 4 * streamed + (request.decoding.max_tokens or 0)
-    if not silent and can_be_true(usage, 4 * sent, longest):
-        return usage
-    logger.warning("A model's provider reported tokens that cannot be true; they are estimated")
-    return estimate(request, streamed // CHARACTERS_PER_TOKEN + 1)

@@ -1,0 +1,41 @@
+"""Estimates of the tokens of model calls, before a provider counts them and if its count cannot be true."""
+
+import logging
+
+from stint.domain.content import text_of
+from stint.domain.inference import AssistantAnswer, InferenceRequest, ModelMessage, SystemText, Usage
+from stint.domain.plausible_usage import can_be_true
+
+logger = logging.getLogger(__name__)
+
+CHARACTERS_PER_TOKEN = 4
+ANSWER_TOKENS = 1_000
+"""Tokens that are reserved for an answer whose length the request does not limit."""
+
+
+def estimate(request: InferenceRequest, answer_tokens: int | None = None) -> Usage:
+    """Return the tokens that a call will probably use: its texts, and by default the longest answer that it allows."""
+    tokens_in = sum(map(length_of, request.messages)) // CHARACTERS_PER_TOKEN + 1
+    tokens_out = answer_tokens or request.decoding.max_tokens or ANSWER_TOKENS
+    return Usage(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
+
+
+def length_of(message: ModelMessage) -> int:
+    """Return the characters of a message's text."""
+    return len(message.text if isinstance(message, SystemText | AssistantAnswer) else text_of(message.content))
+
+
+def believable(usage: Usage, request: InferenceRequest, streamed: int) -> Usage:
+    """Return the usage that a provider reported, or an estimate if it cannot be true.
+
+    `streamed` is the number of characters of the answer. A character has at most four tokens, one for each byte.
+    """
+    silent = usage.output_tokens == 0 and (streamed > 0 or usage.input_tokens == 0)
+    if not silent and can_be_true(usage, 0, 0):
+        return usage
+    sent = len(repr((request.messages, request.tools, request.response_format)))
+    longest = 4 * streamed + (request.decoding.max_tokens or 0)
+    if not silent and can_be_true(usage, 4 * sent, longest):
+        return usage
+    logger.warning("A model's provider reported tokens that cannot be true; they are estimated")
+    return estimate(request, streamed // CHARACTERS_PER_TOKEN + 1)

@@ -40,9 +40,9 @@ MODULES = {
     "knowledge": 708,
     "october": 716,
     "registry": 677,
-    "responses": 753,
+    "responses": 755,
     "turns": 666,
-    "worker": 643,
+    "worker": 645,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

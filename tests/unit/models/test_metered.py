@@ -27,10 +27,10 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.prices import ModelPrice, Prices
+from stint.domain.token_estimates import ANSWER_TOKENS
 from stint.metering import Meter, set_meter
 from stint.models.metered import MeteredModel
 from stint.models.port import CountNeedsAnswer
-from stint.models.token_estimates import ANSWER_TOKENS
 from stint.request_totals import begin_totals
 
 REQUEST = InferenceRequest("m", (UserInput("a" * 400),))

@@ -16,9 +16,9 @@ from stint.domain.inference import (
     Usage,
 )
 from stint.domain.prices import ModelPrice
+from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, believable, estimate
 from stint.metering import Meter, Reservation, find_meter
 from stint.models.port import ChatModel, CountNeedsAnswer, characters_of, close_chunks
-from stint.models.token_estimates import CHARACTERS_PER_TOKEN, believable, estimate
 from stint.request_totals import count_model_error
 from stint.run_stop import admit_model_call, refuse_stopped
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from stint.domain.errors import ModelError
 from stint.domain.inference import Usage
-from stint.domain.plausible_usage import can_be_true
+from stint.domain.token_estimates import can_be_true
 from stint.metering import Meter, find_meter
 from stint.request_totals import count_model_error
 from stint.retrieval.port import Embedder, Embeddings

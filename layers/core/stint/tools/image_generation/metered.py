@@ -2,7 +2,7 @@
 
 from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
 from stint.domain.inference import Usage
-from stint.domain.plausible_usage import can_be_true
+from stint.domain.token_estimates import can_be_true
 from stint.metering import Meter, find_meter
 from stint.request_totals import count_model_error
 from stint.run_stop import refuse_stopped

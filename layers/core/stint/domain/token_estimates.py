@@ -1,16 +1,17 @@
-"""Estimates of the tokens of model calls, before a provider counts them and if its count cannot be true."""
+"""Estimates of the tokens of model calls, before a server counts them and where its count cannot be true."""
 
 import logging
 
 from stint.domain.content import text_of
 from stint.domain.inference import AssistantAnswer, InferenceRequest, ModelMessage, SystemText, Usage
-from stint.domain.plausible_usage import can_be_true
 
 logger = logging.getLogger(__name__)
 
 CHARACTERS_PER_TOKEN = 4
 ANSWER_TOKENS = 1_000
 """Tokens that are reserved for an answer whose length the request does not limit."""
+UNSEEN_TOKENS = 200_000
+"""Most tokens of a call besides those of its texts: images, hidden reasoning. No model is known to use as many."""
 
 
 def estimate(request: InferenceRequest, answer_tokens: int | None = None) -> Usage:
@@ -39,3 +40,14 @@ def believable(usage: Usage, request: InferenceRequest, streamed: int) -> Usage:
         return usage
     logger.warning("A model's provider reported tokens that cannot be true; they are estimated")
     return estimate(request, streamed // CHARACTERS_PER_TOKEN + 1)
+
+
+def can_be_true(usage: Usage, read: int, written: int) -> bool:
+    """Return whether a call whose texts have at most so many tokens can have used those that a server reported.
+
+    A server that is broken or hostile may report any number, which must neither credit nor use up a budget.
+    """
+    read, written = read + UNSEEN_TOKENS, written + UNSEEN_TOKENS
+    most = (read, read, written, written, read + written)
+    inputs, outputs = (usage.input_tokens, usage.cached_tokens), (usage.output_tokens, usage.reasoning_tokens)
+    return all(0 <= n <= limit for n, limit in zip((*inputs, *outputs, usage.total_tokens), most, strict=True))

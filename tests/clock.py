@@ -28,12 +28,14 @@ class Clock:
     def stop(self) -> Iterator[None]:
         """Stop the clock except for moves by the test, so that exact times can be asserted."""
         self.stopped = {real: real() for real in (self._time, self._monotonic)}
-        yield
-        self.stopped = {}
+        try:
+            yield
+        finally:
+            self.stopped = {}
 
     @contextmanager
     def wrong(self, seconds: float) -> Iterator[None]:
-        """Run the body in a process whose wall clock is so far ahead of the others.."""
+        """Run the body in a process whose wall clock is so far ahead of the others."""
         self.wall_ahead += seconds
         try:
             yield

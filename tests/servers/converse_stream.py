@@ -143,7 +143,7 @@ def tool_block(call_id: str, name: str, *inputs: str, block: int = 0) -> list[by
     return [event("contentBlockStart", start), *deltas, event("contentBlockStop", {"contentBlockIndex": block})]
 
 
-def stream(*parts: Part, stop: str = "end_turn", usage: tuple[int, int] = (5, 7), **counted_too: int) -> Reply:
+def stream(*parts: Part, stop: str = "end_turn", usage: tuple[int, int] = (5, 7), **counted_too: Any) -> Reply:
     """Return a whole response with these blocks."""
     counted = {"inputTokens": usage[0], "outputTokens": usage[1], "totalTokens": sum(usage), **counted_too}
     return begun(

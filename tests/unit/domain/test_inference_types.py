@@ -23,7 +23,7 @@ def test_sampling_parameters_say_what_to_decode_and_leave_out_what_has_no_effect
 
 
 def test_usages_are_added_field_by_field() -> None:
-    usage = Usage(input_tokens=1, output_tokens=2, total_tokens=3, cached_tokens=4, reasoning_tokens=5)
+    usage = Usage.model_validate({name: place for place, name in enumerate(Usage.model_fields, start=1)})
 
-    doubled = Usage(input_tokens=2, output_tokens=4, total_tokens=6, cached_tokens=8, reasoning_tokens=10)
-    assert usage + usage == doubled
+    doubled = {name: 2 * place for place, name in enumerate(Usage.model_fields, start=1)}
+    assert (usage + usage).model_dump() == doubled

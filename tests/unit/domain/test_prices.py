@@ -24,6 +24,21 @@ def test_cached_input_costs_as_much_as_other_input_if_no_price_is_given() -> Non
     assert price.cost_of(USAGE) == pytest.approx((1_000 * 2 + 100 * 8) / 1e6)
 
 
+@pytest.mark.parametrize(
+    ("prices", "dollars"),
+    [
+        ({}, 500 * 4 + 200 * 4 + 200 * 5 + 100 * 8),
+        ({"cached_input": 1, "cache_write": 6, "cache_write_1h": 7}, 500 * 4 + 200 * 1 + 200 * 6 + 100 * 7),
+    ],
+)
+def test_input_that_is_written_to_a_cache_has_a_price_by_its_lifetime(prices: dict[str, float], dollars: float) -> None:
+    price = parse_prices(json.dumps({"*": {"input": 4, "output": 8} | prices})).find("bedrock/claude")
+    usage = Usage(input_tokens=1_000, cached_tokens=200, cache_write_tokens=300, cache_write_1h_tokens=100)
+
+    assert price is not None
+    assert price.cost_of(usage) == pytest.approx(dollars / 1e6)
+
+
 def test_the_first_pattern_that_matches_applies() -> None:
     entries = {"openai/gpt-5-mini": {"input": 1, "output": 1}, "openai/*": {"input": 9, "output": 9}}
     prices = parse_prices(json.dumps(entries))

@@ -213,26 +213,31 @@ class InferenceRequest:
     top_logprobs: int | None = None
 
 
+def is_zero(value: object) -> bool:
+    return value == 0
+
+
+WrittenTokens = Annotated[int, Field(exclude_if=is_zero)]
+"""Tokens that were written to a cache. Few calls write any, and each record pays for its bytes."""
+
+
 class Usage(Schema):
     """Token counts of the provider, summed over the model calls of a run.
 
-    `cached_tokens` are a part of the input, `reasoning_tokens` a part of the output.
+    Of the input, `cached_tokens` were read from the provider's cache, and `cache_write_tokens` written to it, of these
+    `cache_write_1h_tokens` for an hour. `reasoning_tokens` are a part of the output.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: WrittenTokens = 0
+    cache_write_1h_tokens: WrittenTokens = 0
     reasoning_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            total_tokens=self.total_tokens + other.total_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-        )
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in Usage.model_fields})
 
 
 class FinishReason(StrEnum):

@@ -17,10 +17,15 @@ MOST_DOLLARS = 1_000_000_000
 Dollars = Annotated[float, Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)]
 
 
+WRITE_RATIO, HOUR_RATIO = 1.25, 2
+"""Prices of input that Claude's models write to a cache for five minutes, and for an hour, per price of other input."""
+
+
 class ModelPrice(BaseModel):
     """The price of a model's tokens, in dollars per million, and of each image that it generates.
 
-    Cached input costs as much as other input by default.
+    By default, input that is read from a cache costs as much as other input, and input that is written to one costs as
+    much more as for Claude's models (https://aws.amazon.com/bedrock/pricing/).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -28,14 +33,21 @@ class ModelPrice(BaseModel):
     input: Dollars
     output: Dollars
     cached_input: Dollars | None = None
+    cache_write: Dollars | None = None
+    cache_write_1h: Dollars | None = None
     image: Dollars = 0.0
 
     def cost_of(self, usage: Usage, images: int = 0) -> float:
         """Return the dollars of a model call that generates so many images."""
-        cached = self.input if self.cached_input is None else self.cached_input
-        fresh = max(usage.input_tokens - usage.cached_tokens, 0)
-        tokens = fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
-        return tokens / MILLION + images * self.image
+        cached, written, hour = usage.cached_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens
+        parts = (
+            (max(usage.input_tokens - cached - written, 0), self.input),
+            (cached, self.input if self.cached_input is None else self.cached_input),
+            (max(written - hour, 0), self.input * WRITE_RATIO if self.cache_write is None else self.cache_write),
+            (hour, self.input * HOUR_RATIO if self.cache_write_1h is None else self.cache_write_1h),
+            (usage.output_tokens, self.output),
+        )
+        return sum(tokens * price for tokens, price in parts) / MILLION + images * self.image
 
 
 class InfrastructurePrices(BaseModel):

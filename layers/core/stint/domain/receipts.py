@@ -4,15 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stint.domain.inference import Usage
+from stint.domain.inference import Usage, is_zero
 from stint.domain.schema import Schema
 
 DIGITS = 9
 """Decimal places of dollars. A write unit costs less than a millionth."""
-
-
-def is_zero(value: object) -> bool:
-    return value == 0
 
 
 Count = Annotated[int, Field(exclude_if=is_zero)]
@@ -30,6 +26,8 @@ class Consumption(Schema):
     tool_calls: Count = 0
     input_tokens: Count = 0
     cached_tokens: Count = 0
+    cache_write_tokens: Count = 0
+    cache_write_1h_tokens: Count = 0
     output_tokens: Count = 0
     reasoning_tokens: Count = 0
     write_units: Count = 0
@@ -53,28 +51,31 @@ class Consumption(Schema):
         """Add the tokens of a model call."""
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
+        self.cache_write_tokens += usage.cache_write_tokens
+        self.cache_write_1h_tokens += usage.cache_write_1h_tokens
         self.output_tokens += usage.output_tokens
         self.reasoning_tokens += usage.reasoning_tokens
 
 
 COUNTS = (
-    *("model_calls", "tool_calls", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"),
-    *("write_units", "read_units", "milliseconds", "sandbox_milliseconds"),
+    *("model_calls", "tool_calls", "input_tokens", "cached_tokens", "cache_write_tokens", "cache_write_1h_tokens"),
+    *("output_tokens", "reasoning_tokens", "write_units", "read_units", "milliseconds", "sandbox_milliseconds"),
 )
 
 
 class Receipt(Schema):
     """The consumption of a turn or response, and its cost in US dollars at list prices.
 
-    `cached_tokens` are a part of the input, `reasoning_tokens` a part of the output. `tool_calls` are those that the
-    server ran, `sandbox_milliseconds` the time of the code that it ran. `model_dollars` and `dollars` are null if the
-    price of a model is not known.
+    Tokens are those of `Usage`. `tool_calls` are those that the server ran, `sandbox_milliseconds` the time of the code
+    that it ran. `model_dollars` and `dollars` are null if the price of a model is not known.
     """
 
     model_calls: int
     tool_calls: int
     input_tokens: int
     cached_tokens: int
+    cache_write_tokens: int
+    cache_write_1h_tokens: int
     output_tokens: int
     reasoning_tokens: int
     write_units: int

@@ -47,7 +47,12 @@ def can_be_true(usage: Usage, read: int, written: int) -> bool:
 
     A server that is broken or hostile may report any number, which must neither credit nor use up a budget.
     """
-    read, written = read + UNSEEN_TOKENS, written + UNSEEN_TOKENS
-    most = (read, read, written, written, read + written)
-    inputs, outputs = (usage.input_tokens, usage.cached_tokens), (usage.output_tokens, usage.reasoning_tokens)
-    return all(0 <= n <= limit for n, limit in zip((*inputs, *outputs, usage.total_tokens), most, strict=True))
+    most_read, most_written = read + UNSEEN_TOKENS, written + UNSEEN_TOKENS
+    inputs = (usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens)
+    outputs = (usage.output_tokens, usage.reasoning_tokens)
+    return (
+        all(0 <= count <= most_read for count in inputs)
+        and all(0 <= count <= most_written for count in outputs)
+        and 0 <= usage.cache_write_1h_tokens <= usage.cache_write_tokens
+        and 0 <= usage.total_tokens <= most_read + most_written
+    )

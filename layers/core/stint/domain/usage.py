@@ -40,6 +40,8 @@ class UsageSum(Schema):
     tool_calls: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
     write_units: int = 0

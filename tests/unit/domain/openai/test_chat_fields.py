@@ -153,7 +153,9 @@ def test_any_body_is_read_or_refused_by_a_field(body: Any, messages: list[Json])
 
 def test_an_answer_is_what_the_openai_client_knows() -> None:
     call = ChatToolCall(id="call_1", function=CalledFunction(name="f", arguments="{}"))
-    usage = CompletionUsage.of(Usage(input_tokens=3, output_tokens=2, total_tokens=5, cached_tokens=1))
+    usage = CompletionUsage.of(
+        Usage(input_tokens=3, output_tokens=2, total_tokens=5, cached_tokens=1, cache_write_tokens=2)
+    )
     answers = [
         ChatChoice(message=ChatAnswer(content="Hi."), finish_reason="stop"),
         ChatChoice(message=ChatAnswer(tool_calls=[call]), finish_reason="tool_calls"),
@@ -164,6 +166,9 @@ def test_an_answer_is_what_the_openai_client_knows() -> None:
         read = OpenAICompletion.model_validate(answer.model_dump(mode="json"))
         assert read.usage is not None
         assert (read.usage.prompt_tokens, read.usage.completion_tokens) == (3, 2)
+        details = read.usage.prompt_tokens_details
+        assert details is not None
+        assert (details.cached_tokens, details.cache_write_tokens) == (1, 2)
     assert "tool_calls" not in answers[0].model_dump(mode="json")["message"]
 
 

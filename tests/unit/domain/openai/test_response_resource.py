@@ -26,7 +26,9 @@ from stint.domain.openai.stored_responses import (
 )
 from stint.store.documents import to_json
 
-USAGE = Usage(input_tokens=3, output_tokens=2, total_tokens=5, cached_tokens=1, reasoning_tokens=1)
+USAGE = Usage(
+    input_tokens=3, output_tokens=2, total_tokens=5, cached_tokens=1, cache_write_tokens=1, reasoning_tokens=1
+)
 MESSAGE = Message(id="msg_1", role="assistant", content=[OutputText(text="Hello.")])
 COMPLETED = ResponseOutcome(status=ResponseStatus.completed, completed_at=1_790_000_001, usage=USAGE)
 
@@ -82,7 +84,7 @@ def test_a_plain_response_shows_every_key_with_its_default() -> None:
         "truncation": "disabled",
         "usage": {
             "input_tokens": 3,
-            "input_tokens_details": {"cached_tokens": 1, "cache_write_tokens": 0},
+            "input_tokens_details": {"cached_tokens": 1, "cache_write_tokens": 1},
             "output_tokens": 2,
             "output_tokens_details": {"reasoning_tokens": 1},
             "total_tokens": 5,
@@ -184,4 +186,5 @@ def test_a_list_tells_its_ends() -> None:
 
 
 def test_usage_is_told_in_detail() -> None:
-    assert ResponseUsage.of(USAGE).input_tokens_details.cached_tokens == 1
+    details = ResponseUsage.of(USAGE).input_tokens_details
+    assert (details.cached_tokens, details.cache_write_tokens) == (1, 1)

@@ -596,13 +596,25 @@ class TestReasoning:
         ]
         assert "toolUse" in called
 
-    async def test_what_was_read_from_a_cache_is_a_part_of_the_input(
-        self, model: Bedrock, server: ConverseStreamServer
+    @pytest.mark.parametrize(
+        ("details", "hour"),
+        [({}, 0), ({"cacheDetails": [{"ttl": "1h", "inputTokens": 15}, {"ttl": "5m", "inputTokens": 5}]}, 15)],
+    )
+    async def test_what_a_cache_read_and_wrote_is_a_part_of_the_input(
+        self, model: Bedrock, server: ConverseStreamServer, details: dict[str, Any], hour: int
     ) -> None:
-        server.script(converse.stream(usage=(5, 7), cacheReadInputTokens=100, cacheWriteInputTokens=20))
+        server.script(converse.stream(usage=(5, 7), cacheReadInputTokens=100, cacheWriteInputTokens=20, **details))
 
-        counted = Usage(input_tokens=125, output_tokens=7, total_tokens=132, cached_tokens=100)
-        assert end_of(await collect(model)).usage == counted
+        usage = end_of(await collect(model)).usage
+
+        assert usage == Usage(
+            input_tokens=125,
+            output_tokens=7,
+            total_tokens=132,
+            cached_tokens=100,
+            cache_write_tokens=20,
+            cache_write_1h_tokens=hour,
+        )
 
     async def test_an_effort_that_a_model_refuses_is_named(self, model: Bedrock, server: ConverseStreamServer) -> None:
         server.script(converse.error(400, "ValidationException", "thinking.type.adaptive is not supported"))

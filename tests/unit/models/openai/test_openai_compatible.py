@@ -269,11 +269,20 @@ class TestDialects:
         self, model: OpenAICompatible, server: ChatCompletionsServer
     ) -> None:
         usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
-        details = {"prompt_tokens_details": {"cached_tokens": 8}, "completion_tokens_details": {"reasoning_tokens": 4}}
+        details = {
+            "prompt_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 3},
+            "completion_tokens_details": {"reasoning_tokens": 4},
+        }
         server.script(chat.stream({"content": "a"}, usage=usage | details))
 
-        counted = Usage(input_tokens=9, output_tokens=5, total_tokens=14, cached_tokens=8, reasoning_tokens=4)
-        assert end_of(await collect(model)).usage == counted
+        assert end_of(await collect(model)).usage == Usage(
+            input_tokens=9,
+            output_tokens=5,
+            total_tokens=14,
+            cached_tokens=5,
+            cache_write_tokens=3,
+            reasoning_tokens=4,
+        )
 
     async def test_stream_without_done_ends_with_its_finish_reason(
         self, model: OpenAICompatible, server: ChatCompletionsServer

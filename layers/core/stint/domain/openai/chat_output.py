@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stint.domain.fields import Omitted
-from stint.domain.inference import TokenLogprob, Usage
+from stint.domain.inference import TokenLogprob, Usage, WrittenTokens
 from stint.domain.openai.chat_input import ChatToolCall
 from stint.domain.schema import Schema
 
@@ -15,6 +15,7 @@ ChatFinish = Literal["stop", "length", "tool_calls", "content_filter"]
 
 class PromptTokensDetails(Schema):
     cached_tokens: int = 0
+    cache_write_tokens: WrittenTokens = 0
 
 
 class CompletionTokensDetails(Schema):
@@ -34,7 +35,9 @@ class CompletionUsage(Schema):
             prompt_tokens=usage.input_tokens,
             completion_tokens=usage.output_tokens,
             total_tokens=usage.total_tokens,
-            prompt_tokens_details=PromptTokensDetails(cached_tokens=usage.cached_tokens),
+            prompt_tokens_details=PromptTokensDetails(
+                cached_tokens=usage.cached_tokens, cache_write_tokens=usage.cache_write_tokens
+            ),
             completion_tokens_details=CompletionTokensDetails(reasoning_tokens=usage.reasoning_tokens),
         )
 

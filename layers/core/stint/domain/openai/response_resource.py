@@ -27,7 +27,7 @@ class OutputTokensDetails(Schema):
 
 
 class ResponseUsage(Schema):
-    """Tokens of all model calls of a response. No provider here reports the tokens that it wrote to a cache."""
+    """Tokens of all model calls of a response."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetails
@@ -39,7 +39,9 @@ class ResponseUsage(Schema):
     def of(cls, usage: Usage) -> "ResponseUsage":
         return cls(
             input_tokens=usage.input_tokens,
-            input_tokens_details=InputTokensDetails(cached_tokens=usage.cached_tokens),
+            input_tokens_details=InputTokensDetails(
+                cached_tokens=usage.cached_tokens, cache_write_tokens=usage.cache_write_tokens
+            ),
             output_tokens=usage.output_tokens,
             output_tokens_details=OutputTokensDetails(reasoning_tokens=usage.reasoning_tokens),
             total_tokens=usage.total_tokens,

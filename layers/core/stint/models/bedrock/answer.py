@@ -72,12 +72,20 @@ def _text(value: Any) -> str:
 
 
 def _read_usage(usage: dict[str, Any]) -> Usage:
-    """Read the usage. Bedrock counts input that it reads from or writes to a cache separately."""
+    """Read the usage (API reference, TokenUsage), which counts input that a cache read or wrote separately."""
     cached, added, written = (
         _count(usage.get(name)) for name in ("cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens")
     )
     read = _count(usage["inputTokens"]) + cached + added
-    return Usage(input_tokens=read, output_tokens=written, total_tokens=read + written, cached_tokens=cached)
+    hour = sum(_count(detail["inputTokens"]) for detail in usage.get("cacheDetails") or [] if detail["ttl"] == "1h")
+    return Usage(
+        input_tokens=read,
+        output_tokens=written,
+        total_tokens=read + written,
+        cached_tokens=cached,
+        cache_write_tokens=added,
+        cache_write_1h_tokens=min(hour, added),
+    )
 
 
 def _count(value: Any) -> int:

@@ -168,6 +168,7 @@ def _usage(usage: dict[str, Any]) -> Usage | None:
         output_tokens=completion,
         total_tokens=total or prompt + completion,
         cached_tokens=_detail(usage.get("prompt_tokens_details"), "cached_tokens"),
+        cache_write_tokens=_detail(usage.get("prompt_tokens_details"), "cache_write_tokens"),
         reasoning_tokens=_detail(usage.get("completion_tokens_details"), "reasoning_tokens"),
     )
 

@@ -74,5 +74,6 @@ def usage_of(usage: CompletionUsage) -> Usage:
         output_tokens=usage.completion_tokens,
         total_tokens=usage.total_tokens,
         cached_tokens=usage.prompt_tokens_details.cached_tokens,
+        cache_write_tokens=usage.prompt_tokens_details.cache_write_tokens,
         reasoning_tokens=usage.completion_tokens_details.reasoning_tokens,
     )

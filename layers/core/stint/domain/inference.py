@@ -149,8 +149,11 @@ class SystemText:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class UserInput:
+    """A message of the user. `breakpoints` has the places of items of its content; see `PromptCache`."""
+
     content: Content
     name: str = ""
+    breakpoints: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -192,6 +195,20 @@ class ToolSignature:
     annotations: dict[str, Any] | None = field(default=None, compare=False)
 
 
+CacheLifetime = Literal["5m", "1h"]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCache:
+    """The wish that a provider keeps the input of a call in its cache, because later calls begin with it.
+
+    `implicit` means the whole input. Items of messages that are `breakpoints` end further inputs to be kept.
+    """
+
+    lifetime: CacheLifetime = "5m"
+    implicit: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
     """One call of a model. `model` is the provider's own id, without the routing prefix.
@@ -199,6 +216,7 @@ class InferenceRequest:
     None is the provider's default for `parallel_tool_calls` and `reasoning`. `verbosity` is low, medium or high, a
     hint that has no effect if the provider or the model has none. `top_logprobs` is the number of likely tokens with
     their log probabilities at each position of the text, besides the token itself; None is no log probabilities.
+    `cache` is a hint, too. Without it, a provider that charges for writing to its cache writes nothing.
     """
 
     model: str
@@ -211,6 +229,7 @@ class InferenceRequest:
     reasoning: ReasoningOptions | None = None
     verbosity: str | None = None
     top_logprobs: int | None = None
+    cache: PromptCache | None = None
 
 
 def is_zero(value: object) -> bool:

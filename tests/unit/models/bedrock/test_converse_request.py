@@ -27,7 +27,7 @@ ADD = ToolSignature("add", "", {"type": "object", "properties": {}})
 
 
 def written(model: str = "amazon.nova-pro-v1:0", **fields: Any) -> dict[str, Any]:
-    return write_converse(InferenceRequest(model, fields.pop("messages", (UserInput("hi"),)), **fields))
+    return write_converse(InferenceRequest(model, fields.pop("messages", (UserInput("hi"),)), **fields)).parameters
 
 
 @pytest.mark.parametrize(

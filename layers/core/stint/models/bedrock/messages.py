@@ -8,6 +8,7 @@ from stint.domain.content import Content, TextContentItem, items_of, text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.tools import ToolCall
+from stint.models.bedrock.cache_points import CachePoint
 from stint.models.bedrock.reasoning import write_reasoning
 from stint.models.images import InlineImage, read_image
 from stint.models.participant_names import put_name_in_text
@@ -18,10 +19,11 @@ Block = dict[str, Any]
 
 @dataclass(slots=True)
 class BedrockMessages:
-    """`system` and `messages` of a Converse request."""
+    """`system` and `messages` of a Converse request, and the checkpoints that the caller named."""
 
     system: list[Block] = field(default_factory=list)
     messages: list[Block] = field(default_factory=list)
+    breakpoints: list[CachePoint] = field(default_factory=list)
 
     def append_blocks(self, role: str, blocks: list[Block]) -> None:
         """Append blocks. Roles must alternate, so blocks of the same role join the previous message."""
@@ -31,6 +33,16 @@ class BedrockMessages:
             self.messages[-1]["content"] += blocks
         else:
             self.messages.append({"role": role, "content": blocks})
+
+    def append_input(self, message: UserInput) -> None:
+        """Append a message of the user, with its breakpoints."""
+        last = self.messages[-1] if self.messages else None
+        before = len(last["content"]) if last is not None and last["role"] == "user" else 0
+        self.append_blocks("user", _content_blocks(message.content) or [{"text": "(empty message)"}])
+        for place in message.breakpoints:
+            blocks = before + len(_content_blocks(items_of(message.content)[: place + 1]))
+            if blocks:
+                self.breakpoints.append(CachePoint("messages", len(self.messages) - 1, blocks - 1))
 
 
 def write_conversation(
@@ -51,8 +63,8 @@ def write_conversation(
         match message:
             case SystemText(text):
                 conversation.system += _text_blocks(text)
-            case UserInput(content):
-                conversation.append_blocks("user", _content_blocks(content) or [{"text": "(empty message)"}])
+            case UserInput():
+                conversation.append_input(message)
             case AssistantAnswer(text=text, tool_calls=calls):
                 write_call = _tool_use if with_tools else _call_as_text
                 thoughts = write_reasoning(message.reasoning) if with_reasoning else []

@@ -11,8 +11,9 @@ from botocore.exceptions import ClientError
 from stint.domain.errors import NotSupported
 from stint.domain.inference import Accepted, InferenceRequest, ModelChunk
 from stint.models.bedrock.answer import ConverseAnswer
+from stint.models.bedrock.cache_points import add_cache_points, refused_points
 from stint.models.bedrock.call import ConverseCall
-from stint.models.bedrock.request import check_converse, write_converse
+from stint.models.bedrock.request import ConverseRequest, check_converse, write_converse
 from stint.providers.bedrock.client import connect
 from stint.providers.bedrock.errors import ERRORS, MALFORMED, explain, message_of
 
@@ -27,8 +28,8 @@ class Bedrock:
     """The models of ConverseStream. The client is made when first used, in the thread of that call.
 
     A request that a model refuses because of temperature 0 is sent again without temperature; because of temperature
-    with top_p (Claude's later models), with temperature only; because of strict tools, with plain ones. Later requests
-    to the model are adapted at once.
+    with top_p (Claude's later models), with temperature only; because of strict tools, with plain ones; because of a
+    checkpoint of the cache, without those in this place. Later requests to the model are adapted at once.
     """
 
     def __init__(self, client: "Callable[[], BedrockRuntimeClient]" = connect) -> None:
@@ -46,7 +47,7 @@ class Bedrock:
 
         It requires a model's own id, so an inference profile's region is removed. A response format is not counted.
         """
-        parameters = self._adapt(write_converse(request))
+        parameters = self._adapt(write_converse(request).parameters)
         counted = {name: parameters[name] for name in COUNTED if name in parameters}
         try:
             answer = await asyncio.to_thread(
@@ -62,28 +63,29 @@ class Bedrock:
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call, and yield its chunks; see the port."""
-        parameters = write_converse(request)
+        written = write_converse(request)
         answer = ConverseAnswer()
-        call = await self._open(parameters)
+        call = await self._open(written)
         try:
             yield Accepted()
             while (event := await call.next_event()) is not None:
                 for chunk in answer.feed(event):
                     yield chunk
         except (*ERRORS, *MALFORMED) as error:
-            raise explain(error, parameters) from error
+            raise explain(error, written.parameters) from error
         finally:
             call.close()
         yield answer.finish()
 
-    async def _open(self, parameters: dict[str, Any]) -> ConverseCall:
+    async def _open(self, written: ConverseRequest) -> ConverseCall:
+        parameters = written.parameters
         while True:
-            call = ConverseCall(self._client, self._adapt(parameters))
+            call = ConverseCall(self._client, self._add_points(self._adapt(parameters), written))
             try:
                 await call.open()
             except ERRORS as error:
                 call.close()
-                if not (isinstance(error, ClientError) and self._learn(parameters, message_of(error))):
+                if not (isinstance(error, ClientError) and self._learn(written, message_of(error))):
                     raise explain(error, parameters) from error
             except BaseException:
                 call.close()
@@ -97,10 +99,14 @@ class Bedrock:
                 self._made_client = self._make_client()
             return self._made_client
 
-    def _learn(self, parameters: dict[str, Any], message: str) -> bool:
+    def _learn(self, written: ConverseRequest, message: str) -> bool:
         """Learn a parameter that the model refuses, and return whether a retry can help."""
+        parameters = written.parameters
         config = parameters.get("inferenceConfig", {})
         known = self._refused.get(parameters["modelId"], set())
+        if written.points and (points := refused_points(message)):
+            self._refused[parameters["modelId"]] = known | points
+            return not points <= known
         if "strict" in message and any(tool["toolSpec"].get("strict") for tool in _tools(parameters)):
             self._refused[parameters["modelId"]] = {*known, "strict"}
             return "strict" not in known
@@ -114,6 +120,12 @@ class Bedrock:
             return False
         self._refused[parameters["modelId"]] = {*known, refused}
         return refused not in known
+
+    def _add_points(self, parameters: dict[str, Any], written: ConverseRequest) -> dict[str, Any]:
+        if not written.points:
+            return parameters
+        refused = self._refused.get(parameters["modelId"], set())
+        return add_cache_points(parameters, written.points, written.lifetime, refused)
 
     def _adapt(self, parameters: dict[str, Any]) -> dict[str, Any]:
         refused = self._refused.get(parameters["modelId"], set())

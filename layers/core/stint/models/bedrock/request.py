@@ -3,14 +3,25 @@
 import json
 from typing import Any
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import Decoding, InferenceRequest, ToolSignature
+from stint.domain.inference import CacheLifetime, Decoding, InferenceRequest, ToolSignature
 from stint.domain.tools import ToolChoice
+from stint.models.bedrock.cache_points import CachePoint, find_cache_points
 from stint.models.bedrock.messages import write_conversation
 from stint.models.bedrock.reasoning import will_reason, write_effort
 from stint.models.json_schemas import close_objects, read_schema
 
 Parameters = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ConverseRequest:
+    """The parameters of a call without its checkpoints, and these."""
+
+    parameters: Parameters
+    points: tuple[CachePoint, ...] = ()
+    lifetime: CacheLifetime = "5m"
 
 
 LACKING = {
@@ -42,7 +53,7 @@ def check_converse(request: InferenceRequest) -> None:
     write_effort(request)
 
 
-def write_converse(request: InferenceRequest) -> Parameters:
+def write_converse(request: InferenceRequest) -> ConverseRequest:
     """Write a model call as ConverseStream parameters.
 
     Converse has no tool choice none, so the tools are then omitted. It cannot prevent several calls in one answer.
@@ -63,7 +74,11 @@ def write_converse(request: InferenceRequest) -> Parameters:
         "toolConfig": tools,
         "outputConfig": {**_text_format(request), **({"effort": effort} if effort else {})},
     }
-    return {name: value for name, value in parameters.items() if value or name == "messages"}
+    written = {name: value for name, value in parameters.items() if value or name == "messages"}
+    if request.cache is None:
+        return ConverseRequest(written)
+    points = find_cache_points(written, request.cache, conversation.breakpoints)
+    return ConverseRequest(written, points, request.cache.lifetime)
 
 
 def _text_format(request: InferenceRequest) -> Parameters:

@@ -40,9 +40,9 @@ MODULES = {
     "knowledge": 708,
     "october": 716,
     "registry": 677,
-    "responses": 755,
+    "responses": 756,
     "turns": 666,
-    "worker": 645,
+    "worker": 646,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

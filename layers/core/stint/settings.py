@@ -115,6 +115,10 @@ class Settings(BaseModel):
         description="Model of `builtin::photogen` and image generation; if empty, there is none.",
     )
     bedrock_region: str = Field(default="", description="AWS region of Bedrock; if empty, the function's own.")
+    prompt_cache: Literal["5m", "1h", "off"] = Field(
+        default="5m",
+        description="Time for which Bedrock caches the input of sessions and conversations; `off`: only on request.",
+    )
     scripted_models: bool = Field(default=False, description="Enable the `scripted/` models, for demos and tests.")
     scripted_word_seconds: float = Field(
         default=0.02, ge=0, description="Pause of the scripted model before each word, in seconds."

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stint.domain.inference import Decoding
+from stint.domain.inference import Decoding, PromptCache
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.tool_names import SanitizedToolNames
@@ -23,7 +23,8 @@ def make_router(settings: "Settings", servers: "Sequence[ModelServer]", fetch: "
         "bedrock": lambda: SanitizedToolNames(make_bedrock(settings, fetch)),
         **{server.id: partial(make_named, server, settings, fetch) for server in servers},
     }
-    return Router(models, settings.default_model)
+    cache = None if settings.prompt_cache == "off" else PromptCache(settings.prompt_cache)
+    return Router(models, settings.default_model, cache)
 
 
 def make_scripted(settings: "Settings", provider: str = "scripted") -> ChatModel:

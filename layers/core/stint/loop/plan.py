@@ -4,7 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from stint.dataclasses import dataclass, replace
-from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, ModelMessage, ReasoningOptions, SystemText
+from stint.domain.inference import (
+    AnswerFormat,
+    Decoding,
+    InferenceRequest,
+    ModelMessage,
+    PromptCache,
+    ReasoningOptions,
+    SystemText,
+)
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.loop.retrieval import Retriever
 from stint.loop.screening import BoundShield
@@ -42,6 +50,7 @@ class Plan:
     shortens: bool = False
     pauses_at_limit: bool = False
     retriever: Retriever | None = None
+    cache: PromptCache | None = None
 
     @property
     def calls_at_once(self) -> int | None:
@@ -66,4 +75,5 @@ class Plan:
             parallel_tool_calls=self.parallel_tool_calls,
             reasoning=self.reasoning,
             verbosity=self.verbosity,
+            cache=self.cache,
         )

@@ -19,7 +19,9 @@ def put_name_in_text(message: ModelMessage) -> ModelMessage:
     """Put a message's name before its text, as in `Ann: Hello`. An answer that only calls tools has no text."""
     match message:
         case UserInput(content=content, name=name) if name:
-            return UserInput(_prefix(content, name))
+            prefixed = _prefix(content, name)
+            added = len(items_of(prefixed)) - len(items_of(content))
+            return UserInput(prefixed, breakpoints=tuple(place + added for place in message.breakpoints))
         case SystemText(text=text, name=name) if name:
             return SystemText(f"{name}: {text}")
         case AssistantAnswer(text=text, name=name) if name:

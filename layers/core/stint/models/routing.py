@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from stint.domain.errors import InvalidRequest
+from stint.domain.inference import PromptCache
 from stint.models.metered import MeteredModel
 from stint.models.port import ChatModel
 
@@ -16,18 +17,28 @@ HINTS = {
 }
 
 
+DEFAULT_CACHE = PromptCache()
+
+
 class Router:
     """Chooses adapters by prefix: `bedrock/ID`, `openai/ID`, `scripted/ID`.
 
     An id without such a prefix, from the configuration or a registration, belongs to the provider of `default_model`,
     including its slashes: Llama Stack's ids have them. vLLM's model `openai/gpt-oss-20b` is `openai/openai/gpt-oss-20b`
-    here. Adapters are made when first needed, and kept. Their calls are counted for the run that makes them.
+    here. Adapters are made when first needed, and kept. Their calls are counted for the run that makes them. `cache` is
+    what runs keep in a provider's cache by default.
     """
 
-    def __init__(self, factories: Mapping[str, Callable[[], ChatModel]], default_model: str) -> None:
+    def __init__(
+        self,
+        factories: Mapping[str, Callable[[], ChatModel]],
+        default_model: str,
+        cache: PromptCache | None = DEFAULT_CACHE,
+    ) -> None:
         self._factories = factories
         self.providers = sorted(factories)
         self.known_providers = frozenset({*factories, *HINTS})
+        self.cache = cache
         self._default_model = default_model
         self._models: dict[str, ChatModel] = {}
 

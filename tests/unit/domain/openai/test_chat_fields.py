@@ -60,6 +60,7 @@ FULL: Json = {
     "safety_identifier": "u",
     "prompt_cache_key": "k",
     "prompt_cache_retention": "in_memory",
+    "prompt_cache_options": {"mode": "explicit", "ttl": "12h"},
     "user": "u",
     "n": 1,
     "verbosity": "high",

@@ -91,13 +91,6 @@ def test_an_item_of_a_tool_that_is_not_offered_is_refused_by_its_type_and_place(
             "A file needs exactly one of file_data, file_url and file_id",
         ),
         (
-            {
-                "role": "user",
-                "content": [{"type": "input_text", "text": "a", "prompt_cache_breakpoint": {"mode": "x"}}],
-            },
-            "input_text.prompt_cache_breakpoint: Explicit cache breakpoints",
-        ),
-        (
             {"type": "function_call", "call_id": "", "name": "f", "arguments": ""},
             "call_id: String should have at least",
         ),

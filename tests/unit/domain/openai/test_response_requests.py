@@ -41,6 +41,7 @@ FULL: Json = {
     "safety_identifier": "u" * 64,
     "prompt_cache_key": "k" * 64,
     "prompt_cache_retention": "24h",
+    "prompt_cache_options": {"mode": "implicit", "ttl": "30m", "comparison_response_id": "resp_1"},
     "truncation": "auto",
     "store": True,
     "service_tier": "flex",

@@ -18,6 +18,7 @@ from stint.domain.expiry import Expiry
 from stint.domain.fields import Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, EndUserId, ToolLimit, too_long
 from stint.domain.openai.input_items import Input
+from stint.domain.openai.prompt_cache import CacheOptions
 from stint.domain.openai.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
 from stint.domain.openai.response_tools import (
     McpTool,
@@ -35,7 +36,6 @@ from stint.domain.when_busy import WhenBusy
 
 ModelName = Annotated[str, Field(min_length=1)]
 CacheKey = Annotated[str, Field(max_length=64)]
-CacheOptions = Annotated[Nothing, UnsupportedField("The provider decides how prompts are cached. Remove it")]
 ImageOptions = Annotated[Nothing, UnsupportedField("Images are passed on unchanged. Remove it")]
 
 
@@ -171,7 +171,7 @@ class CreateResponse(ContextRequest):
     moderation: Annotated[Nothing, UnsupportedField("Responses are not moderated. Remove it")] = None
     image: ImageOptions = None
     access_programs: Annotated[Nothing, UnsupportedField("Access programs are not supported. Remove it")] = None
-    prompt_cache_options: CacheOptions = None
+    prompt_cache_options: Omitted[CacheOptions] = None
 
     @field_validator("background")
     @classmethod
@@ -198,6 +198,11 @@ class CreateResponse(ContextRequest):
             raise invalid("A background response runs without its client. Remove on_disconnect, or background.")
         return chosen
 
+    @property
+    def is_single(self) -> bool:
+        """Return whether no other model call will begin with this one's input."""
+        return not (self.store or self.tools or self.previous_response_id or self.conversation)
+
     def to_settings(self) -> ResponseSettings:
         """Return the stored settings: all of the request but its input and credentials."""
         own = {name: getattr(self, name) for name in ResponseSettings.model_fields if name in type(self).model_fields}
@@ -208,6 +213,7 @@ class CreateResponse(ContextRequest):
                 "tools": without_credentials(self.tools),
                 "reasoning": self.reasoning.to_settings() if self.reasoning else None,
                 "store": None if self.store else False,
+                "is_single": True if self.is_single else None,
                 "include_obfuscation": True if options and options.include_obfuscation else None,
             }
         )
@@ -223,7 +229,7 @@ class CompactRequest(Request):
     prompt_cache_key: Omitted[CacheKey] = None
     prompt_cache_retention: Omitted[CacheRetention] = None
     service_tier: Omitted[ServiceTier] = None
-    prompt_cache_options: CacheOptions = None
+    prompt_cache_options: Omitted[CacheOptions] = None
     image: ImageOptions = None
 
 

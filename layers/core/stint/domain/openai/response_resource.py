@@ -9,6 +9,7 @@ from stint.domain.fields import Omitted
 from stint.domain.inference import Usage
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.lists import ListObject
+from stint.domain.openai.prompt_cache import CacheOptions
 from stint.domain.openai.response_options import ReasoningSettings, TextOptions
 from stint.domain.openai.response_requests import ConversationReference
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
@@ -92,6 +93,7 @@ class Response(Schema):
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
+    prompt_cache_options: Omitted[CacheOptions] = None
     prompt: None = None
     user: str | None = None
     receipt: Omitted[Receipt] = None

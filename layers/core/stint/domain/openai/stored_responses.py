@@ -10,10 +10,11 @@ from pydantic import Field
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError, rename_param
 from stint.domain.fields import Metadata, Omitted, is_empty, is_false
-from stint.domain.inference import AnswerDetails, Decoding, Usage
+from stint.domain.inference import AnswerDetails, Decoding, PromptCache, Usage
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.mcp_items import McpListTools
+from stint.domain.openai.prompt_cache import CacheOptions, choose_cache
 from stint.domain.openai.response_options import Include, ReasoningSettings, TextOptions
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.partial_steps import PartialStep
@@ -25,7 +26,7 @@ from stint.domain.stops import stop_name
 
 Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
-CacheRetention = Literal["in_memory", "24h"]
+CacheRetention = Annotated[str, Field(max_length=64)]
 MAX_INFER_ITERS = 100
 """Maximum model calls of a response. A request may set fewer."""
 
@@ -72,7 +73,8 @@ class ResponseError(Schema):
 class ResponseSettings(Schema):
     """The settings of a request, without its input. None is the default, so that a plain request needs no space.
 
-    `container_id` is that of a container which code goes on with, or which has files of the input.
+    `container_id` is that of a container which code goes on with, or which has files of the input. No other model call
+    will begin with the input of one that `is_single`.
     """
 
     instructions: Omitted[str] = None
@@ -95,10 +97,17 @@ class ResponseSettings(Schema):
     safety_identifier: Omitted[str] = None
     prompt_cache_key: Omitted[str] = None
     prompt_cache_retention: Omitted[CacheRetention] = None
+    prompt_cache_options: Omitted[CacheOptions] = None
     user: Omitted[str] = None
     store: Omitted[bool] = None
+    is_single: Omitted[bool] = None
     include_obfuscation: Omitted[bool] = None
     container_id: Omitted[str] = None
+
+    def choose_cache(self, default: PromptCache | None) -> PromptCache | None:
+        """Return what a provider caches: by default the input of a response that others will begin with."""
+        default = None if self.is_single else default
+        return choose_cache(self.prompt_cache_options, self.prompt_cache_retention, default)
 
     def to_decoding(self) -> Decoding:
         """Return the sampling parameters of the model call."""

@@ -23,6 +23,7 @@ from stint.domain.openai.items import (
 )
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.openai.opaque import CompactedContext, OpaqueReader
+from stint.domain.openai.prompt_cache import breakpoints_in
 from stint.domain.tools import ToolCall
 from stint.loop.transcript import SENT, Transcript
 from stint.services.conversations.item_files import distribute_texts
@@ -163,7 +164,8 @@ class MessageBuilder:
         """Append an item that is not the assistant's."""
         match item:
             case Message(role="user"):
-                self.append_message(UserInput(content_of(item.content, texts)))
+                breakpoints = breakpoints_in(item.content)
+                self.append_message(UserInput(content_of(item.content, texts), breakpoints=breakpoints))
             case Message():
                 self.append_message(SystemText(message_text(item.content)))
             case FunctionCallOutput(call_id=call_id) | McpApprovalResponse(approval_request_id=call_id) if (

@@ -108,6 +108,7 @@ class ResponsePlanner:
             max_tool_calls=settings.max_tool_calls,
             shortens=settings.truncation == "auto",
             pauses_at_limit=True,
+            cache=settings.choose_cache(self.router.cache),
         )
         check_model(model, plan)
         return ResponsePlan(plan, listed)
@@ -162,10 +163,8 @@ class ResponsePlanner:
         """Return the registry's web search under the Responses API's name."""
         found = await self.registry.find_toolgroup(WEB_SEARCH_GROUP)
         if found is None:
-            raise InvalidRequest(
-                f"Web search needs the toolgroup {WEB_SEARCH_GROUP!r}, which is not registered. Register it.",
-                param="tools",
-            )
+            told = f"Web search needs the toolgroup {WEB_SEARCH_GROUP!r}, which is not registered. Register it."
+            raise InvalidRequest(told, param="tools")
         group, provider = found[0], self.tools.provider_of(found[0])
         port = replace(as_port(group), mcp_endpoint=None)
         signatures = await provider.list_tools(port, dict(provider_data))

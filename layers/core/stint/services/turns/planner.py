@@ -85,6 +85,7 @@ class Planner:
             output_shields=output_shields,
             shield_window=self.shields.window,
             retriever=retriever,
+            cache=self.router.cache,
         )
         model.check(plan.request(()))
         return plan

@@ -40,6 +40,7 @@ from stint.domain.openai.chat_input import (
     UserPart,
 )
 from stint.domain.openai.parts import InputFile
+from stint.domain.openai.prompt_cache import breakpoints_in, choose_cache
 from stint.domain.openai.response_options import JsonObject
 from stint.domain.tools import ToolChoice
 from stint.loop.structured_output import check_schema
@@ -70,6 +71,7 @@ async def read_request(request: ChatCompletionRequest, model_id: str, reader: Do
         reasoning=ReasoningOptions(effort=request.reasoning_effort) if request.reasoning_effort else None,
         verbosity=request.verbosity,
         top_logprobs=(request.top_logprobs or 0) if request.logprobs else None,
+        cache=choose_cache(request.prompt_cache_options, request.prompt_cache_retention, None),
     )
 
 
@@ -107,7 +109,8 @@ def read_messages(messages: Sequence[ChatMessage], texts: Iterator[str]) -> tupl
             case ChatSystemMessage():
                 transcript.append_message(SystemText(join_texts(message.content), message.name or ""))
             case ChatUserMessage():
-                transcript.append_message(UserInput(content_of(message.content, texts), message.name or ""))
+                content = content_of(message.content, texts)
+                transcript.append_message(UserInput(content, message.name or "", breakpoints_in(message.content)))
             case ChatAssistantMessage():
                 transcript.append_message(answer_of(message))
             case ChatToolMessage():

@@ -117,7 +117,7 @@ class Settings(BaseModel):
     bedrock_region: str = Field(default="", description="AWS region of Bedrock; if empty, the function's own.")
     prompt_cache: Literal["5m", "1h", "off"] = Field(
         default="5m",
-        description="Time for which Bedrock caches the input of sessions and conversations; `off`: only on request.",
+        description="Lifetime of input in Bedrock's cache: `5m`, `1h` or `off` (only on request).",
     )
     scripted_models: bool = Field(default=False, description="Enable the `scripted/` models, for demos and tests.")
     scripted_word_seconds: float = Field(

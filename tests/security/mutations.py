@@ -218,7 +218,7 @@ MUTATIONS = [
     Mutation(
         "budgets are reserved before a model is called",
         f"{CORE}/models/metered.py",
-        "self.reservation = await spending.admit_call(whole.total_tokens, price.cost_of(self.reserved), least)",
+        "self.reservation = await spending.admit_call(self.tokens_in + longest, price.cost_of(self.reserved), least)",
         "return",
         "tests/services/turns/test_turn_budgets.py -k before_the_model_call",
     ),
@@ -244,9 +244,23 @@ MUTATIONS = [
         "tests/unit/models/test_metered.py -k without_a_price",
     ),
     Mutation(
+        "a call that its caller leaves before the first word is paid for",
+        f"{CORE}/models/metered.py",
+        "self.begun = self.begun or not self.refused",
+        "pass",
+        "tests/unit/models/test_metered.py -k leaves_before_the_first_word",
+    ),
+    Mutation(
+        "the tools and the format of a call are reserved",
+        f"{CORE}/domain/token_estimates.py",
+        "    return length // CHARACTERS_PER_TOKEN + 1",
+        "    return sum(map(length_of, request.messages)) // CHARACTERS_PER_TOKEN + 1",
+        "tests/unit/models/test_metered.py -k whatever_a_model_reads",
+    ),
+    Mutation(
         "usage that cannot be true is not counted",
         f"{CORE}/models/metered.py",
-        "usage = end.usage and believable(end.usage, self.request, self.streamed)",
+        "usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit)",
         "usage = end.usage",
         "tests/unit/models/test_metered.py -k cannot_be_true",
     ),

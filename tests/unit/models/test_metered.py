@@ -1,4 +1,5 @@
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
@@ -10,24 +11,34 @@ from stint.domain.errors import (
     ContextLengthExceeded,
     Forbidden,
     InvalidRequest,
+    ModelError,
+    ModelUnauthorized,
     ModelUnreachable,
     NotSupported,
+    RateLimited,
     StintError,
 )
 from stint.domain.inference import (
     Accepted,
+    AssistantAnswer,
     Decoding,
     Finished,
     FinishReason,
     InferenceRequest,
+    JsonSchemaResponseFormat,
+    Reasoning,
     ReasoningChunk,
+    SystemText,
     TextChunk,
     ToolCallChunk,
+    ToolResult,
+    ToolSignature,
     Usage,
     UserInput,
 )
 from stint.domain.prices import ModelPrice, Prices
 from stint.domain.token_estimates import ANSWER_TOKENS
+from stint.domain.tools import ToolCall
 from stint.metering import Meter, set_meter
 from stint.models.metered import MeteredModel
 from stint.models.port import CountNeedsAnswer
@@ -130,12 +141,78 @@ async def test_a_call_that_the_budgets_refuse_is_not_sent(meter: Meter) -> None:
     assert (model.requests, meter.counted.model_calls) == ([], 0)
 
 
-async def test_a_call_that_the_provider_refuses_costs_nothing(meter: Meter) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidRequest("No"),
+        ModelUnauthorized("No"),
+        ModelUnreachable("No"),
+        RateLimited("No", upstream_status=429),
+        ContextLengthExceeded("No", upstream_status=400),
+        ModelError("No", upstream_status=500),
+    ],
+)
+@pytest.mark.parametrize("accepted", [[], [Accepted()]])
+async def test_a_call_that_the_provider_refuses_or_never_gets_costs_nothing(
+    meter: Meter, accepted: list[Part], error: StintError
+) -> None:
     with pytest.raises(StintError, match="No"):
-        await collect(metered(script([StintError("No")])).stream(REQUEST))
+        await collect(metered(script([*accepted, error])).stream(REQUEST))
 
     assert recorded(meter).calls[1:] == [("settle", 0, 0)]
     assert meter.counted.model_calls == 0
+
+
+@pytest.mark.parametrize("accepted", [[], [Accepted()]])
+async def test_a_call_that_its_caller_leaves_before_the_first_word_costs_its_estimate(
+    meter: Meter, accepted: list[Part]
+) -> None:
+    model = script([*accepted, asyncio.Event()])
+    reading = asyncio.create_task(collect(metered(model).stream(REQUEST)))
+    await model.opened.wait()
+
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+    assert recorded(meter).calls[-1] == ("settle", 101 + ANSWER_TOKENS, 101 + ANSWER_TOKENS)
+    assert (meter.counted.model_calls, meter.counted.input_tokens) == (1, 101)
+
+
+async def test_a_silent_model_that_times_out_costs_its_estimate(meter: Meter) -> None:
+    with pytest.raises(ModelError):
+        await collect(metered(script([Accepted(), ModelError("It stalled.")])).stream(REQUEST))
+
+    assert recorded(meter).calls[-1] == ("settle", 101 + ANSWER_TOKENS, 101 + ANSWER_TOKENS)
+
+
+TEXT = "a" * 400
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        InferenceRequest("m", (), tools=(ToolSignature("f", TEXT, {}),)),
+        InferenceRequest("m", (), tools=(ToolSignature("f", "", {"description": TEXT}),)),
+        InferenceRequest("m", (), response_format=JsonSchemaResponseFormat(json_schema={"description": TEXT})),
+        InferenceRequest("m", (AssistantAnswer(TEXT),)),
+        InferenceRequest("m", (AssistantAnswer("", reasoning=Reasoning(text=TEXT)),)),
+        InferenceRequest(
+            "m",
+            (
+                AssistantAnswer(
+                    "", (ToolCall(call_id="c", tool_name="f", arguments={}, arguments_json=json.dumps({"a": TEXT})),)
+                ),
+            ),
+        ),
+        InferenceRequest("m", (ToolResult("c", "f", TEXT),)),
+        InferenceRequest("m", (SystemText(TEXT),)),
+    ],
+)
+async def test_whatever_a_model_reads_is_reserved(meter: Meter, asked: InferenceRequest) -> None:
+    await collect(metered(script(ANSWER)).stream(asked))
+
+    assert recorded(meter).calls[0][1] >= 101 + ANSWER_TOKENS
 
 
 async def test_an_answer_that_was_not_read_to_its_end_costs_its_estimate(meter: Meter) -> None:
@@ -329,6 +406,9 @@ async def test_a_model_without_a_price_is_refused_by_name_where_money_is_limited
         Usage(input_tokens=90, output_tokens=10, total_tokens=100, cached_tokens=-(10**9)),
         Usage(input_tokens=90, output_tokens=10, total_tokens=100, cached_tokens=10**9),
         Usage(input_tokens=90, output_tokens=10, total_tokens=100, reasoning_tokens=10**9),
+        Usage(input_tokens=90, output_tokens=10, total_tokens=100, cached_tokens=91),
+        Usage(input_tokens=90, output_tokens=10, total_tokens=100, cached_tokens=50, cache_write_tokens=50),
+        Usage(input_tokens=2, output_tokens=10, total_tokens=12),
     ],
 )
 async def test_usage_that_cannot_be_true_is_estimated_instead(meter: Meter, usage: Usage) -> None:
@@ -337,6 +417,21 @@ async def test_usage_that_cannot_be_true_is_estimated_instead(meter: Meter, usag
     assert recorded(meter).calls[-1] == ("settle", 102, 102)
     assert (meter.counted.input_tokens, meter.counted.output_tokens, meter.counted.model_dollars) == (101, 1, 102)
     assert chunks[-1].usage.total_tokens == 102
+
+
+async def test_fewer_tokens_than_an_answer_can_have_are_not_believed(meter: Meter) -> None:
+    told = Finished(FinishReason.stop, Usage(input_tokens=101, output_tokens=1, total_tokens=102))
+    chunks = await collect(metered(script([TextChunk("word " * 800), told])).stream(REQUEST))
+
+    assert chunks[-1].usage.output_tokens == 1_001
+
+
+async def test_more_tokens_than_the_limit_of_an_answer_are_not_believed(meter: Meter) -> None:
+    told = Finished(FinishReason.stop, Usage(input_tokens=101, output_tokens=199_000, total_tokens=199_101))
+    request = InferenceRequest("m", REQUEST.messages, decoding=Decoding(max_tokens=16))
+    chunks = await collect(metered(script([TextChunk("Hi"), told])).stream(request))
+
+    assert chunks[-1].usage.output_tokens == 1
 
 
 async def test_many_hidden_and_cached_tokens_are_believed(meter: Meter) -> None:

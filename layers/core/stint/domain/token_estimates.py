@@ -1,6 +1,8 @@
 """Estimates of the tokens of model calls, before a server counts them and where its count cannot be true."""
 
+import json
 import logging
+from typing import Any
 
 from stint.domain.content import text_of
 from stint.domain.inference import AssistantAnswer, InferenceRequest, ModelMessage, SystemText, Usage
@@ -12,40 +14,69 @@ ANSWER_TOKENS = 1_000
 """Tokens that are reserved for an answer whose length the request does not limit."""
 UNSEEN_TOKENS = 200_000
 """Most tokens of a call besides those of its texts: images, hidden reasoning. No model is known to use as many."""
+LONGEST_TOKEN = 128
+"""Characters of the longest tokens of known vocabularies."""
+LIMIT_MARGIN = 1_000
+"""Tokens that an answer may have above its limit, because some servers do not count all of them for it."""
 
 
-def estimate(request: InferenceRequest, answer_tokens: int | None = None) -> Usage:
-    """Return the tokens that a call will probably use: its texts, and by default the longest answer that it allows."""
-    tokens_in = sum(map(length_of, request.messages)) // CHARACTERS_PER_TOKEN + 1
-    tokens_out = answer_tokens or request.decoding.max_tokens or ANSWER_TOKENS
-    return Usage(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
+def estimate_input(request: InferenceRequest) -> int:
+    """Return the tokens that the input of a call probably has: its texts, calls, tools and format."""
+    length = sum(map(length_of, request.messages))
+    length += sum(length_of_json((tool.name, tool.description, tool.parameters)) for tool in request.tools)
+    if request.response_format is not None:
+        length += len(request.response_format.model_dump_json())
+    return length // CHARACTERS_PER_TOKEN + 1
 
 
 def length_of(message: ModelMessage) -> int:
-    """Return the characters of a message's text."""
-    return len(message.text if isinstance(message, SystemText | AssistantAnswer) else text_of(message.content))
+    """Return the characters of a message that a model reads, without images."""
+    match message:
+        case SystemText(text=text):
+            return len(text)
+        case AssistantAnswer(text=text, tool_calls=calls, reasoning=reasoning):
+            thoughts = len(reasoning.text) if reasoning else 0
+            return (
+                len(text)
+                + thoughts
+                + sum(len(call.tool_name) + len(call.arguments_json or str(call.arguments)) for call in calls)
+            )
+    return len(text_of(message.content))
 
 
-def believable(usage: Usage, request: InferenceRequest, streamed: int) -> Usage:
+def length_of_json(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
+
+
+def usage_of(tokens_in: int, tokens_out: int) -> Usage:
+    return Usage(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
+
+
+def believable(usage: Usage, tokens_in: int, streamed: int, limit: int | None) -> Usage:
     """Return the usage that a provider reported, or an estimate if it cannot be true.
 
-    `streamed` is the number of characters of the answer. A character has at most four tokens, one for each byte.
+    `tokens_in` is the estimate of the input, `streamed` the number of characters of the answer, and `limit` the longest
+    answer that the provider was asked for.
     """
-    silent = usage.output_tokens == 0 and (streamed > 0 or usage.input_tokens == 0)
-    if not silent and can_be_true(usage, 0, 0):
-        return usage
-    sent = len(repr((request.messages, request.tools, request.response_format)))
-    longest = 4 * streamed + (request.decoding.max_tokens or 0)
-    if not silent and can_be_true(usage, 4 * sent, longest):
+    read = CHARACTERS_PER_TOKEN * (tokens_in - 1)
+    least_out = max(streamed // LONGEST_TOKEN, min(streamed, 1))
+    most_out = 4 * streamed + UNSEEN_TOKENS if limit is None else max(4 * streamed, limit) + LIMIT_MARGIN
+    if (
+        can_be_true(usage, 4 * read, 4 * streamed)
+        and usage.total_tokens > 0
+        and usage.input_tokens >= max(read // LONGEST_TOKEN, usage.cached_tokens + usage.cache_write_tokens)
+        and least_out <= usage.output_tokens <= most_out
+    ):
         return usage
     logger.warning("A model's provider reported tokens that cannot be true; they are estimated")
-    return estimate(request, streamed // CHARACTERS_PER_TOKEN + 1)
+    return usage_of(tokens_in, streamed // CHARACTERS_PER_TOKEN + 1)
 
 
 def can_be_true(usage: Usage, read: int, written: int) -> bool:
     """Return whether a call whose texts have at most so many tokens can have used those that a server reported.
 
-    A server that is broken or hostile may report any number, which must neither credit nor use up a budget.
+    A server that is broken or hostile may report any number, which must neither credit nor use up a budget. A character
+    has at most four tokens, one for each byte.
     """
     most_read, most_written = read + UNSEEN_TOKENS, written + UNSEEN_TOKENS
     inputs = (usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens)

@@ -70,7 +70,7 @@ class AnswerMoney:
         """Wait for a top-up that is still written, which is a part of the reservation."""
         if self.topping is not None:
             with suppress(StintError):
-                await self.topping
+                await asyncio.shield(self.topping)
 
 
 def bytes_of(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,8 @@ from stint.domain.inference import (
     ModelChunk,
     Usage,
 )
-from stint.domain.prices import ModelPrice
-from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, believable, estimate
+from stint.domain.prices import ModelPrice, is_free
+from stint.domain.token_estimates import ANSWER_TOKENS, CHARACTERS_PER_TOKEN, believable, estimate_input, usage_of
 from stint.metering import Meter, Reservation, find_meter
 from stint.models.port import ChatModel, CountNeedsAnswer, characters_of, close_chunks
 from stint.request_totals import count_model_error
@@ -86,8 +87,11 @@ class MeteredModel:
                 if call and call.ended:
                     yield await call.end()
                     return
-        except ModelError as error:
-            count_model_error(error)
+        except BaseException as error:
+            if call:
+                call.refused = isinstance(error, InvalidRequest) or is_free(error)
+            if isinstance(error, ModelError):
+                count_model_error(error)
             raise
         finally:
             if call:
@@ -118,7 +122,8 @@ class MeteredCall:
     """A model call of a run.
 
     `ended` is set once its money does not suffice for more of the answer. `limit` is the longest answer, in tokens,
-    that the caller's money pays for; None if the request has a lower one, or if that is much.
+    that the caller's money pays for; None if the request has a lower one, or if that is much. `refused`: the provider
+    charges nothing.
     """
 
     def __init__(self, meter: Meter, model_id: str, request: InferenceRequest) -> None:
@@ -126,6 +131,7 @@ class MeteredCall:
         self.model_id = model_id
         self.request = request
         self.begun = False
+        self.refused = False
         self.streamed = 0
         self.settled = False
         self.ended = False
@@ -146,16 +152,20 @@ class MeteredCall:
         if spending is None:
             return
         price = self.price = self.meter.require_price(self.model_id)
-        whole = estimate(self.request)
-        read, written = Usage(input_tokens=whole.input_tokens), min(whole.output_tokens, FIRST_TOKENS)
-        self.reserved = estimate(self.request, written)
-        least = price.cost_of(estimate(self.request, 1))
-        self.reservation = await spending.admit_call(whole.total_tokens, price.cost_of(self.reserved), least)
+        longest = self.request.decoding.max_tokens or ANSWER_TOKENS
+        self.reserved = usage_of(self.tokens_in, min(longest, FIRST_TOKENS))
+        least = price.cost_of(usage_of(self.tokens_in, 1))
+        self.reservation = await spending.admit_call(self.tokens_in + longest, price.cost_of(self.reserved), least)
         if spending.limits_money and price.output > 0:
             from stint.models.answer_money import AnswerMoney  # noqa: PLC0415 - few callers have a limit of money
 
-            self.money = AnswerMoney(self.reservation, price, price.cost_of(read))
+            self.money = AnswerMoney(self.reservation, price, price.cost_of(usage_of(self.tokens_in, 0)))
             self.limit = lower_limit(self.money.most_tokens, self.request.decoding.max_tokens)
+
+    @cached_property
+    def tokens_in(self) -> int:
+        """Return the estimate of the input."""
+        return estimate_input(self.request)
 
     @property
     def limited_request(self) -> InferenceRequest:
@@ -186,7 +196,8 @@ class MeteredCall:
         return chunk
 
     async def finish(self, end: Finished) -> Finished:
-        usage = end.usage and believable(end.usage, self.request, self.streamed)
+        limit = self.limited_request.decoding.max_tokens
+        usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit)
         await self.settle(usage or self.most_probable(), usage)
         cut = self.limit is not None and end.reason is FinishReason.length
         return Finished(FinishReason.budget if cut else end.reason, usage)
@@ -198,18 +209,18 @@ class MeteredCall:
         return Finished(FinishReason.budget, counted)
 
     async def close(self) -> None:
-        """Settle a call that did not finish: by estimates if an answer had begun, otherwise by nothing.
+        """Settle a call that did not finish. It costs nothing if the provider refused it, or never got it.
 
-        Its budgets have spent what was reserved, or what was streamed if that is more, because the provider may have
-        generated more than that.
+        Otherwise its budgets have spent what was reserved, or what was streamed if that is more, because the provider
+        may have generated more than that, also before the first word.
         """
         if not self.settled:
-            counted = self.estimated() if self.begun else None
-            await self.settle(self.most_probable() if self.begun else Usage(), counted)
+            self.begun = self.begun or not self.refused
+            await self.settle(self.most_probable() if self.begun else Usage(), self.estimated() if self.begun else None)
 
     def estimated(self) -> Usage:
         """Return the probable tokens of the answer so far."""
-        return estimate(self.request, self.streamed // CHARACTERS_PER_TOKEN + 1)
+        return usage_of(self.tokens_in, self.streamed // CHARACTERS_PER_TOKEN + 1)
 
     def most_probable(self) -> Usage:
         """Return the estimate of the whole call, or that of the answer so far if it is more."""
@@ -219,10 +230,12 @@ class MeteredCall:
         self.settled = True
         if self.begun:
             self.meter.count_call(self.model_id, counted)
-        if self.money is not None:
-            await self.money.close()
-        if self.reservation is not None and self.price is not None:
-            await self.reservation.settle(spent.input_tokens + spent.output_tokens, self.price.cost_of(spent))
+        try:
+            if self.money is not None:
+                await self.money.close()
+        finally:
+            if self.reservation is not None and self.price is not None:
+                await self.reservation.settle(spent.input_tokens + spent.output_tokens, self.price.cost_of(spent))
 
 
 def lower_limit(left: float, asked: int | None) -> int | None:

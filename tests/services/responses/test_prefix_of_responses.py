@@ -85,9 +85,7 @@ async def test_a_call_of_a_chain_or_conversation_begins_with_the_one_before(
 ) -> None:
     talk = Talk(cloud, tenant, seed)
     await talk.open()
-    acts = [talk.say_something, talk.show_picture, talk.think, talk.call_functions]
-    if not talk.conversation:  # whose items do not tell which calls of MCP servers belong to one answer
-        acts.append(talk.run_tools)
+    acts = [talk.say_something, talk.show_picture, talk.think, talk.run_tools, talk.call_functions]
     for _ in range(STEPS):
         await talk.random.choice(acts)()
 

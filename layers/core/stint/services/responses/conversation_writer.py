@@ -38,8 +38,12 @@ class ConversationWriter:
         header = response.header
         said = distribute_texts(header.input, header.texts)
         await self.opaque.warm_for(response.records)
-        items = finished_items(response, output_of(response, self.opaque.encode, whole(header.settings)).items)
-        added = [StoredItem(item=item) for item in (*response.merged_items, *items)]
+        output = output_of(response, self.opaque.encode, whole(header.settings))
+        first = {output.items[place].id for place in output.answers if place < len(output.items)}
+        added = [StoredItem(item=item) for item in response.merged_items]
+        for item in finished_items(response, output.items):
+            call_id, begins = output.call_ids.get(item.id), True if item.id in first else None
+            added.append(StoredItem(item=item, call_id=call_id, begins_answer=begins))
         return await self.store.pack_items(self.tenant, self.conversation_id, [*said, *added], self.expires_at)
 
     async def put_items(self, packed: Sequence[Item]) -> None:

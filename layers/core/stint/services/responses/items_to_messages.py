@@ -71,12 +71,12 @@ class Draft:
         self.calls.append(call)
         self.results.append(ToolResult(call.call_id, call.tool_name, result))
 
-    def add_image(self, item: ImageGenerationCall) -> None:
+    def add_image(self, item: ImageGenerationCall, call_id: str) -> None:
         """Add a call that generated an image, without the image."""
         from stint.services.responses.image_items import image_note  # noqa: PLC0415 - few responses have images
 
         prompt = json.dumps({"prompt": item.revised_prompt or ""}, ensure_ascii=False)
-        self.add_hosted(call_of(item.id, IMAGE_GENERATION, prompt), image_note(item))
+        self.add_hosted(call_of(call_id, IMAGE_GENERATION, prompt), image_note(item))
 
 
 class MessageBuilder:
@@ -114,17 +114,16 @@ class MessageBuilder:
         self.results = find_results(items, self.transcript)
         new = leave_out_repetitions(items, self.transcript)
         for place, stored in order_answers(new, self.transcript.open).items():
-            item, left = stored.item, iter(stored.texts)
             try:
-                self.append_item(item, left)
+                self.append_item(stored)
             except ValueError as error:
                 raise InvalidRequest(f"input[{place}]: {error}", param=f"input[{place}]") from None
         self.draft.close(self.transcript)
         self.keep_approved()
 
-    def append_item(self, item: Item, texts: Iterator[str]) -> None:
-        draft = self.draft
-        if draft.ends_before(item):
+    def append_item(self, stored: StoredItem) -> None:
+        draft, item = self.draft, stored.item
+        if draft.ends_before(item) or stored.begins_answer:
             draft.close(self.transcript)
         match item:
             case Message(role="assistant"):
@@ -144,21 +143,24 @@ class MessageBuilder:
                 if next(iter(self.consented), None) not in self.transcript.open:
                     self.keep_approved()
             case McpCall():
-                draft.add_hosted(call_of(item.id, item.name, item.arguments), result_or_sent(item, result_of(item)))
+                call = call_of(stored.call_id or item.id, item.name, item.arguments)
+                draft.add_hosted(call, result_or_sent(item, result_of(item)))
             case WebSearchCall():
                 query = json.dumps({"query": item.action.query}, ensure_ascii=False)
-                draft.add_hosted(call_of(item.id, WEB_SEARCH, query), urls_of(item))
+                draft.add_hosted(call_of(stored.call_id or item.id, WEB_SEARCH, query), urls_of(item))
             case FileSearchCall():
                 query = json.dumps({"query": " ".join(item.queries)}, ensure_ascii=False)
-                draft.add_hosted(call_of(item.id, FILE_SEARCH, query), chunks_of(item))
+                draft.add_hosted(call_of(stored.call_id or item.id, FILE_SEARCH, query), chunks_of(item))
             case ImageGenerationCall():
-                draft.add_image(item)
+                draft.add_image(item, stored.call_id or item.id)
             case CodeInterpreterCall():
                 code = json.dumps({"code": item.code or ""}, ensure_ascii=False)
-                draft.add_hosted(call_of(item.id, CODE_INTERPRETER, code), result_or_sent(item, logs_in(item)))
+                draft.add_hosted(
+                    call_of(stored.call_id or item.id, CODE_INTERPRETER, code), result_or_sent(item, logs_in(item))
+                )
             case _:
                 draft.close(self.transcript)
-                self.add_other(item, texts)
+                self.add_other(item, iter(stored.texts))
 
     def add_other(self, item: Item, texts: Iterator[str]) -> None:
         """Append an item that is not the assistant's."""

@@ -38,7 +38,7 @@ class OutputItems:
 
     An item's id is derived from the response's id and its output index. `skipped` indexes belong to items that were
     interrupted when a process died. The item of a client's call comes after those of the calls before it, which come
-    with their results.
+    with their results. `answers` are the places of their first items, `call_ids` the model's ids of the server's calls.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class OutputItems:
         self.partial: list[OutputItem] = []
         self.early: dict[str, ToolExecutionStep] = {}
         self.calls = AnswerCalls()
-        self.skipped = 0
-        self.sources: dict[str, str] = {}
+        self.skipped, self.sources = 0, dict[str, str]()
+        self.answers, self.call_ids = set[int](), dict[str, str]()
         self.container_id = find_container(settings, response_id)
         self.container_files: dict[str, str] = {}
         self.listed: list[McpListTools] = []
@@ -111,6 +111,7 @@ class OutputItems:
         return self.items[first:]
 
     def add_answer(self, step: InferenceStep, details: AnswerDetails) -> None:
+        self.answers.add(len(self.items))
         if details.reasoning is not None:
             self.items.append(self.reasoning(details.reasoning))
         answer = step.model_response
@@ -161,7 +162,8 @@ class OutputItems:
         if call.call_id in {each.call_id for each in waiting}:
             while (passed := waiting.pop(0)).call_id != call.call_id:
                 self.add_without_result(passed)
-        opened = self.opened(call)
+        if (opened := self.opened(call)) is not None:
+            self.call_ids[opened.id] = call.call_id
         if isinstance(opened, McpCall):
             self.items.append(finish_mcp_call(opened, response))
         elif isinstance(opened, WebSearchCall):

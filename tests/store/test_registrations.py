@@ -5,7 +5,11 @@ from tests.store.conftest import Cloud
 
 from stint.domain.content import URL
 from stint.domain.errors import Conflict, NotFound
-from stint.domain.llama_stack.registrations import ShieldEntry, ToolGroup
+from stint.domain.llama_stack.registrations import (
+    RegistrationMarks,
+    ShieldEntry,
+    ToolGroup,
+)
 from stint.store.store import Store
 
 
@@ -16,6 +20,10 @@ def toolgroup(identifier: str) -> ToolGroup:
         provider_id="model-context-protocol",
         mcp_endpoint=URL(uri="https://mcp.example.org"),
     )
+
+
+def allow(_: RegistrationMarks) -> None:
+    """Let anybody delete a registration."""
 
 
 async def test_what_is_registered_reads_back(store: Store, tenant: str) -> None:
@@ -43,11 +51,11 @@ async def test_a_taken_identifier_is_a_conflict_and_changes_nothing(store: Store
 async def test_what_is_deleted_is_gone_and_deleting_it_again_is_not_found(store: Store, tenant: str) -> None:
     await store.registrations.create(tenant, "model", "m", toolgroup("m"))
 
-    await store.registrations.delete(tenant, "model", "m")
+    await store.registrations.delete(tenant, "model", "m", allow)
 
     assert await store.registrations.read(tenant) == {}
     with pytest.raises(NotFound, match="Model 'm' not found"):
-        await store.registrations.delete(tenant, "model", "m")
+        await store.registrations.delete(tenant, "model", "m", allow)
 
 
 async def test_the_same_registration_may_come_twice(store: Store, tenant: str) -> None:
@@ -68,7 +76,7 @@ async def test_the_blob_of_a_large_registration_goes_with_it(cloud: Cloud, tenan
     assert ToolGroup.model_validate_json((await store.registrations.read(tenant))["tool_group", "g"]) == document
     assert len(cloud.blobs(tenant)) == 1
 
-    await store.registrations.delete(tenant, "tool_group", "g")
+    await store.registrations.delete(tenant, "tool_group", "g", allow)
 
     assert cloud.blobs(tenant) == []
 
@@ -88,6 +96,6 @@ async def test_what_is_stored_and_valid_no_more_is_a_conflict_and_can_be_deleted
 
     with pytest.raises(Conflict):
         await store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
-    await store.registrations.delete(tenant, "tool_group", "g")
+    await store.registrations.delete(tenant, "tool_group", "g", allow)
 
     assert await store.registrations.read(tenant) == {}

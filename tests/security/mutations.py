@@ -188,6 +188,13 @@ MUTATIONS = [
         "tests/security/test_rights.py -k admin_manages",
     ),
     Mutation(
+        "an operator's key with an end makes none that ends later",
+        f"{CORE}/services/access/key_administration.py",
+        "        refuse_later_end(expires_at, key)\n",
+        "",
+        "tests/services/access/test_key_administration.py -k ends_later",
+    ),
+    Mutation(
         "a key has no more rights than its creator",
         f"{CORE}/services/access/key_administration.py",
         "        if not self.is_operator(caller):\n            refuse_excess",

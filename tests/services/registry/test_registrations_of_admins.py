@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.services.registry.test_shadowed_registrations import KIND, Stack, act
+from tests.services.registry.test_registrations_of_tenants import KIND
+from tests.services.registry.test_shadowed_registrations import Stack, act
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, Forbidden

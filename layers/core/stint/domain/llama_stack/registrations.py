@@ -1,7 +1,7 @@
 """Registrations: toolgroups, shields and models. The stored document is the one that the API returns."""
 
 import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -16,8 +16,10 @@ from stint.domain.tools import ToolParameter, ToolResponseMessage
 
 S = TypeVar("S", bound=Schema)
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-ROLES, ADMIN = "roles", "admin"
-"""The attribute and the role of an owner, as Llama Stack names them."""
+ROLES = "roles"
+"""The attribute of an owner that Llama Stack has for roles."""
+ADMIN: Final = "admin"
+"""The role of an owner with the scope of that name."""
 LONGEST_IDENTIFIER = 1000
 """Maximum bytes in UTF-8. A key of the table has room for these and the kind of the registration."""
 
@@ -55,7 +57,7 @@ Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(
 
 
 class Owner(Schema):
-    """The owner of a registration. Configured ones have none. The role `admin` is that of the scope."""
+    """The owner of a registration. Configured ones have none."""
 
     principal: str = ""
     attributes: dict[str, Any] = Field(default_factory=dict)
@@ -70,7 +72,7 @@ Override = Annotated[Omitted[Literal[True]], Field(description="An admin has giv
 
 
 class RegistrationMarks(Schema):
-    """What a stored registration says about who made it, whatever it registers."""
+    """The fields of any stored registration that say who made it."""
 
     owner: Owner | None = None
     override: Override = None

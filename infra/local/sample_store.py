@@ -77,7 +77,7 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
     for kind, name in REGISTRATIONS.items():
         for identifier in (name, f"new-{name}"):
             with contextlib.suppress(NotFound):
-                await store.registrations.delete(TENANT, kind, identifier)
+                await store.registrations.delete(TENANT, kind, identifier, lambda _: None)
     for conversation_id in (CONVERSATION, DELETED_CONVERSATION):
         with contextlib.suppress(NotFound):
             await store.conversations.mark_deleted(TENANT, conversation_id)

@@ -99,7 +99,9 @@ def test_the_objects_of_an_end_user_are_listed(http: httpx.Client, app_fixture: 
     assert listed(http, "s" + ANN[:40]) == [{"kind": "chat_completion", "id": ids["chat_completion"]}]
 
 
-@pytest.mark.parametrize("user", ["ann/export", "ann/export/export", "ann/", "a/v1/openai/v1/b"])
+@pytest.mark.parametrize(
+    "user", ["ann/export", "ann/export/export", "ann/", "a/v1/openai/v1/b", "/export", "/export/export"]
+)
 def test_an_end_user_whose_id_looks_like_another_path_can_be_named(http: httpx.Client, user: str) -> None:
     made = {name: sent(http, "/v1/conversations", {}, name)["id"] for name in ("ann", "a/v1/b", user)}
     path, own = f"/v1/admin/users/{quote(user, safe='')}", {"kind": "conversation", "id": made[user]}
@@ -109,6 +111,15 @@ def test_an_end_user_whose_id_looks_like_another_path_can_be_named(http: httpx.C
     assert [made[name] in lines for name in made] == [False, False, True]
     assert http.delete(path).json()["deleted"] == {"conversation": 1}
     assert [each["id"] for each in listed(http, "ann")] == [made["ann"]]
+
+
+def test_the_export_of_nobody_is_the_list_of_the_end_user_with_that_id(http: httpx.Client) -> None:
+    made = sent(http, "/v1/conversations", {}, "/export")["id"]
+
+    assert listed(http, quote("/export", safe="")) == [{"kind": "conversation", "id": made}]
+    lines = http.get(f"/v1/admin/users/{quote('/export', safe='')}/export").text
+    assert [json.loads(line).get("kind") for line in lines.splitlines()] == ["conversation", "end"]
+    assert made in lines
 
 
 def test_pages_of_objects_are_complete(http: httpx.Client) -> None:

@@ -127,8 +127,8 @@ MUTATIONS = [
     Mutation(
         "the configuration wins over older registrations",
         f"{CORE}/services/registry/catalogue.py",
-        "if not is_shadowed(each)}",
-        "if each}",
+        "found = ((name, find_effect(each)) for",
+        "found = ((name, each) for",
         "tests/services/registry/test_shadowed_registrations.py -k older_registration",
     ),
     Mutation(
@@ -146,11 +146,25 @@ MUTATIONS = [
         "tests/services/registry/test_shadowed_registrations.py -k looks_like",
     ),
     Mutation(
-        "only an admin unregisters an override",
+        "only an admin unregisters what an admin has registered",
         f"{CORE}/services/registry/registration_changes.py",
-        'if getattr(found, "override", None) or (kind',
-        "if (kind",
-        "tests/security/test_registered_names.py -k unregistered_by_an_admin",
+        "            if marks.belongs_to_admin():",
+        "            if False:",
+        "tests/security/test_registered_names.py -k admin_has",
+    ),
+    Mutation(
+        "what an admin registers again is the admin's",
+        f"{CORE}/services/registry/registration_changes.py",
+        "                known = await self.take(kind, known)",
+        "                pass",
+        "tests/services/registry/test_registrations_of_admins.py -k unregistered_by_an_admin_only",
+    ),
+    Mutation(
+        "a registered toolgroup wins over the names of its tools",
+        f"{CORE}/services/registry/catalogue.py",
+        '**without_tools(read("tool_group", ToolGroup))',
+        '**read("tool_group", ToolGroup)',
+        "tests/services/registry/test_registrations_of_admins.py -k names_of_its_tools",
     ),
     Mutation(
         "only an admin names a secret in a registration",
@@ -172,6 +186,13 @@ MUTATIONS = [
         "return None if self.is_operator(caller) else caller.tenant",
         "return None",
         "tests/security/test_rights.py -k admin_manages",
+    ),
+    Mutation(
+        "an operator's key with an end makes none that ends later",
+        f"{CORE}/services/access/key_administration.py",
+        "        refuse_later_end(expires_at, key)\n",
+        "",
+        "tests/services/access/test_key_administration.py -k ends_later",
     ),
     Mutation(
         "a key has no more rights than its creator",

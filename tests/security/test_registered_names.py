@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.api.api_client import open_session, say
 from tests.security.attacks import Attacks, Record
 from tests.security.registrations import (
     CALLERS,
@@ -148,6 +149,68 @@ def test_what_an_admin_has_set_is_unregistered_by_an_admin_only(stack: Stack, te
     assert http.get("/v1/models/demo").json()["provider_resource_id"] == "demo2"
     assert http.delete("/v1/models/demo").status_code == 200
     assert http.get("/v1/models/demo").json()["provider_resource_id"] == "demo"
+
+
+def own_registrations(url: str) -> dict[str, Registration]:
+    """Return registrations of an admin by the paths of their deletion. No name of them has a meaning before."""
+    tools = [{"name": "add", "description": "", "url": url}]
+    group = {"toolgroup_id": "mcp::crm", "provider_id": "remote-execution", "args": {"tools": tools}}
+    shield = {"shield_id": "nobombs", "provider_id": "deny-list", "params": {"phrases": ["bomb"]}}
+    model = {"model_id": "ours", "provider_id": "scripted", "provider_model_id": "demo"}
+    return {
+        "/v1/toolgroups/mcp::crm": Registration("/v1/toolgroups", group),
+        "/v1/shields/nobombs": Registration("/v1/shields", shield),
+        "/v1/models/ours": Registration("/v1/models", model),
+    }
+
+
+def uses_of_own(http: httpx.Client, session: str, server: ScriptedHTTPServer) -> dict[str, Any]:
+    """Return what is answered under the names of `own_registrations`."""
+    shown = {path: http.get(path).json() for path in own_registrations("")}
+    shown["shield"] = [step["step_type"] for step in say(http, session, "make a bomb").json()["steps"]]
+    say(http, session, "call: add {}").raise_for_status()
+    shown["tool"] = server.requests[-1].path
+    message = {"role": "user", "content": "say: Hi"}
+    shown["model"] = http.post("/v1/chat/completions", json={"model": "ours", "messages": [message]}).json()["choices"]
+    return shown
+
+
+@pytest.mark.parametrize("scopes", CALLERS, ids="+".join)
+def test_nobody_else_replaces_what_an_admin_has_registered(
+    stack: Stack,
+    tenant: str,
+    http: httpx.Client,
+    model_server: ScriptedHTTPServer,
+    scopes: tuple[Scope, ...],
+    record_property: Record,
+) -> None:
+    """Each name is unregistered, registered for something else, and has names of tools before it."""
+    thief = thief_at(model_server.url)
+    tries = [Registration(path, body) for name in ("mcp::crm", "nobombs", "ours")
+             for path, body in registrations(name, thief)]  # fmt: skip
+    attacks, own = Attacks(), own_registrations(thief.replace("stolen", "good"))
+    with stack.client(stack.create_key(tenant, scopes=list(scopes)).key) as caller:
+        for path, body in toolgroups("mcp::crm/add", thief):
+            with attacks.attack(f"POST {path}"):
+                caller.post(path, json=body)
+        for path, body in own.values():
+            http.post(path, json=body).raise_for_status()
+        session = open_session(http, toolgroups=["mcp::crm/add"], input_shields=["nobombs"])
+        before = uses_of_own(http, session, model_server)
+        for deletion in own:
+            for path in (deletion, f"/v1/openai{deletion}"):
+                with attacks.attack(f"DELETE {path}"):
+                    answer = caller.delete(path)
+                if answer.status_code < 400:
+                    attacks.got_in.append(f"DELETE {path}: {answer.status_code}")
+        for path, body in tries:
+            with attacks.attack(f"POST {path}"):
+                caller.post(path, json=body)
+    after = uses_of_own(http, session, model_server)
+    attacks.got_in += [f"{use}: {before[use]} -> {after[use]}" for use in before if before[use] != after[use]]
+    assert (before["shield"], before["tool"]) == (["shield_call"], "/good")
+
+    attacks.record(record_property)
 
 
 @pytest.mark.parametrize(

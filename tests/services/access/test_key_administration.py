@@ -82,7 +82,7 @@ async def test_a_tenants_admin_passes_on_no_more_than_it_has(administration: Adm
 
     with pytest.raises(Forbidden, match="the scope registry:write"):
         await administration.create(caller, scopes=["registry:write"], expires_at=1_000_000_100)
-    with pytest.raises(Forbidden, match="a later end"):
+    with pytest.raises(Forbidden, match="end no later, here at 1000000100"):
         await administration.create(caller)
 
 
@@ -109,6 +109,27 @@ async def test_an_admin_without_a_key_rotates_no_key_that_ends_later(
     assert (await administration.api.rotate(caller, created.id, 0)).expires_at == created.expires_at
     with pytest.raises(Forbidden, match="at the latest"):
         await administration.api.rotate(caller, endless.key_id, 0)
+
+
+@pytest.mark.parametrize("operator", [False, True])
+async def test_a_key_with_an_end_makes_none_that_ends_later(administration: Administration, operator: bool) -> None:
+    tenant = administration.operators if operator else administration.tenant
+    token = Principal(tenant, "ann", frozenset({"use", "admin"}))
+    created = await administration.create(token, scopes=["use", "admin"])
+    caller = await administration.keys.verify(created.key)
+    assert caller
+    assert created.expires_at
+    endless = await administration.admin(tenant)
+
+    for late in ({}, {"expires_at": created.expires_at + 1}):
+        with pytest.raises(Forbidden, match=f"end no later, here at {created.expires_at}"):
+            await administration.create(caller, scopes=["use", "admin"], **late)
+    with pytest.raises(Forbidden, match="end no later"):
+        await administration.api.rotate(caller, endless.key_id, 0)
+
+    second = await administration.create(caller, expires_at=created.expires_at)
+    assert (await administration.api.rotate(caller, second.id, 0)).expires_at == created.expires_at
+    assert (await administration.api.rotate(caller, caller.key_id, 0)).expires_at == created.expires_at
 
 
 async def test_rotation_hands_out_no_key_with_more_rights_than_the_caller(administration: Administration) -> None:

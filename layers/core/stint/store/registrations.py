@@ -1,11 +1,12 @@
 """Registrations, a small partition that is read whole."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Literal, TypeVar
 
 from stint.domain.errors import Conflict, NotFound, StintError, StoreUnavailable
+from stint.domain.llama_stack.registrations import RegistrationMarks, marks_of, without_marks
 from stint.domain.schema import Schema
 from stint.store import keys
 from stint.store.documents import Documents
@@ -33,7 +34,7 @@ class Registrations:
         self._documents = documents
 
     async def create(self, tenant: str, kind: Kind, identifier: str, document: Schema) -> None:
-        """Store a registration, unless an equal one exists. One that lacks only the mark of an override is replaced.
+        """Store a registration, unless an equal one exists. One that lacks only marks is replaced.
 
         Raises Conflict if a different one exists.
         """
@@ -43,9 +44,8 @@ class Registrations:
         except ConditionFailed as refused:
             found = await self._documents.read([refused.item] if refused.item else [])
             if any(_is(document, raw) for raw in found):
-                return
-            if any(_is(_unmarked(document), raw) for raw in found):
-                await self._replace(key, document, refused.found, keys.registration_blobs(tenant))
+                if not all(_has_marks(document, raw) for raw in found):
+                    await self._replace(key, document, refused.found, keys.registration_blobs(tenant))
                 return
             raise Conflict(
                 f"{NAMES[kind]} {identifier!r} is already registered. Unregister it first, or choose another name.",
@@ -64,7 +64,7 @@ class Registrations:
         if item is None:
             raise NotFound(NAMES[kind], identifier)
         [raw] = await self._documents.read([item])
-        if not _is(_unmarked(document), raw):
+        if not _is(document, raw):
             raise changed(identifier)
         await self._replace(key, document, item, keys.registration_blobs(tenant))
 
@@ -100,27 +100,44 @@ class Registrations:
             logger.error("A stored registration cannot be read and is ignored. Register it again", extra=extra)
             return None
 
-    async def delete(self, tenant: str, kind: Kind, identifier: str) -> None:
-        """Delete a registration, and its blob if it has one. Raises NotFound."""
+    async def delete(
+        self, tenant: str, kind: Kind, identifier: str, check: Callable[[RegistrationMarks], None]
+    ) -> None:
+        """Delete a registration, and its blob if it has one. What `check` raises for its marks prevents that.
+
+        A registration that replaces it meanwhile stays, as if it had been registered afterwards. Raises NotFound.
+        """
         key = keys.registration(tenant, kind, identifier)
-        deleted = await self._table.pop(key) if keys.is_storable(key) else None
-        if deleted is None:
+        item = await self._table.get(key) if keys.is_storable(key) else None
+        if item is None:
             raise NotFound(NAMES[kind], identifier)
+        check(_read_marks(await self._read_one(item)))
+        await self._table.delete(key, condition="nonce = :nonce", values={":nonce": item["nonce"]})
         with suppress(StoreUnavailable):  # it is unregistered anyway, and nothing refers to its blob
-            await self._documents.delete_blob(deleted)
+            await self._documents.delete_blob(item)
 
 
 def changed(identifier: str) -> Conflict:
     return Conflict(f"{identifier!r} was registered anew meanwhile. Try again.", code="registration_changed")
 
 
-def _unmarked(document: Schema) -> Schema:
-    return document.model_copy(update={"override": None}) if getattr(document, "override", None) else document
-
-
 def _is(document: Schema, raw: bytes) -> bool:
-    """Return whether a stored registration equals a document. One that is no longer valid does not."""
+    """Return whether a stored registration equals a document, whoever made it. One that is no longer valid does not."""
     try:
-        return type(document).model_validate_json(raw) == document
+        return without_marks(type(document).model_validate_json(raw)) == without_marks(document)
     except ValueError:
         return False
+
+
+def _has_marks(document: Schema, raw: bytes) -> bool:
+    """Return whether a stored registration has the marks of a document."""
+    stored, marks = _read_marks(raw), marks_of(document)
+    return (stored.override or not marks.override) and (stored.belongs_to_admin() or not marks.belongs_to_admin())
+
+
+def _read_marks(raw: bytes | None) -> RegistrationMarks:
+    """Return the marks of a stored registration. One that cannot be read belongs to an admin."""
+    if raw is not None:
+        with suppress(ValueError):
+            return RegistrationMarks.model_validate_json(raw)
+    return RegistrationMarks(override=True)

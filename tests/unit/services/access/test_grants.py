@@ -3,7 +3,7 @@ import pytest
 from stint.domain.api_keys import CreateApiKeyRequest
 from stint.domain.errors import Forbidden
 from stint.domain.principals import SCOPES, Budgets, Principal
-from stint.services.access.grants import covers, refuse_excess
+from stint.services.access.grants import covers, refuse_excess, refuse_later_end
 
 
 def grant(**rights: object) -> CreateApiKeyRequest:
@@ -15,12 +15,13 @@ def admin(models: tuple[str, ...] = (), **budgets: float) -> Principal:
 
 
 def test_equal_and_fewer_rights_may_be_passed_on() -> None:
-    refuse_excess(admin(), None, grant(scopes=["use", "admin"]))
-    refuse_excess(admin(("openai/*",)), None, grant(models=["openai/*", "openai/gpt-4.1"]))
-    refuse_excess(admin(tokens_per_minute=5), None, grant(budgets={"tokens_per_minute": 5, "requests_per_minute": 1}))
-    refuse_excess(admin(), 100, grant(expires_at=100))
+    refuse_excess(admin(), grant(scopes=["use", "admin"]))
+    refuse_excess(admin(("openai/*",)), grant(models=["openai/*", "openai/gpt-4.1"]))
+    refuse_excess(admin(tokens_per_minute=5), grant(budgets={"tokens_per_minute": 5, "requests_per_minute": 1}))
+    refuse_later_end(100, grant(expires_at=100))
+    refuse_later_end(None, grant())
     registrar = Principal("acme", "ada", frozenset({"use", "admin", "registry:write"}))
-    refuse_excess(registrar, None, grant(scopes=["knowledge:write"]))
+    refuse_excess(registrar, grant(scopes=["knowledge:write"]))
 
 
 @pytest.mark.parametrize(
@@ -35,13 +36,13 @@ def test_equal_and_fewer_rights_may_be_passed_on() -> None:
 )
 def test_more_rights_are_refused(grantor: Principal, rights: dict[str, object], problem: str) -> None:
     with pytest.raises(Forbidden, match=problem.replace("*", r"\*")):
-        refuse_excess(grantor, None, grant(**rights))
+        refuse_excess(grantor, grant(**rights))
 
 
 @pytest.mark.parametrize("end", [None, 101])
 def test_a_key_cannot_outlive_its_creator(end: int | None) -> None:
-    with pytest.raises(Forbidden, match="a later end than 100"):
-        refuse_excess(admin(), 100, grant(expires_at=end))
+    with pytest.raises(Forbidden, match="end no later, here at 100"):
+        refuse_later_end(100, grant(expires_at=end))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Registrations: toolgroups, shields and models. The stored document is the one that the API returns."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -14,7 +14,12 @@ from stint.domain.schema import Request, Schema
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolParameter, ToolResponseMessage
 
+S = TypeVar("S", bound=Schema)
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+ROLES = "roles"
+"""The attribute of an owner that Llama Stack has for roles."""
+ADMIN: Final = "admin"
+"""The role of an owner with the scope of that name."""
 LONGEST_IDENTIFIER = 1000
 """Maximum bytes in UTF-8. A key of the table has room for these and the kind of the registration."""
 
@@ -57,9 +62,35 @@ class Owner(Schema):
     principal: str = ""
     attributes: dict[str, Any] = Field(default_factory=dict)
 
+    def is_admin(self) -> bool:
+        """Return whether an admin has made the registration. One of an older version does not say so."""
+        return self.attributes == {ROLES: [ADMIN]}
+
 
 Override = Annotated[Omitted[Literal[True]], Field(description="An admin has given a name another meaning.")]
 """The mark of a registration whose name already meant something else. It wins over that."""
+
+
+class RegistrationMarks(Schema):
+    """The fields of any stored registration that say who made it."""
+
+    owner: Owner | None = None
+    override: Override = None
+
+    def belongs_to_admin(self) -> bool:
+        """Return whether only an admin may unregister it."""
+        return self.override is True or (self.owner is not None and self.owner.is_admin())
+
+
+def marks_of(document: Schema) -> RegistrationMarks:
+    """Return the marks of a registration."""
+    return RegistrationMarks(owner=getattr(document, "owner", None), override=getattr(document, "override", None))
+
+
+def without_marks(document: S) -> S:
+    """Return a definition without what says who registered it."""
+    fields = {"owner", "override"} & type(document).model_fields.keys()
+    return document.model_copy(update=dict.fromkeys(fields))
 
 
 class ToolGroupEntry(Schema):

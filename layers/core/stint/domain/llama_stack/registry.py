@@ -11,6 +11,9 @@ from stint.domain.schema import Schema
 LLAMA_STACK_VERSION = "0.2.12"
 """The release of Llama Stack that this API implements. Clients compare major and minor."""
 
+LLAMA_MODEL = "llama_model"
+"""The metadata with the model for which the API of October 2024 has registered a name."""
+
 
 class ModelEntry(Schema):
     """A model as lists return it, with the keys of Llama Stack and of OpenAI."""

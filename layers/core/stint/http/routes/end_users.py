@@ -1,7 +1,8 @@
 """Routes of end users: list, export, erase.
 
 An id may contain slashes, so `{id}/export` could mean two things: the export of an end user, or the objects of one
-whose id ends in `/export`. The parameter `export` says which; the whole rest of the path is then the id.
+whose id ends in `/export`. The parameter `export` says which; the whole rest of the path is then the id. So it is if
+nothing comes before `/export`, since no id is empty.
 """
 
 from typing import Annotated
@@ -23,6 +24,8 @@ router = APIRouter(tags=["End users"], route_class=StrictRoute)
 EXPORT = "/export"
 
 UserPath = Annotated[str, Path(min_length=1, max_length=MAX_END_USER)]
+MaybeExport = Annotated[str, Path(max_length=MAX_END_USER, json_schema_extra={"minLength": 1})]
+"""The part before `/export`. It is empty if the id is `/export`, which the route of the list would otherwise have."""
 ExportParam = Annotated[
     bool | None,
     Query(description="Export (true) or list (false) the end user whose id is the whole rest of the path."),
@@ -37,14 +40,14 @@ PageLimit = Annotated[int, Query(ge=1, le=1_000)]
     responses={200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}, "description": "An object per line."}},
 )
 async def export_end_user(
-    user: UserPath,
+    user: MaybeExport,
     services: EndUserServicesDep,
     export: ExportParam = None,
     after: After = None,
     limit: PageLimit = 100,
 ) -> Response:
     """Export everything of an end user as JSON lines. The last line has the kind `end` and the number of objects."""
-    if export is None:
+    if export is None and user:
         return StreamingResponse(services.export.lines(user), media_type=JSON_LINES)
     return await list_end_user_objects(user + EXPORT, services, export, after, limit)
 

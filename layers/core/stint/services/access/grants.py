@@ -7,10 +7,14 @@ from stint.domain.errors import Forbidden
 from stint.domain.principals import Principal
 
 NOT_COVERED = "The key would have more rights than its creator: {}. Ask an admin of the operator's tenant."
+ENDS_LATER = (
+    "Keys that a key with an end creates or rotates end no later, here at {}. Send such an expires_at, or use the "
+    "command `python -m stint.cli keys`."
+)
 
 
-def refuse_excess(grantor: Principal, expires_at: int | None, key: ApiKeyObject | CreateApiKeyRequest) -> None:
-    """Raise Forbidden if a key has a right that the grantor lacks. `expires_at` is the end of the grantor's own key."""
+def refuse_excess(grantor: Principal, key: ApiKeyObject | CreateApiKeyRequest) -> None:
+    """Raise Forbidden if a key has a right that the grantor lacks."""
     if missing := [scope for scope in key.scopes if not grantor.has_scope(scope)]:
         raise excess(f"the scope {missing[0]}")
     if grantor.models and not key.models:
@@ -22,8 +26,12 @@ def refuse_excess(grantor: Principal, expires_at: int | None, key: ApiKeyObject 
         limit = getattr(key.budgets, name)
         if limit is None or limit > own:
             raise excess(f"{name} {'without limit' if limit is None else limit}, instead of {own}")
+
+
+def refuse_later_end(expires_at: int | None, key: ApiKeyObject | CreateApiKeyRequest) -> None:
+    """Raise Forbidden if a key ends later than the grantor's own one, whatever rights it has. None: it has no end."""
     if expires_at is not None and (key.expires_at is None or key.expires_at > expires_at):
-        raise excess(f"a later end than {expires_at}")
+        raise Forbidden(ENDS_LATER.format(expires_at), code="insufficient_rights", param="expires_at")
 
 
 def covers(pattern: str, other: str) -> bool:

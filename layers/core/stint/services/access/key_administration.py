@@ -12,7 +12,7 @@ from stint.domain.paging import Page
 from stint.domain.principals import ANONYMOUS, Principal
 from stint.domain.stops import stop_name
 from stint.services.access.api_keys import ApiKeys
-from stint.services.access.grants import refuse_excess
+from stint.services.access.grants import refuse_excess, refuse_later_end
 from stint.store.stops import StopStore
 
 DAY = 86_400
@@ -116,12 +116,18 @@ class KeyAdministration:
     def _refuse_excess(
         self, caller: Principal, own: ApiKeyObject | None, key: ApiKeyObject | CreateApiKeyRequest
     ) -> None:
-        """Raise Forbidden if a key has more rights than the caller, or ends too late for one that has no key."""
+        """Raise Forbidden if a key has more rights than the caller, or ends later than one of the caller may.
+
+        The end of the caller's own key holds for operators, too: otherwise a key that a token has created, and that
+        must end, would create one that never does.
+        """
         latest = self._latest_end()
         if not caller.key_id and (key.expires_at is None or key.expires_at > latest):
             raise Forbidden(ENDS_TOO_LATE.format(latest), code="insufficient_rights", param="expires_at")
+        expires_at = own.expires_at if own else None
         if not self.is_operator(caller):
-            refuse_excess(caller, own.expires_at if own else None, key)
+            refuse_excess(caller, key)
+        refuse_later_end(expires_at, key)
 
     def _latest_end(self) -> int:
         """Return the latest end of a key that a caller with a token or a role creates.

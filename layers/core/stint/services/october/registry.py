@@ -10,9 +10,8 @@ from stint.domain.llama_stack.october_2024_registry import (
     ProviderInfo,
 )
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldEntry, ShieldRegisterRequest
-from stint.domain.llama_stack.registry import ModelEntry, Provider
+from stint.domain.llama_stack.registry import LLAMA_MODEL, ModelEntry, Provider
 
-LLAMA_MODEL = "llama_model"
 PROVIDER_SHIELD = "provider_shield_id"
 APIS = {"vector_io": "memory"}
 """The names of APIs that were others in October 2024."""

@@ -1,8 +1,8 @@
 """The catalogue of configured and registered models, toolgroups and shields."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -14,6 +14,7 @@ from stint.domain.llama_stack.registrations import (
     ShieldRegisterRequest,
     ToolGroup,
     ToolGroupRegisterRequest,
+    marks_of,
 )
 from stint.domain.llama_stack.registry import Model
 from stint.domain.schema import Schema
@@ -53,21 +54,29 @@ class Catalogue:
         return kinds[kind]
 
 
-def merge(configured: Catalogue, stored: Stored, is_shadowed: Callable[[Registered], bool]) -> Catalogue:
+class Effect(Protocol):
+    """A function that returns a registration as look-ups find it; None if the configuration wins over it."""
+
+    def __call__(self, document: R, /) -> R | None: ...
+
+
+def merge(configured: Catalogue, stored: Stored, find_effect: Effect) -> Catalogue:
     """Merge stored registrations with the configuration.
 
-    Those over which the configuration wins are omitted, and so is an unregistered built-in toolgroup.
+    Those over which the configuration or another registration wins are omitted, and so is an unregistered built-in
+    toolgroup.
     """
 
     def read(kind: Kind, schema: type[R]) -> dict[str, R]:
-        return {name: each for name, each in read_all(stored, kind, schema) if not is_shadowed(each)}
+        found = ((name, find_effect(each)) for name, each in read_all(stored, kind, schema))
+        return {name: each for name, each in found if each is not None}
 
     models, shields = read("model", Model), read("shield", RegisteredShield)
     removed = {identifier for kind, identifier in stored if kind == "removed_tool_group"} & configured.builtin
     toolgroups = {name: group for name, group in configured.toolgroups.items() if name not in removed}
     return Catalogue(
         {**configured.models, **models},
-        {**toolgroups, **read("tool_group", ToolGroup)},
+        {**toolgroups, **without_tools(read("tool_group", ToolGroup))},
         {**configured.shields, **shields},
         configured.builtin,
         configured.unlisted,
@@ -75,10 +84,31 @@ def merge(configured: Catalogue, stored: Stored, is_shadowed: Callable[[Register
     )
 
 
-def without_mark(document: Registered) -> Registered:
-    """Return a definition without what says who registered it."""
-    fields = {"owner", "override"} & type(document).model_fields.keys()
-    return document.model_copy(update=dict.fromkeys(fields))
+def without_tools(groups: Mapping[str, ToolGroup]) -> dict[str, ToolGroup]:
+    """Return registered toolgroups without those whose ids are names of tools of others, whichever came first."""
+    return {name: each for name, each in groups.items() if find_group(each, groups) is None}
+
+
+def find_group(toolgroup: ToolGroup, groups: Mapping[str, ToolGroup]) -> str | None:
+    """Return the registered toolgroup that wins over one whose id has the form `<group>/<tool>`, None if none does.
+
+    An override wins, and what an admin has registered wins over what others have.
+    """
+    if toolgroup.override:
+        return None
+    above = (name for name in prefixes_of(toolgroup.identifier) if name != toolgroup.identifier)
+    of_admin = marks_of(toolgroup).belongs_to_admin()
+    return next(
+        (name for name in above if name in groups and (not of_admin or marks_of(groups[name]).belongs_to_admin())),
+        None,
+    )
+
+
+def prefixes_of(identifier: str) -> Iterator[str]:
+    """Yield the id of a toolgroup, and those of the toolgroups whose tool it may name."""
+    while identifier:
+        yield identifier
+        identifier = identifier.rpartition("/")[0]
 
 
 def read_all(stored: Stored, kind: str, schema: type[S]) -> Iterator[tuple[str, S]]:

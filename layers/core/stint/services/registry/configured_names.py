@@ -5,21 +5,19 @@ it is older than this rule, or than the configuration. An admin's override has a
 model or a shield that the configuration lists.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ModelType, RegisteredShield, ToolGroup
-from stint.domain.llama_stack.registry import Model, Provider
+from stint.domain.llama_stack.registry import LLAMA_MODEL, Model, Provider
 from stint.models.routing import Router
-from stint.services.registry.catalogue import Catalogue, Registered
+from stint.services.registry.catalogue import Catalogue, R, Registered, prefixes_of
 from stint.services.registry.model_ids import full_id_of, is_embedding, short_ids
 from stint.services.registry.model_registrations import SENTENCE_TRANSFORMERS, providers_of, register_request
 
 BUILTIN = "builtin::"
 """The beginning of the ids of toolgroups that belong to the configuration, whether it has them or not."""
-
-DIMENSION = "embedding_dimension"
 
 
 class ConfiguredNames:
@@ -29,6 +27,20 @@ class ConfiguredNames:
         self.configured = configured
         self.router = router
         self.providers = providers
+
+    def find_effect(self, document: R) -> R | None:
+        """Return a registration as look-ups find it; None if the configuration wins over it."""
+        if self.is_shadowed(document):
+            return None
+        return self.complete(document) if isinstance(document, Model) else document
+
+    def complete(self, model: Model) -> Model:
+        """Return a model with all metadata that the configuration's one of the same name and meaning has."""
+        if model.override:
+            return model
+        definitions = self.definitions_of(model.identifier) or []
+        equal = next((each for each in definitions if self.are_equal(model, each)), model)
+        return model.model_copy(update={"metadata": model.metadata | equal.metadata})
 
     def is_shadowed(self, document: Registered) -> bool:
         """Return whether the configuration wins over a registration."""
@@ -98,21 +110,17 @@ class ConfiguredNames:
         return next((model for model in found if model.model_type == request.model_type), None)
 
     def are_equal(self, model: Model, definition: Model) -> bool:
-        """Return whether two models answer alike. A dimension that a model does not state is the usual one."""
+        """Return whether two models answer alike. Metadata that a model does not state is that of the definition."""
         if model.model_type != definition.model_type or self.target_of(model) != self.target_of(definition):
             return False
-        stated = model.metadata.get(DIMENSION)
-        return not is_embedding(model) or stated is None or stated == definition.metadata.get(DIMENSION)
+        names = (model.identifier, model.provider_resource_id, full_id_of(model), self.target_of(model))
+        return all(
+            definition.metadata.get(name) == value or (name == LLAMA_MODEL and value in names)
+            for name, value in model.metadata.items()
+        )
 
     def target_of(self, model: Model) -> str:
         """Return the full id of the model that answers. Models of Llama Stack's provider stand for another."""
         if is_embedding(model) and model.provider_id == SENTENCE_TRANSFORMERS:
             return next(map(full_id_of, self.configured.aliases.values()), full_id_of(model))
         return full_id_of(model)
-
-
-def prefixes_of(identifier: str) -> Iterator[str]:
-    """Yield the id of a toolgroup, and those of the toolgroups whose tool it may name."""
-    while identifier:
-        yield identifier
-        identifier = identifier.rpartition("/")[0]

@@ -1,8 +1,8 @@
 """Storage of toolgroups whose credentials are encrypted."""
 
 from stint.domain.content import URL
-from stint.domain.llama_stack.registrations import Owner, ToolGroup, ToolGroupRegisterRequest
-from stint.services.registry.catalogue import Registered, toolgroup_of, without_mark
+from stint.domain.llama_stack.registrations import Owner, ToolGroup, ToolGroupRegisterRequest, without_marks
+from stint.services.registry.catalogue import Registered, toolgroup_of
 from stint.services.registry.registry import Registry
 from stint.services.registry.tools import as_port
 from stint.tools.encrypted_credentials import EncryptedCredentials
@@ -24,11 +24,11 @@ async def store_toolgroup(
     async def is_equal(known: Registered, _: Registered) -> bool:
         if isinstance(known, ToolGroup) and known.sealed:
             known = await decrypt_toolgroup(known, credentials)
-        return without_mark(known) == without_mark(toolgroup)
+        return without_marks(known) == without_marks(toolgroup)
 
     encrypted = await encrypt_toolgroup(toolgroup, credentials)
     stored = await registry.register("tool_group", encrypted, is_equal=is_equal, names_secret=names_secret)
-    return toolgroup.model_copy(update={"override": stored.override})
+    return toolgroup.model_copy(update={"owner": stored.owner, "override": stored.override})
 
 
 async def encrypt_toolgroup(toolgroup: ToolGroup, credentials: EncryptedCredentials) -> ToolGroup:

@@ -6,14 +6,16 @@ from collections.abc import Collection, Iterable
 
 IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\U0001107f\U00016fe4\U0001bca0-\U0001bca3\U0001d159"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Default_Ignorable_Code_Point of Unicode 16 (DerivedCoreProperties.txt), interlinear annotations, and the blank of
-Braille. None of them is visible.
+"""Default_Ignorable_Code_Point of Unicode 16 (DerivedCoreProperties.txt), interlinear annotations and the
+replacement of objects, the blank of Braille, the number joiner of Brahmi, the filler of Khitan, and the null notehead.
+None of them is visible.
 """
 
-HIDDEN = ("Cf", "Cc", "Zs", "Zl", "Zp")
-"""The categories of control characters and blanks."""
+HIDDEN = ("Cf", "Cc", "Cn", "Co", "Zs", "Zl", "Zp")
+"""The categories of control characters, blanks, and characters without a meaning: unassigned or for private use."""
 
 
 def fold_name(name: str) -> str:

@@ -2,23 +2,32 @@
 
 A name that already has a meaning is registered by an admin only, and the registration is marked as an override. A
 registration that equals what the name means may be repeated by anybody. What the configuration lists of models and
-shields, and what somebody else has registered, is a conflict for an admin, too.
+shields, and what somebody else has registered, is a conflict for an admin, too. What an admin has registered, first or
+again, is unregistered by an admin only: otherwise others could register its name for something else afterwards.
 
 All APIs register through this module. What look-ups do with older registrations is in `configured_names`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from stint.caller import require_principal, require_scope
+from stint.caller import find_principal
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from stint.domain.llama_stack.registrations import RegisteredShield, ToolGroup
+from stint.domain.llama_stack.registrations import (
+    ADMIN,
+    ROLES,
+    Owner,
+    RegistrationMarks,
+    ToolGroup,
+    marks_of,
+    without_marks,
+)
 from stint.domain.llama_stack.registry import Model
-from stint.services.registry.catalogue import Catalogue, R, Registered, without_mark
-from stint.services.registry.configured_names import BUILTIN, ConfiguredNames, prefixes_of
+from stint.services.registry.catalogue import Catalogue, R, Registered, prefixes_of, read_all
+from stint.services.registry.configured_names import BUILTIN, ConfiguredNames
 from stint.services.registry.folded_names import find_lookalike, fold_name, show_name
 from stint.services.registry.model_ids import find_models, full_id_of, short_id_of, short_ids
-from stint.store.registrations import Kind, Registrations
+from stint.store.registrations import Kind, Registrations, changed
 
 APIS: dict[Kind, str] = {"shield": "safety", "tool_group": "tool_runtime"}
 
@@ -31,7 +40,7 @@ IsEqual = Callable[[Registered, Registered], Awaitable[bool]]
 
 async def are_equal(known: Registered, new: Registered) -> bool:
     """Return whether two definitions are equal, whoever registered them."""
-    return without_mark(known) == without_mark(new)
+    return without_marks(known) == without_marks(new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,9 @@ class RegistrationChanges:
         identifier = document.identifier
         known = self.catalogue.of(kind).get(identifier)
         if known is not None and await is_equal(known, document) and not may_restore(known):
-            return with_mark(document, known)
+            if is_admin() and not marks_of(known).belongs_to_admin():
+                known = await self.take(kind, known)
+            return with_marks(document, known)
         if (other := self.find_lookalike(kind, identifier)) is not None:
             raise Conflict(
                 f"{identifier!r} differs from {other!r} only by case, blanks or invisible characters. Choose another "
@@ -70,8 +81,23 @@ class RegistrationChanges:
         if meaning := self.find_meaning(document):
             require_admin(f"{identifier!r} {meaning}")
             document = document if meaning == RESERVED else document.model_copy(update={"override": True})
+        document = document.model_copy(update={"owner": owner_of_caller()})
         await self.store.create(self.tenant, kind, identifier, document)
         return document
+
+    async def take(self, kind: Kind, known: Registered) -> Registered:
+        """Store that a registration of somebody else is an admin's, who has registered the same.
+
+        Otherwise it could be unregistered, and registered for something else, without the admin.
+        Raises Conflict if it was changed meanwhile.
+        """
+        stored = dict(read_all(await self.store.read(self.tenant), kind, type(known))).get(known.identifier)
+        effect = self.names.complete(stored) if isinstance(stored, Model) else stored
+        if stored is None or effect != known:
+            raise changed(known.identifier)
+        stored = stored.model_copy(update={"owner": owner_of_caller()})
+        await self.store.mark(self.tenant, kind, known.identifier, stored)
+        return stored
 
     def refuse_unknown_provider(self, kind: Kind, document: Registered) -> None:
         """Refuse a provider that does not exist, and a model or a shield that the configuration lists."""
@@ -135,6 +161,9 @@ class RegistrationChanges:
         for name in prefixes_of(identifier):
             if name in configured or (name in self.catalogue.toolgroups and name != identifier):
                 return "is a configured toolgroup" if name == identifier else f"is a tool of toolgroup {name!r}"
+        registered = (name for name, each in self.catalogue.toolgroups.items() if each.owner and not each.override)
+        if tool := next((name for name in registered if name.startswith(f"{identifier}/")), None):
+            return f"is the toolgroup of {tool!r}, which is registered"
         return RESERVED if identifier.startswith(BUILTIN) else ""
 
     async def unregister(self, kind: Kind, identifier: str) -> None:
@@ -143,13 +172,18 @@ class RegistrationChanges:
         Raises:
             NotFound: there is no such registration.
             Conflict: it is part of the configuration and not overridden, or it is a short id.
-            Forbidden: it overrides something, or is a configured toolgroup, and the caller is no admin.
+            Forbidden: an admin has registered it, or it is a configured toolgroup, and the caller is no admin.
         """
-        configured, found = self.names.configured, self.catalogue.of(kind).get(identifier)
-        if getattr(found, "override", None) or (kind == "tool_group" and identifier in configured.toolgroups):
-            require_scope("admin")
+        configured = self.names.configured
+        if kind == "tool_group" and identifier in configured.toolgroups:
+            require_admin(f"{identifier!r} is a configured toolgroup", "unregistering")
+
+        def check(marks: RegistrationMarks) -> None:
+            if marks.belongs_to_admin():
+                require_admin(f"An admin has registered {identifier!r}", "unregistering")
+
         try:
-            await self.store.delete(self.tenant, kind, identifier)
+            await self.store.delete(self.tenant, kind, identifier, check)
         except NotFound:
             if kind == "tool_group" and identifier in configured.builtin:
                 await self.remove_builtin(identifier)
@@ -177,10 +211,21 @@ class RegistrationChanges:
             )
 
 
-def with_mark(document: R, known: Registered) -> R:
-    """Return a definition with the mark of the known one that it equals."""
-    override = None if isinstance(known, RegisteredShield) else known.override
-    return document if override is None else document.model_copy(update={"override": override})
+def with_marks(document: R, known: Registered) -> R:
+    """Return a definition with the marks of the known one that it equals."""
+    marks = marks_of(known)
+    update = {name: each for name, each in marks if each is not None and name in type(document).model_fields}
+    return document.model_copy(update=update)
+
+
+def owner_of_caller() -> Owner:
+    """Return the owner of what the caller registers, which says whether the caller is an admin."""
+    return Owner(attributes={ROLES: [ADMIN]}) if is_admin() else Owner()
+
+
+def is_admin() -> bool:
+    principal = find_principal()
+    return principal is not None and principal.has_scope(ADMIN)
 
 
 def may_restore(known: Registered) -> bool:
@@ -188,14 +233,14 @@ def may_restore(known: Registered) -> bool:
 
     An equal registration is then stored, so that it can be unregistered without removing the configured toolgroup.
     """
-    return known.owner is None and "admin" in require_principal().scopes
+    return known.owner is None and is_admin()
 
 
-def require_admin(reason: str) -> None:
+def require_admin(reason: str, change: str = "registering") -> None:
     """Raise Forbidden if the caller is no admin."""
-    if "admin" not in require_principal().scopes:
+    if not is_admin():
         raise Forbidden(
-            f"{reason}, so registering it needs the scope 'admin'. Use a key or token that has it.",
+            f"{reason}, so {change} it needs the scope 'admin'. Use a key or token that has it.",
             code="insufficient_scope",
             scope="admin",
         )

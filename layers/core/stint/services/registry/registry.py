@@ -15,10 +15,11 @@ from stint.domain.llama_stack.registrations import (
     RegisteredShield,
     ShieldRegisterRequest,
     ToolGroup,
+    without_marks,
 )
 from stint.domain.llama_stack.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
-from stint.services.registry.catalogue import Catalogue, R, Registered, merge, model_of, shield_of, without_mark
+from stint.services.registry.catalogue import Catalogue, R, Registered, merge, model_of, shield_of
 from stint.services.registry.masking import masked_model, masked_shield
 from stint.services.registry.model_ids import (
     find_models,
@@ -68,7 +69,7 @@ class Registry:
         """Return the catalogue, which may be cached."""
         if self.cached is None or fresh or time.monotonic() > self.cached[0]:
             stored = await self.store.read(self.tenant)
-            merged = merge(self.configured, stored, lambda each: self.names.is_shadowed(each))
+            merged = merge(self.configured, stored, lambda each: self.names.find_effect(each))
             self.cached = (time.monotonic() + self.cache_seconds, merged)
         return self.cached[1]
 
@@ -217,9 +218,8 @@ class Registry:
         model = register_request(request, self.router, self.providers.data, default)
         if (known := self.names.definition_for(request)) is not None:
             model = model_of(request, known.provider_id, known.provider_resource_id)
-            model = model.model_copy(update={"metadata": known.metadata | request.metadata})
         refuse_unknown_provider(model, self.providers.data)
-        return masked_model(await self.register("model", model))
+        return masked_model(await self.register("model", self.names.complete(model)))
 
     async def register_shield(self, request: ShieldRegisterRequest, model: str | None = None) -> RegisteredShield:
         """Register a shield that asks a model, by its full id, or none; see `register`."""
@@ -234,7 +234,7 @@ class Registry:
                 known = known.model_copy(
                     update={"model": new.model and self.find_configured_route(known.provider_resource_id)}
                 )
-        return without_mark(known) == without_mark(new)
+        return without_marks(known) == without_marks(new)
 
     async def register(self, kind: Kind, document: R, **options: Any) -> R:
         """Store a registration, and return it; see `RegistrationChanges.register`, which has the `options`."""

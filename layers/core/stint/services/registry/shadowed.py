@@ -1,14 +1,15 @@
 """Registrations over which the configuration wins, and the marks with which an operator keeps some of them."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
-from stint.domain.llama_stack.registrations import RegisteredShield, ToolGroup
+from stint.domain.llama_stack.registrations import RegisteredShield, ToolGroup, without_marks
 from stint.domain.llama_stack.registry import Model
 from stint.domain.schema import Schema
-from stint.services.registry.catalogue import Catalogue, Registered, read_all, without_mark
-from stint.services.registry.configured_names import ConfiguredNames, prefixes_of
+from stint.services.registry.catalogue import Catalogue, Registered, Stored, find_group, prefixes_of, read_all
+from stint.services.registry.configured_names import ConfiguredNames
 from stint.services.registry.model_ids import find_models
 from stint.services.registry.registration_changes import RegistrationChanges
 from stint.store.registrations import Kind, Registrations
@@ -42,24 +43,29 @@ class ShadowedRegistrations:
     async def list(self) -> list[ShadowedRegistration]:
         """Return the shadowed registrations, by their kinds and ids."""
         stored = await self.store.read(self.tenant)
-        found = []
+        found, groups = [], read_groups(stored)
         for shown, kind in KINDS.items():
             for _, document in read_all(stored, kind, SCHEMAS[shown]):
-                each = self.describe(shown, document)
+                each = self.describe(shown, document, groups)
                 found += [] if each is None else [each]
         return found
 
-    def describe(self, kind: ShownKind, document: Registered) -> ShadowedRegistration | None:
+    def describe(
+        self, kind: ShownKind, document: Registered, groups: Mapping[str, ToolGroup]
+    ) -> ShadowedRegistration | None:
         """Return why a registration is shadowed; None if it is not, or equals what wins over it."""
         identifier, configured = document.identifier, self.names.configured.of(KINDS[kind])
         listed = configured.get(identifier)
         if self.names.is_shadowed(document):
-            if listed is not None and without_mark(listed) == without_mark(document):
+            if listed is not None and without_marks(listed) == without_marks(document):
                 return None
             can_be_kept = kind == "toolgroup" or (kind == "model" and listed is None)
             return ShadowedRegistration(
                 kind=kind, id=identifier, reason=self.find_reason(kind, identifier), can_be_kept=can_be_kept
             )
+        if isinstance(document, ToolGroup) and (group := find_group(document, groups)) is not None:
+            reason = f"a tool of the registered toolgroup {group!r}"
+            return ShadowedRegistration(kind=kind, id=identifier, reason=reason, can_be_kept=True)
         if isinstance(document, RegisteredShield) and self.lacks_model(document):
             reason = f"its model {document.provider_resource_id!r} is not configured: register it again"
             return ShadowedRegistration(kind=kind, id=identifier, reason=reason)
@@ -94,16 +100,18 @@ class ShadowedRegistrations:
             NotFound: there is no such registration.
             Conflict: the configuration always wins over it, or it is not shadowed.
         """
-        document = await self.find(kind, identifier)
+        stored = await self.store.read(self.tenant)
+        document = dict(read_all(stored, KINDS[kind], SCHEMAS[kind])).get(identifier)
         if document is None:
             raise NotFound(kind.capitalize(), identifier)
-        described = self.describe(kind, document)
+        described = self.describe(kind, document, read_groups(stored))
         if described is None or not described.can_be_kept:
             reason = "It is not shadowed" if described is None else f"It cannot be kept: {described.reason}"
             raise Conflict(f"{kind} {identifier!r} was not marked. {reason}.", code="not_shadowed")
         marked = document.model_copy(update={"override": True})
         await self.store.mark(self.tenant, KINDS[kind], identifier, marked)
 
-    async def find(self, kind: ShownKind, identifier: str) -> Registered | None:
-        stored = await self.store.read(self.tenant)
-        return dict(read_all(stored, KINDS[kind], SCHEMAS[kind])).get(identifier)
+
+def read_groups(stored: Stored) -> Mapping[str, ToolGroup]:
+    """Return all registered toolgroups by their ids, also those that have no effect."""
+    return dict(read_all(stored, "tool_group", ToolGroup))

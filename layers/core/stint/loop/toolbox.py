@@ -13,7 +13,7 @@ from stint.domain.inference import ToolSignature
 from stint.domain.limits import MAX_SERVER_TOOLS
 from stint.domain.tools import GENERATED_IMAGE, ToolCall, ToolResponse
 from stint.loop.result_budget import SPENT, ResultBudget
-from stint.loop.screening import BoundShield, ToolShields
+from stint.loop.screening import BoundShield, ToolShields, merge_shields
 from stint.loop.tool_timeout import run_with_grace
 from stint.tools.outcomes import failure, head_of, size_of, too_large
 from stint.tools.port import (
@@ -119,9 +119,7 @@ class Toolbox:
         name = self.name_of(name)
         if name in self.client or name in self.server or name in self.shields:
             return self.shields.get(name, NO_SHIELDS).output
-        return tuple(
-            {bound.shield.shield_id: bound for each in self.shields.values() for bound in each.output}.values()
-        )
+        return merge_shields(*(each.output for each in self.shields.values()))
 
     async def respond(
         self,

@@ -71,16 +71,30 @@ MUTATIONS = [
     Mutation(
         "arguments do not replace fields of a definition",
         f"{CORE}/tools/http/request.py",
-        " and field_of(name) not in fields",
+        " and fields.isdisjoint(fields_of(name))",
         "",
         "tests/api/test_tool_arguments.py -k operator_wrote",
     ),
     Mutation(
         "callers' headers do not replace those of a definition",
         f"{CORE}/tools/http/provider.py",
-        "        refuse_replacement(tool, callers)\n",
+        "            refuse_replacement(tool, callers, has_body=request.content is not None)\n",
         "",
         "tests/api/test_tool_arguments.py -k operator_wrote",
+    ),
+    Mutation(
+        "names of headers are compared as servers read them",
+        f"{CORE}/tools/headers.py",
+        'return re.sub(r"[^a-z0-9]", "-", name.lower())',
+        "return name.lower()",
+        "tests/unit/tools/http/test_fixed_requests.py -k replace_a_header",
+    ),
+    Mutation(
+        "shields under both names of a tool are merged",
+        f"{CORE}/services/turns/planner.py",
+        "named.get(own, NO_SHIELDS).merge(each)",
+        "each",
+        "tests/api/test_tool_aliases.py -k both_names",
     ),
     Mutation(
         "calls that the tool choice forbids do not run",

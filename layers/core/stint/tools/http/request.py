@@ -16,6 +16,9 @@ from stint.tools.http_calls import ToolFailure
 from stint.tools.templates import PLACEHOLDER, Absent, fill, fill_text, names_in, text_of
 
 MOST_CHARACTERS = 6_000_000
+METHOD_FIELDS = frozenset({"_method"})
+"""Fields that replace the method of a request for some servers (Rails, Laravel and Symfony)."""
+
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
 
@@ -64,10 +67,10 @@ class EndpointDefinition(ToolDefinition):
 
     @property
     def fields(self) -> set[str]:
-        """Return the fields of the query and the body that the definition has, as `field_of` returns them."""
+        """Return the fields of the query and the body that the definition has, as `fields_of` returns them."""
         query = (name for name, _ in parse_qsl(urlsplit(self.url).query, keep_blank_values=True))
         body = self.body if isinstance(self.body, dict) else {}
-        return {field_of(name) for name in (*query, *self.params, *body)}
+        return {field for name in (*query, *self.params, *body) for field in fields_of(name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +84,14 @@ class EndpointRequest:
 
 def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> EndpointRequest:
     """Fill a tool's templates. Raises ToolFailure if an argument is not possible at its placeholder."""
-    names = {*tool.parameters.get("properties", {}), *arguments}
+    declared = {*tool.parameters.get("properties", {})}
+    names = {*declared, *arguments}
     places = [*names_in(tool.url), *names_in(tool.params), *names_in(tool.headers), *names_in(tool.body)]
     refuse_large(places, arguments)
-    used, fields = set(places), tool.fields
-    spare = {name: value for name, value in arguments.items() if name not in used and field_of(name) not in fields}
+    used, fields = set(places), tool.fields | (METHOD_FIELDS - declared)
+    spare = {
+        name: value for name, value in arguments.items() if name not in used and fields.isdisjoint(fields_of(name))
+    }
     body = fill(tool.body, arguments, names) if tool.body is not None else Absent.ABSENT
     query = fill(tool.params, arguments, names)
     if tool.method in BODILESS or not (body is Absent.ABSENT or isinstance(body, dict)):
@@ -102,9 +108,19 @@ def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> Endpoi
     return EndpointRequest(url, {**content_type(body), **headers}, write_body(body))
 
 
-def field_of(name: str) -> str:
-    """Return the field that a server may set from a name: `account` for `Account`, ` account` and `account[0]`."""
-    return re.sub(r"[ .]", "_", re.split(r"[\[\0]", name)[0].strip()).casefold()
+def fields_of(name: str) -> set[str]:
+    """Return the fields that a server may set from a name.
+
+    `account[0]`, ` Account` and `[account]` set `account`. `account[id` sets `account_id` in PHP, `account` in Rack.
+    """
+    plain = name.partition("\0")[0].strip()
+    head = re.split(r"[\[\]]", plain.lstrip("[]"))[0]
+    return {re.sub(r"[ .\[\]]", "_", each).casefold() for each in (head, plain if is_unclosed(plain) else head)}
+
+
+def is_unclosed(name: str) -> bool:
+    """Return whether a name has a bracket that nothing closes, so that PHP reads it as an underscore."""
+    return "]" not in name.partition("[")[2]
 
 
 def refuse_large(places: list[str], arguments: dict[str, Any]) -> None:

@@ -83,6 +83,13 @@ MUTATIONS = [
         "tests/api/test_tool_arguments.py -k operator_wrote",
     ),
     Mutation(
+        "arguments are escaped in text bodies",
+        f"{CORE}/tools/http/request.py",
+        "return fill_text_body(tool.body, tool.content_type, arguments, names)",
+        "return fill_text(tool.body, arguments, names)",
+        "tests/api/test_tool_arguments.py -k stays_in_its_place",
+    ),
+    Mutation(
         "names of headers are compared as servers read them",
         f"{CORE}/tools/headers.py",
         'return re.sub(r"[^a-z0-9]", "-", name.lower())',

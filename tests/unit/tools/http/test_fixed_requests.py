@@ -1,4 +1,4 @@
-"""What a definition of an HTTP tool fixes, and no argument and no caller replaces."""
+"""The parts of a request that a definition fixes, and that no argument and no caller replaces."""
 
 from typing import Any
 

@@ -89,13 +89,13 @@ async def test_other_arguments_are_the_fields_of_a_body(
 
 
 async def test_a_body_may_be_a_text_or_an_argument(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
-    await call(tools, group(server, method="POST", body="title: {title}"), id="1", title="tea")
+    await call(tools, group(server, method="POST", body='["{title}"]'), id="1", title="tea")
     await call(tools, group(server, method="POST", body="{labels}"), labels=["x"])
 
     text, value = server.requests
     assert (text.path, text.body, text.headers["content-type"]) == (
         "/?id=1",
-        b"title: tea",
+        b'["tea"]',
         "text/plain; charset=utf-8",
     )
     assert (value.path, value.json()) == ("/", ["x"])

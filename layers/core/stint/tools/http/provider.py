@@ -15,6 +15,7 @@ from stint.net.guard import Guard
 from stint.tools.definitions import read_definitions
 from stint.tools.headers import fold, read_headers
 from stint.tools.http.request import EndpointDefinition, write_request
+from stint.tools.http.text_bodies import describe_misplaced
 from stint.tools.http_calls import ToolFailure, send, shorten
 from stint.tools.outcomes import attachment, data_url, failure, read_image, unknown_tool
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
@@ -60,6 +61,7 @@ class HttpEndpoints:
         """Check the definitions, and that each host is allowed; see the port."""
         for tool in read_definitions(toolgroup, EndpointDefinition).values():
             refuse_many_headers(tool)
+            refuse_misplaced(tool)
             try:
                 await self._guard.check(tool.origin)
             except InvalidRequest as error:
@@ -108,6 +110,12 @@ def refuse_many_headers(tool: EndpointDefinition) -> None:
         count = len(tool.headers)
         message = f"The tool {tool.name!r} has {count} headers; at most {MAX_TOOL_HEADERS} are allowed."
         raise InvalidRequest(message, param="args")
+
+
+def refuse_misplaced(tool: EndpointDefinition) -> None:
+    """Refuse a tool whose text body has a placeholder where an argument could replace other parts of the body."""
+    if (name := tool.misplaced) is not None:
+        raise InvalidRequest(f"The tool {tool.name!r} cannot be used. {describe_misplaced(name)}", param="args")
 
 
 def refuse_replacement(tool: EndpointDefinition, callers: dict[str, str], *, has_body: bool) -> None:

@@ -11,13 +11,18 @@ from pydantic import Field, field_validator
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 from stint.tools.definitions import ToolDefinition
-from stint.tools.headers import read_headers
+from stint.tools.headers import fold, read_headers
+from stint.tools.http.text_bodies import fill_text_body, find_misplaced, fixed_fields
 from stint.tools.http_calls import ToolFailure
 from stint.tools.templates import PLACEHOLDER, Absent, fill, fill_text, names_in, text_of
 
 MOST_CHARACTERS = 6_000_000
 METHOD_FIELDS = frozenset({"_method"})
 """Fields that replace the method of a request for some servers (Rails, Laravel and Symfony)."""
+
+SEPARATORS = re.compile(r"[;,\0-\x1f\x7f]")
+COOKIE_SEPARATORS = re.compile(r"[;,\0-\x20\x7f\"\\]")
+"""Characters that no value of a cookie has (RFC 6265). Some servers read a blank as the end of a cookie."""
 
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
@@ -26,9 +31,9 @@ class EndpointDefinition(ToolDefinition):
     """A tool that sends one HTTP request, made from templates (see `stint.tools.templates`).
 
     A placeholder in `url` may be in the path or the query, and is escaped. `params` go into the query. A `body` that is
-    a text is sent unchanged, any other as JSON. Arguments that no template names become query fields (for GET, HEAD and
-    DELETE, or if the body is not an object), or else fields of the body, unless the definition has a field with that
-    name.
+    a text is sent as such (see `stint.tools.http.text_bodies`), any other as JSON. Arguments that no template names
+    become query fields (for GET, HEAD and DELETE, or if the body is not an object), or else fields of the body, unless
+    the definition has a field with that name.
     """
 
     url: str
@@ -66,10 +71,24 @@ class EndpointDefinition(ToolDefinition):
         return f"{parts.scheme}://{parts.netloc}".lower()
 
     @property
+    def content_type(self) -> str:
+        """Return the Content-Type of the definition; empty if it has none."""
+        return str(httpx.Headers(self.headers).get("content-type", ""))
+
+    @property
+    def misplaced(self) -> str | None:
+        """Return a placeholder of a text body where no argument can be written."""
+        if not isinstance(self.body, str):
+            return None
+        return find_misplaced(self.body, self.content_type, self.parameters.get("properties", {}))
+
+    @property
     def fields(self) -> set[str]:
         """Return the fields of the query and the body that the definition has, as `fields_of` returns them."""
         query = (name for name, _ in parse_qsl(urlsplit(self.url).query, keep_blank_values=True))
-        body = self.body if isinstance(self.body, dict) else {}
+        body = set(self.body) if isinstance(self.body, dict) else set()
+        if isinstance(self.body, str):
+            body = fixed_fields(self.body, self.content_type)
         return {field for name in (*query, *self.params, *body) for field in fields_of(name)}
 
 
@@ -92,13 +111,13 @@ def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> Endpoi
     spare = {
         name: value for name, value in arguments.items() if name not in used and fields.isdisjoint(fields_of(name))
     }
-    body = fill(tool.body, arguments, names) if tool.body is not None else Absent.ABSENT
+    body = fill_body(tool, arguments, names)
     query = fill(tool.params, arguments, names)
     if tool.method in BODILESS or not (body is Absent.ABSENT or isinstance(body, dict)):
         query = {**spare, **query}
     elif spare:
         body = {**spare, **({} if body is Absent.ABSENT else body)}
-    headers = {name: fill_text(value, arguments, names) for name, value in tool.headers.items()}
+    headers = {name: fill_header(name, value, arguments, names) for name, value in tool.headers.items()}
     try:
         read_headers(headers, "headers")
         url = httpx.URL(fill_url(tool.url, arguments, names))
@@ -155,6 +174,30 @@ def write_query(query: dict[str, Any]) -> dict[str, str | list[str]]:
         for name, value in query.items()
         if value is not None
     }
+
+
+def fill_body(tool: EndpointDefinition, arguments: dict[str, Any], names: set[str]) -> Any:
+    if tool.body is None:
+        return Absent.ABSENT
+    if isinstance(tool.body, str) and not PLACEHOLDER.fullmatch(tool.body):
+        return fill_text_body(tool.body, tool.content_type, arguments, names)
+    return fill(tool.body, arguments, names)
+
+
+def fill_header(header: str, template: str, arguments: dict[str, Any], names: set[str]) -> str:
+    """Fill a header. Within a longer text, no argument has characters that would begin another part of the header."""
+    separators = COOKIE_SEPARATORS if fold(header) == "cookie" else SEPARATORS
+
+    def write(argument: Any) -> str:
+        text = text_of(argument)
+        if not PLACEHOLDER.fullmatch(template) and (found := separators.search(text)):
+            raise ToolFailure(
+                f"The arguments cannot be sent: the header {header!r} has an argument within a longer text, which "
+                f"cannot contain {found[0]!r}."
+            )
+        return text
+
+    return fill_text(template, arguments, names, write)
 
 
 def content_type(body: Any) -> dict[str, str]:

@@ -198,3 +198,16 @@ def test_a_server_gets_what_its_schema_permits(http: httpx.Client, endpoint: Scr
         assert calls_of(peer) == [("open", {"q": 1, "extra": 2})]
     assert item_of(taken, "mcp_call")["status"] == "completed"
     assert "'extra'" in json.dumps(item_of(refused, "mcp_call")["error"])
+
+
+def test_a_model_is_told_what_the_schema_of_a_server_forbids(http: httpx.Client, endpoint: ScriptedHTTPServer) -> None:
+    nested = {"name": "nested", "inputSchema": {"type": "object", "properties": {"o": CLOSED["inputSchema"]}}}
+    with ScriptedHTTPServer(answer_with([nested])) as peer:
+        tools = [{"type": "mcp", "server_label": "p", "server_url": f"{peer.url}/mcp", "require_approval": "never"}]
+
+        taken = respond(http, 'call: nested {"o": {"q": 1}}', tools=tools)
+        refused = respond(http, 'call: nested {"o": {"q": 1, "extra": 2}}', tools=tools)
+
+        assert calls_of(peer) == [("nested", {"o": {"q": 1}})]
+    assert item_of(taken, "mcp_call")["status"] == "completed"
+    assert "at $.o: it does not satisfy additionalProperties false" in json.dumps(item_of(refused, "mcp_call")["error"])

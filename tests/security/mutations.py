@@ -83,6 +83,13 @@ MUTATIONS = [
         "tests/api/test_tool_arguments.py -k operator_wrote",
     ),
     Mutation(
+        "arguments are checked against the schema of a server's tool",
+        f"{CORE}/loop/toolbox.py",
+        "if refused := refuse_mismatches(tool, arguments, self.documents):",
+        "if refused := None:",
+        "tests/api/test_tool_arguments.py -k schema_of_a_server",
+    ),
+    Mutation(
         "arguments are escaped in text bodies",
         f"{CORE}/tools/http/request.py",
         "return fill_text_body(tool.body, tool.content_type, arguments, names)",

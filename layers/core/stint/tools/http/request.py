@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
+from stint.tools.declared_properties import declared_properties
 from stint.tools.definitions import ToolDefinition
 from stint.tools.headers import fold, read_headers
 from stint.tools.http.text_bodies import fill_text_body, find_misplaced, fixed_fields
@@ -80,7 +81,7 @@ class EndpointDefinition(ToolDefinition):
         """Return a placeholder of a text body where no argument can be written."""
         if not isinstance(self.body, str):
             return None
-        return find_misplaced(self.body, self.content_type, self.parameters.get("properties", {}))
+        return find_misplaced(self.body, self.content_type, declared_properties(self.parameters))
 
     @property
     def fields(self) -> set[str]:
@@ -103,7 +104,7 @@ class EndpointRequest:
 
 def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> EndpointRequest:
     """Fill a tool's templates. Raises ToolFailure if an argument is not possible at its placeholder."""
-    declared = {*tool.parameters.get("properties", {})}
+    declared = {*declared_properties(tool.parameters)}
     names = {*declared, *arguments}
     places = [*names_in(tool.url), *names_in(tool.params), *names_in(tool.headers), *names_in(tool.body)]
     refuse_large(places, arguments)

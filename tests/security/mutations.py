@@ -85,7 +85,7 @@ MUTATIONS = [
     Mutation(
         "arguments are checked against the schema of a server's tool",
         f"{CORE}/loop/toolbox.py",
-        "if refused := refuse_mismatches(tool, arguments, self.documents):",
+        "if refused := refuse_mismatches(tool.signature, provider_id, arguments, tool.args, self.documents):",
         "if refused := None:",
         "tests/api/test_tool_arguments.py -k schema_of_a_server",
     ),

@@ -6,14 +6,15 @@ reason to refuse calls. The arguments come from the model: those that cannot be 
 """
 
 import json
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from stint.domain.inference import ToolSignature
 from stint.loop.structured_output import describe
 from stint.loop.undeclared_arguments import OPEN_PROVIDERS, read_object
 
 if TYPE_CHECKING:
     from stint.json_schema.document import SchemaDocument
-    from stint.loop.toolbox import ServerTool
 
 FEWEST_STEPS, MOST_STEPS = 50_000, 500_000
 """Maximum steps for the check of small arguments, and of large ones: about 50 ms, and half a second."""
@@ -21,18 +22,22 @@ FEWEST_STEPS, MOST_STEPS = 50_000, 500_000
 STEPS_PER_CHARACTER = 10
 
 
+Documents = dict[str, "SchemaDocument | None"]
+"""The schemas that were read before, by the tools' names. None is one that cannot be checked."""
+
+
 def refuse_mismatches(
-    tool: "ServerTool", arguments: dict[str, Any], documents: "dict[str, SchemaDocument | None]"
+    tool: ToolSignature, provider_id: str, arguments: dict[str, Any], fixed: Collection[str], documents: Documents
 ) -> str | None:
     """Return the message for a model whose call does not run because of its arguments; None if it runs.
 
-    `documents` has the schemas that were read before, by the tools' names. None is one that cannot be checked.
+    `fixed` has the names of those that come from the agent. They may have any value, and need not be declared.
     """
-    name = tool.signature.name
-    if tool.toolgroup.provider_id not in OPEN_PROVIDERS:
+    if provider_id not in OPEN_PROVIDERS:
         return None
+    name = tool.name
     if name not in documents:
-        documents[name] = read_document(tool)
+        documents[name] = read_document(tool.parameters, fixed)
     document = documents[name]
     problem = None if document is None else find_problem(document, arguments)
     return problem and (
@@ -41,14 +46,12 @@ def refuse_mismatches(
     )
 
 
-def read_document(tool: "ServerTool") -> "SchemaDocument | None":
-    """Read a tool's schema. The args of the agent may have any value, and need not be declared."""
+def read_document(schema: dict[str, Any], fixed: Collection[str]) -> "SchemaDocument | None":
     from stint.json_schema.document import SchemaDocument  # noqa: PLC0415
     from stint.json_schema.errors import SchemaError  # noqa: PLC0415
 
-    schema = tool.signature.parameters
-    if tool.args:
-        schema = schema | {"properties": {**read_object(schema, "properties"), **dict.fromkeys(tool.args, True)}}
+    if fixed:
+        schema = schema | {"properties": {**read_object(schema, "properties"), **dict.fromkeys(fixed, True)}}
     try:
         return SchemaDocument(schema)
     except SchemaError:

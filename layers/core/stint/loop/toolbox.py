@@ -171,7 +171,7 @@ class Toolbox:
             return failure(refused)
         declared = {name: value for name, value in given.items() if name not in undeclared}
         arguments = {**declared, **tool.args}
-        if refused := refuse_mismatches(tool, arguments, self.documents):
+        if refused := refuse_mismatches(tool.signature, provider_id, arguments, tool.args, self.documents):
             return failure(refused)
         outcome = await self.run_tool(tool, call, arguments, key)
         return note_undeclared(outcome, tool.signature, undeclared) if undeclared else outcome

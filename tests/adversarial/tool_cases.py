@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from itertools import product
 from typing import Any
 
 from tests.adversarial.case import CASES, Case, case, create_session, get, post
@@ -29,7 +30,8 @@ def tool_of_a_long_scheme() -> Case:
 
 @case
 def tool_with_an_argument_in_many_places() -> Case:
-    tool = {"name": "t", "url": "http://127.0.0.1:9/", "method": "POST", "parameters": OBJECT, "body": "{x}" * 20_000}
+    body = json.dumps("{x}" * 20_000)
+    tool = {"name": "t", "url": "http://127.0.0.1:9/", "method": "POST", "parameters": OBJECT, "body": body}
     answer = yield post("/v1/toolgroups", {"toolgroup_id": "a", "provider_id": HTTP, "args": {"tools": [tool]}})
     assert answer.status == 200, answer.body
     session = yield from create_session(toolgroups=["a"])
@@ -37,6 +39,20 @@ def tool_with_an_argument_in_many_places() -> Case:
     assert answer.status == 200, answer.body[:500]
     answer = yield post("/v1/tool-runtime/invoke", {"tool_name": "t", "kwargs": {"x": "a" * 500_000}})
     assert answer.status == 200, answer.body[:500]
+
+
+PIECES = ('\\"', '"', "<", "<![CDATA[", "<!--", "<a '", "<script ", "</script ", "&", "{", "[", "\n", " ", "{t}")
+TYPES = ("application/x-www-form-urlencoded", "application/json", "application/x-ndjson", "text/xml", "text/html", "")
+
+
+@case
+def tool_with_a_text_body_that_is_hard_to_divide() -> Case:
+    for number, (kind, piece) in enumerate(product(TYPES, PIECES)):
+        body = f'"{piece * (25_000 // len(piece))}{{t}}'
+        tool = {"name": "t", "url": "http://127.0.0.1:9/", "method": "POST", "parameters": OBJECT, "body": body}
+        args = {"tools": [tool | {"headers": {"Content-Type": kind}}]}
+        answer = yield post("/v1/toolgroups", {"toolgroup_id": f"g{number}", "provider_id": HTTP, "args": args})
+        assert answer.status == 200 or b"has the placeholder" in answer.body, answer.body
 
 
 TEXTS: dict[str, str] = {

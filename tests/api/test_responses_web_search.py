@@ -7,11 +7,25 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.app_fixture import AppFixture
-from tests.api.responses_client import RESPONSES, WEATHER, follow, get, item_of, kinds, respond, text_of, types_of, user
+from tests.api.responses_client import (
+    RESPONSES,
+    WEATHER,
+    follow,
+    get,
+    item_of,
+    kinds,
+    post,
+    respond,
+    text_of,
+    types_of,
+    user,
+)
 from tests.servers import tavily
+from tests.servers.mcp_replies import answer_with, calls_of
 from tests.servers.scripted_http import ScriptedHTTPServer
 
 from stint.net.guard import Guard
+from stint.tools.mcp.provider import McpTools
 from stint.tools.search.engines import Tavily
 from stint.tools.search.web_search import WebSearch
 
@@ -130,3 +144,41 @@ def test_a_search_goes_round_with_a_function_in_one_answer(http: httpx.Client, s
 
     assert types_of(response) == ["function_call", "web_search_call"]
     assert http.get(f"{RESPONSES}/{response['id']}").json() == response
+
+
+SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "additionalProperties": False}
+
+
+def override(http: httpx.Client, server: ScriptedHTTPServer, app_fixture: AppFixture) -> None:
+    """Register tools of an MCP server in place of the built-in search."""
+    app_fixture.tool_providers = {"model-context-protocol": McpTools(Guard(["127.0.0.1"]))}
+    endpoint = {"uri": f"{server.url}/mcp"}
+    group = {"toolgroup_id": "builtin::websearch", "provider_id": "model-context-protocol", "mcp_endpoint": endpoint}
+    http.post("/v1/toolgroups", json=group).raise_for_status()
+
+
+def test_a_server_in_place_of_the_search_is_searched(
+    http: httpx.Client, searches: ScriptedHTTPServer, app_fixture: AppFixture
+) -> None:
+    with ScriptedHTTPServer(answer_with([{"name": "web_search", "inputSchema": SCHEMA}])) as server:
+        override(http, server, app_fixture)
+
+        response = respond(http, SEARCH, tools=[TOOL], include=[SOURCES])
+
+        assert calls_of(server) == [("web_search", {"query": "tea"})]
+    call = item_of(response, "web_search_call")
+    assert (call["status"], call["action"]["query"], call["action"]["sources"]) == ("completed", "tea", [])
+    assert "ran" in text_of(response)
+    assert searches.requests == []
+
+
+def test_a_server_in_place_of_the_search_that_does_not_search_is_told(
+    http: httpx.Client, searches: ScriptedHTTPServer, app_fixture: AppFixture
+) -> None:
+    with ScriptedHTTPServer(answer_with(["find"])) as server:
+        override(http, server, app_fixture)
+
+        other = post(http, SEARCH, tools=[TOOL])
+
+    assert other.status_code == 400
+    assert "'builtin::websearch' has no tool 'web_search'" in other.json()["error"]["message"]

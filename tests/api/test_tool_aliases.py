@@ -128,6 +128,58 @@ def test_an_agents_mcp_tool_is_not_called_by_an_alias(http: httpx.Client, peer: 
     assert calls_of(peer) == []
 
 
+@pytest.mark.parametrize("names", [("web_search", "brave_search"), ("brave_search", "web_search")])
+def test_shields_of_a_tool_under_both_names_are_merged(
+    http: httpx.Client, peer: ScriptedHTTPServer, names: tuple[str, str]
+) -> None:
+    for shield, word in (("no-tea", "tea"), ("no-page", "Page 1")):
+        body = {"shield_id": shield, "provider_id": "deny-list", "params": {"phrases": [word]}}
+        http.post("/v1/shields", json=body).raise_for_status()
+    shields = {names[0]: {"input_shields": ["no-tea"]}, names[1]: {"output_shields": ["no-page"]}}
+    session = open_session(http, toolgroups=["builtin::websearch"], tool_shields=shields)
+
+    asked, found = [
+        str(turn(http, session, f'call: web_search {{"query": "{query}"}}')["steps"]) for query in ("tea", "coffee")
+    ]
+
+    assert "A shield blocked the arguments of this call" in asked
+    assert "A shield blocked the result of this call" in found
+
+
+def test_a_client_tool_with_the_name_of_an_alias_is_the_one_that_is_called(
+    http: httpx.Client, peer: ScriptedHTTPServer
+) -> None:
+    own = {"name": "web_search", "description": "", "parameters": []}
+    session = open_session(http, toolgroups=["builtin::websearch"], client_tools=[own])
+
+    steps = turn(http, session, 'call: web_search {"query": "tea"}')["steps"]
+
+    assert [each["step_type"] for each in steps] == ["inference"]
+    assert steps[0]["model_response"]["tool_calls"][0]["tool_name"] == "web_search"
+
+
+def test_a_server_tool_with_the_name_of_an_alias_is_the_one_that_is_called(
+    http: httpx.Client, peer: ScriptedHTTPServer
+) -> None:
+    register(http, peer, "mcp::p")
+    session = open_session(http, toolgroups=["builtin::websearch", "mcp::p/web_search"])
+
+    turn(http, session, 'call: web_search {"query": "tea"}')
+
+    assert calls_of(peer) == [("web_search", {"query": "tea"})]
+
+
+@pytest.mark.parametrize("arguments", ["[1]", '"x"', '{"query": '])
+def test_a_call_whose_arguments_are_no_object_needs_no_approval_and_does_not_run(
+    http: httpx.Client, peer: ScriptedHTTPServer, arguments: str
+) -> None:
+    response = respond(http, f"call: delete {arguments}", tools=[server_of(peer, "delete", require_approval="always")])
+
+    assert types_of(response) == ["mcp_list_tools", "mcp_call", "message"]
+    assert "are not a JSON object" in str(response["output"][1]["error"])
+    assert calls_of(peer) == []
+
+
 def register(http: httpx.Client, peer: ScriptedHTTPServer, name: str) -> None:
     endpoint = {"uri": f"{peer.url}/mcp"}
     body = {"toolgroup_id": name, "provider_id": "model-context-protocol", "mcp_endpoint": endpoint}

@@ -112,13 +112,13 @@ def endpoint(app_fixture: AppFixture) -> Iterator[ScriptedHTTPServer]:
     app_fixture.tool_providers = None
 
 
-def register(http: httpx.Client, server: ScriptedHTTPServer, *parameters: str) -> None:
+def register(http: httpx.Client, server: ScriptedHTTPServer, *parameters: str, **fields: Any) -> None:
     tool = {
         "name": "lookup",
         "url": f"{server.url}/x?account=ours&key=abcdefgh",
         "headers": {"Authorization": "Bearer of-the-admin", "X-Account": "ours"},
         "parameters": {"type": "object", "properties": {name: {"type": "string"} for name in parameters}},
-    }
+    } | fields
     body = {"toolgroup_id": "crm", "provider_id": "remote-execution", "args": {"tools": [tool]}}
     http.post("/v1/toolgroups", json=body).raise_for_status()
 
@@ -153,7 +153,38 @@ def test_no_model_and_no_caller_replaces_what_the_operator_wrote(
 
     assert [request.path for request in endpoint.requests] == ["/x?account=ours&key=abcdefgh&q=tea"] * 2
     assert refused.status_code == 400
-    assert "sets the header 'x-account' itself" in refused.json()["error"]["message"]
+    assert "may set the header 'x-account'" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "title", "sent_body"),
+    [
+        ("application/x-www-form-urlencoded", "a=ours&t={title}", "x&a=theirs", "a=ours&t=x%26a%3Dtheirs"),
+        ("application/json", '{"a": 1, "t": "{title}"}', 'x", "a": 2, "', r'{"a": 1, "t": "x\", \"a\": 2, \""}'),
+        ("text/xml", "<r><t>{title}</t></r>", "</t><a/><t>", "<r><t>&lt;/t&gt;&lt;a/&gt;&lt;t&gt;</t></r>"),
+    ],
+)
+def test_an_argument_stays_in_its_place_in_a_body_and_a_cookie(
+    http: httpx.Client, endpoint: ScriptedHTTPServer, kind: str, body: str, title: str, sent_body: str
+) -> None:
+    register(http, endpoint, "title", "t", method="POST", body=body, headers={"Content-Type": kind, "Cookie": "t={t}"})
+    session = open_session(http, toolgroups=["crm"])
+
+    sent = turn(http, session, f"call: lookup {json.dumps({'title': title, 't': 'x'})}")
+    refused = turn(http, session, f"call: lookup {json.dumps({'title': 'x', 't': 'x; account=theirs'})}")
+
+    assert last_result(sent)["content"] == "done"
+    [request] = endpoint.requests
+    assert request.body == sent_body.encode()
+    assert "the header 'Cookie' has an argument within a longer text" in last_result(refused)["content"]
+
+
+def test_a_text_body_that_cannot_be_escaped_is_refused(http: httpx.Client, endpoint: ScriptedHTTPServer) -> None:
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        register(http, endpoint, "title", method="POST", body="account: ours, title: {title}")
+
+    assert refused.value.response.status_code == 400
+    assert "the placeholder 'title'" in refused.value.response.json()["error"]["message"]
 
 
 def test_a_server_gets_what_its_schema_permits(http: httpx.Client, endpoint: ScriptedHTTPServer) -> None:
@@ -167,3 +198,16 @@ def test_a_server_gets_what_its_schema_permits(http: httpx.Client, endpoint: Scr
         assert calls_of(peer) == [("open", {"q": 1, "extra": 2})]
     assert item_of(taken, "mcp_call")["status"] == "completed"
     assert "'extra'" in json.dumps(item_of(refused, "mcp_call")["error"])
+
+
+def test_a_model_is_told_what_the_schema_of_a_server_forbids(http: httpx.Client, endpoint: ScriptedHTTPServer) -> None:
+    nested = {"name": "nested", "inputSchema": {"type": "object", "properties": {"o": CLOSED["inputSchema"]}}}
+    with ScriptedHTTPServer(answer_with([nested])) as peer:
+        tools = [{"type": "mcp", "server_label": "p", "server_url": f"{peer.url}/mcp", "require_approval": "never"}]
+
+        taken = respond(http, 'call: nested {"o": {"q": 1}}', tools=tools)
+        refused = respond(http, 'call: nested {"o": {"q": 1, "extra": 2}}', tools=tools)
+
+        assert calls_of(peer) == [("nested", {"o": {"q": 1}})]
+    assert item_of(taken, "mcp_call")["status"] == "completed"
+    assert "at $.o: it does not satisfy additionalProperties false" in json.dumps(item_of(refused, "mcp_call")["error"])

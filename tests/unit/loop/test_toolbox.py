@@ -29,6 +29,14 @@ def test_calls_of_known_tools_with_an_object_are_the_clients() -> None:
     assert not TOOLBOX.is_for_client(call("add", "[1]"))
 
 
+def test_the_client_approves_calls_whose_arguments_are_an_object() -> None:
+    toolbox = Toolbox(approvals=frozenset({"fetch"}))
+
+    assert toolbox.is_for_client(call("fetch"))
+    assert not toolbox.is_for_client(call("fetch", "[1]"))
+    assert not toolbox.is_run_by_client(call("fetch"))
+
+
 async def test_a_refusal_tells_the_model_what_there_is() -> None:
     refusal = await TOOLBOX.respond(call("nosuch"), "k", keep)
 

@@ -32,6 +32,7 @@ def test_an_endpoint_without_properties_has_any_arguments() -> None:
     assert undeclared(HTTP, {"type": "object", "properties": {}}, "a") == []
     assert undeclared(HTTP, {"type": "object", "additionalProperties": False}, "a") == ["a"]
     assert undeclared(HTTP, DECLARED | {"additionalProperties": True}, "a") == []
+    assert undeclared(HTTP, {"type": "object", "allOf": [DECLARED]}, "q", "a") == ["a"]
 
 
 @pytest.mark.parametrize("provider_id", [MCP, LAMBDA])

@@ -32,6 +32,10 @@ class ToolShields:
     input: tuple[BoundShield, ...] = ()
     output: tuple[BoundShield, ...] = ()
 
+    def merge(self, other: "ToolShields") -> "ToolShields":
+        """Return the shields of both, each once."""
+        return ToolShields(merge_shields(self.input, other.input), merge_shields(self.output, other.output))
+
 
 @dataclass(frozen=True, slots=True)
 class Screening:
@@ -53,6 +57,11 @@ class Screening:
             violation=self.violation,
             metadata=None if self.metadata is None else dict(self.metadata),
         )
+
+
+def merge_shields(*lists: Sequence[BoundShield]) -> tuple[BoundShield, ...]:
+    """Return the shields of several lists, each once."""
+    return tuple({bound.shield.shield_id: bound for bounds in lists for bound in bounds}.values())
 
 
 def shield_start(step_id: str, metadata: Mapping[str, str]) -> StepStart:

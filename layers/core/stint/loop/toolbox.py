@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from traceback import format_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
@@ -13,7 +13,7 @@ from stint.domain.inference import ToolSignature
 from stint.domain.limits import MAX_SERVER_TOOLS
 from stint.domain.tools import GENERATED_IMAGE, ToolCall, ToolResponse
 from stint.loop.result_budget import SPENT, ResultBudget
-from stint.loop.screening import BoundShield, ToolShields
+from stint.loop.screening import BoundShield, ToolShields, merge_shields
 from stint.loop.tool_timeout import run_with_grace
 from stint.tools.outcomes import failure, head_of, size_of, too_large
 from stint.tools.port import (
@@ -24,6 +24,9 @@ from stint.tools.port import (
     ToolOutcome,
     ToolProvider,
 )
+
+if TYPE_CHECKING:  # few runs call a tool that has a schema to check
+    from stint.json_schema.document import SchemaDocument
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +69,7 @@ class Toolbox:
 
     `provider_data` has the caller's keys; `result_bytes` is the maximum of a result that a model gets. The server runs
     the tools in `approvals` only after the client has approved the call. `session` is that of a turn. `shields` has
-    those of tools by their names.
+    those of tools by their names. `documents` has the schemas that arguments were checked against.
     """
 
     client: Mapping[str, ToolSignature] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class Toolbox:
     approvals: frozenset[str] = frozenset()
     session: CallerSession | None = None
     shields: Mapping[str, ToolShields] = field(default_factory=dict)
+    documents: dict[str, "SchemaDocument | None"] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def signatures(self) -> tuple[ToolSignature, ...]:
@@ -119,9 +123,7 @@ class Toolbox:
         name = self.name_of(name)
         if name in self.client or name in self.server or name in self.shields:
             return self.shields.get(name, NO_SHIELDS).output
-        return tuple(
-            {bound.shield.shield_id: bound for each in self.shields.values() for bound in each.output}.values()
-        )
+        return merge_shields(*(each.output for each in self.shields.values()))
 
     async def respond(
         self,
@@ -160,6 +162,7 @@ class Toolbox:
         if tool is None or isinstance(call.arguments, str):
             names = ", ".join(signature.name for signature in self.signatures) or "none"
             return failure(f"There is no tool named {call.tool_name!r}. The tools are: {names}.")
+        from stint.loop.argument_schemas import refuse_mismatches  # noqa: PLC0415
         from stint.loop.undeclared_arguments import find_undeclared, note_undeclared, refuse_undeclared  # noqa: PLC0415
 
         given, provider_id = call.arguments, tool.toolgroup.provider_id
@@ -167,7 +170,10 @@ class Toolbox:
         if refused := refuse_undeclared(tool.signature, provider_id, undeclared):
             return failure(refused)
         declared = {name: value for name, value in given.items() if name not in undeclared}
-        outcome = await self.run_tool(tool, call, {**declared, **tool.args}, key)
+        arguments = {**declared, **tool.args}
+        if refused := refuse_mismatches(tool.signature, provider_id, arguments, tool.args, self.documents):
+            return failure(refused)
+        outcome = await self.run_tool(tool, call, arguments, key)
         return note_undeclared(outcome, tool.signature, undeclared) if undeclared else outcome
 
     async def run_tool(self, tool: ServerTool, call: ToolCall, arguments: dict[str, Any], key: str) -> ToolOutcome:

@@ -11,6 +11,7 @@ from typing import Any
 from stint.dataclasses import replace
 from stint.domain.content import TextContentItem, items_of
 from stint.domain.inference import ToolSignature
+from stint.tools.declared_properties import declared_properties
 from stint.tools.port import ToolOutcome
 
 HTTP_ENDPOINTS = "remote-execution"
@@ -35,9 +36,10 @@ def find_undeclared(tool: ToolSignature, provider_id: str, names: Iterable[str])
     OPEN_PROVIDERS unless it says otherwise, and for HTTP endpoints without properties.
     """
     schema = tool.parameters
-    properties = read_object(schema, "properties")
+    open_provider = provider_id in OPEN_PROVIDERS
+    properties = read_object(schema, "properties") if open_provider else declared_properties(schema)
     others = [name for name in names if properties.get(name, False) is False]
-    is_open = provider_id in OPEN_PROVIDERS or (provider_id == HTTP_ENDPOINTS and not properties)
+    is_open = open_provider or (provider_id == HTTP_ENDPOINTS and not properties)
     if not others or not is_closed(schema, default=not is_open):
         return []
     patterns = read_object(schema, "patternProperties")
@@ -94,4 +96,4 @@ def shorten(names: list[str]) -> str:
 
 
 def describe_declared(tool: ToolSignature) -> str:
-    return f"Its arguments are: {', '.join(read_object(tool.parameters, 'properties')) or 'none'}."
+    return f"Its arguments are: {', '.join(declared_properties(tool.parameters)) or 'none'}."

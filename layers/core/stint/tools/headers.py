@@ -7,7 +7,14 @@ from stint.domain.errors import InvalidRequest
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
-_OWN = frozenset({"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"})
+_OWN = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer"}
+)
+
+
+def fold(name: str) -> str:
+    """Return a header's name as servers may read it: CGI, WSGI and PHP do not distinguish `X-A`, `X_A` and `x.a`."""
+    return re.sub(r"[^a-z0-9]", "-", name.lower())
 
 
 def read_headers(given: Any, where: str) -> dict[str, str]:
@@ -25,7 +32,7 @@ def read_headers(given: Any, where: str) -> dict[str, str]:
             f'The {where} must be an object of headers: {{"Authorization": "Bearer ..."}}', param=where
         )
     for name, value in given.items():
-        if name.lower() in _OWN:
+        if fold(name) in _OWN:
             raise InvalidRequest(f"The header {name!r} is set by the connection. Remove it from {where}", param=where)
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise InvalidRequest(f"The header {name[:40]!r} has an invalid name or value, in {where}", param=where)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
@@ -13,6 +13,11 @@ class Absent(Enum):
     """The value of a placeholder whose argument was not sent."""
 
     ABSENT = "absent"
+
+
+def text_of(value: Any) -> str:
+    """Return an argument as text: a text unchanged, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def names_in(template: Any) -> Iterator[str]:
@@ -44,17 +49,18 @@ def fill(template: Any, arguments: dict[str, Any], names: Collection[str]) -> An
     return template
 
 
-def fill_text(template: str, arguments: dict[str, Any], names: Collection[str]) -> str:
-    """Fill a text with arguments as texts."""
+def fill_text(
+    template: str,
+    arguments: Mapping[str, Any],
+    names: Collection[str],
+    write: Callable[[Any], str] = text_of,
+    absent: str = "",
+) -> str:
+    """Fill a text with arguments as `write` returns them."""
 
     def value_of(found: re.Match[str]) -> str:
         if found[1] not in names:
             return found[0]
-        return text_of(arguments[found[1]]) if found[1] in arguments else ""
+        return write(arguments[found[1]]) if found[1] in arguments else absent
 
     return PLACEHOLDER.sub(value_of, template)
-
-
-def text_of(value: Any) -> str:
-    """Return an argument as text: a text unchanged, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -35,7 +35,7 @@ from stint.services.responses.code_runs import CodeAccess, code_interpreter
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, names_of
 from stint.services.responses.masking import with_credentials
 from stint.tools.list_budget import shared_list_budget
-from stint.tools.port import ProviderData, Toolgroup
+from stint.tools.port import SEARCH_PROVIDERS, ProviderData, Toolgroup
 
 if TYPE_CHECKING:  # few responses search files
     from stint.tools.knowledge.file_search import KnowledgeSearch
@@ -160,21 +160,21 @@ class ResponsePlanner:
         return [ServerTool(each, group, provider) for each in signatures if server.allows(each.name)]
 
     async def web_search(self, tool: WebSearchTool, provider_data: ProviderData) -> ServerTool:
-        """Return the registry's web search under the Responses API's name."""
+        """Return the registry's web search under the Responses API's name. An admin may have overridden it."""
         found = await self.registry.find_toolgroup(WEB_SEARCH_GROUP)
         if found is None:
             told = f"Web search needs the toolgroup {WEB_SEARCH_GROUP!r}, which is not registered. Register it."
             raise InvalidRequest(told, param="tools")
         group, provider = found[0], self.tools.provider_of(found[0])
-        port = replace(as_port(group), mcp_endpoint=None)
-        signatures = await provider.list_tools(port, dict(provider_data))
+        signatures = await self.tools.signatures(group, provider_data, "tools")
         signature = next((each for each in signatures if each.name == WEB_SEARCH), None)
         if signature is None:
             raise InvalidRequest(
                 f"Web search is not possible: the toolgroup {WEB_SEARCH_GROUP!r} has no tool {WEB_SEARCH!r}.",
                 param="tools",
             )
-        return ServerTool(signature, port, provider, {"max_results": RESULTS[tool.search_context_size]})
+        limits = {"max_results": RESULTS[tool.search_context_size]} if group.provider_id in SEARCH_PROVIDERS else {}
+        return ServerTool(signature, as_port(group), provider, limits)
 
 
 def signature_of(tool: FunctionTool) -> ToolSignature:

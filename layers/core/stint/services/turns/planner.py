@@ -19,7 +19,7 @@ from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice, ToolConfig, is_too
 from stint.loop.plan import Plan
 from stint.loop.screening import ToolShields
 from stint.loop.structured_output import check_schema
-from stint.loop.toolbox import Toolbox
+from stint.loop.toolbox import NO_SHIELDS, Toolbox
 from stint.models.json_schemas import read_schema
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
@@ -92,16 +92,23 @@ class Planner:
 
 
 def name_shields(toolbox: Toolbox, shields: Mapping[str, ToolShields]) -> dict[str, ToolShields]:
-    """Return the shields of tools by the tools' names in the toolbox. Raises InvalidRequest for an unknown tool."""
-    for name in shields:
-        if toolbox.name_of(name) not in {*toolbox.server, *toolbox.client}:
+    """Return the shields of tools by the tools' names in the toolbox. Those of both names of a tool are merged.
+
+    Raises:
+        InvalidRequest: there is no such tool.
+    """
+    named: dict[str, ToolShields] = {}
+    for name, each in shields.items():
+        own = toolbox.name_of(name)
+        if own not in {*toolbox.server, *toolbox.client}:
             tools = [signature.name for signature in toolbox.signatures]
             raise InvalidRequest(
                 f"tool_shields names the tool {name[:100]!r}, which this agent does not have. Its tools are: {tools}",
                 code="tool_not_found",
                 param="tool_shields",
             )
-    return {toolbox.name_of(name): each for name, each in shields.items()}
+        named[own] = named.get(own, NO_SHIELDS).merge(each)
+    return named
 
 
 def write_instructions(config: AgentConfig, tools: Iterable[ToolSignature]) -> str:

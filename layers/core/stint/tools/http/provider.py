@@ -13,12 +13,20 @@ from stint.domain.known_secrets import redact
 from stint.domain.limits import MAX_TOOL_HEADERS
 from stint.net.guard import Guard
 from stint.tools.definitions import read_definitions
-from stint.tools.headers import read_headers
+from stint.tools.headers import fold, read_headers
 from stint.tools.http.request import EndpointDefinition, write_request
+from stint.tools.http.text_bodies import describe_misplaced
 from stint.tools.http_calls import ToolFailure, send, shorten
 from stint.tools.outcomes import attachment, data_url, failure, read_image, unknown_tool
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 
+OVERRIDES = frozenset(
+    {"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"}
+)
+"""Headers that replace the method or the URL of a request for some servers."""
+
+BODY_HEADERS = frozenset({"content-type", "content-encoding"})
+KEYS = frozenset({"idempotency-key", "stint-tool-call-id"})
 TEXTS = frozenset({"application/xml", "application/x-ndjson", "application/x-www-form-urlencoded"})
 
 
@@ -53,6 +61,7 @@ class HttpEndpoints:
         """Check the definitions, and that each host is allowed; see the port."""
         for tool in read_definitions(toolgroup, EndpointDefinition).values():
             refuse_many_headers(tool)
+            refuse_misplaced(tool)
             try:
                 await self._guard.check(tool.origin)
             except InvalidRequest as error:
@@ -78,9 +87,9 @@ class HttpEndpoints:
         if tool is None:
             return unknown_tool(invocation.tool_name, list(tools))
         callers = read_origin_headers(invocation.provider_data, tool.origin)
-        refuse_replacement(tool, callers)
         try:
             request = write_request(tool, invocation.arguments)
+            refuse_replacement(tool, callers, has_body=request.content is not None)
             response = await send(
                 self._guard,
                 "The endpoint",
@@ -103,13 +112,20 @@ def refuse_many_headers(tool: EndpointDefinition) -> None:
         raise InvalidRequest(message, param="args")
 
 
-def refuse_replacement(tool: EndpointDefinition, callers: dict[str, str]) -> None:
-    """Refuse a caller's headers that would replace those of a definition, beside which others would still be sent."""
-    fixed = {name.lower() for name in tool.headers}
+def refuse_misplaced(tool: EndpointDefinition) -> None:
+    """Refuse a tool whose text body has a placeholder where an argument could replace other parts of the body."""
+    if (name := tool.misplaced) is not None:
+        raise InvalidRequest(f"The tool {tool.name!r} cannot be used. {describe_misplaced(name)}", param="args")
+
+
+def refuse_replacement(tool: EndpointDefinition, callers: dict[str, str], *, has_body: bool) -> None:
+    """Refuse a caller's headers that would replace what a definition has: a header, the method, the URL or the body."""
+    fixed = {fold(name) for name in tool.headers} | OVERRIDES | (BODY_HEADERS if has_body else frozenset())
     for name in callers:
-        if name.lower() in fixed:
+        if fold(name) in fixed:
             raise InvalidRequest(
-                f"The tool {tool.name!r} sets the header {name!r} itself. Remove it from http_headers.",
+                f"Only the definition of the tool {tool.name!r} may set the header {name!r}. Remove it from "
+                "http_headers.",
                 code="header_not_allowed",
                 param="http_headers",
             )
@@ -172,4 +188,5 @@ def read_origin_headers(provider_data: dict[str, Any], origin: str) -> dict[str,
         message = 'The http_headers in the provider data must be {"https://host": {...}}'
         raise InvalidRequest(message, param="http_headers")
     ours = next((headers for place, headers in given.items() if place.rstrip("/").lower() == origin), None)
-    return read_headers(ours, "http_headers")
+    headers = read_headers(ours, "http_headers")
+    return {name: value for name, value in headers.items() if fold(name) not in KEYS}

@@ -10,12 +10,21 @@ from pydantic import Field, field_validator
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
+from stint.tools.declared_properties import declared_properties
 from stint.tools.definitions import ToolDefinition
-from stint.tools.headers import read_headers
+from stint.tools.headers import fold, read_headers
+from stint.tools.http.text_bodies import fill_text_body, find_misplaced, fixed_fields
 from stint.tools.http_calls import ToolFailure
 from stint.tools.templates import PLACEHOLDER, Absent, fill, fill_text, names_in, text_of
 
 MOST_CHARACTERS = 6_000_000
+METHOD_FIELDS = frozenset({"_method"})
+"""Fields that replace the method of a request for some servers (Rails, Laravel and Symfony)."""
+
+SEPARATORS = re.compile(r"[;,\0-\x1f\x7f]")
+COOKIE_SEPARATORS = re.compile(r"[;,\0-\x20\x7f\"\\]")
+"""Characters that no value of a cookie has (RFC 6265). Some servers read a blank as the end of a cookie."""
+
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
 
@@ -23,9 +32,9 @@ class EndpointDefinition(ToolDefinition):
     """A tool that sends one HTTP request, made from templates (see `stint.tools.templates`).
 
     A placeholder in `url` may be in the path or the query, and is escaped. `params` go into the query. A `body` that is
-    a text is sent unchanged, any other as JSON. Arguments that no template names become query fields (for GET, HEAD and
-    DELETE, or if the body is not an object), or else fields of the body, unless the definition has a field with that
-    name.
+    a text is sent as such (see `stint.tools.http.text_bodies`), any other as JSON. Arguments that no template names
+    become query fields (for GET, HEAD and DELETE, or if the body is not an object), or else fields of the body, unless
+    the definition has a field with that name.
     """
 
     url: str
@@ -63,11 +72,25 @@ class EndpointDefinition(ToolDefinition):
         return f"{parts.scheme}://{parts.netloc}".lower()
 
     @property
+    def content_type(self) -> str:
+        """Return the Content-Type of the definition; empty if it has none."""
+        return str(httpx.Headers(self.headers).get("content-type", ""))
+
+    @property
+    def misplaced(self) -> str | None:
+        """Return a placeholder of a text body where no argument can be written."""
+        if not isinstance(self.body, str):
+            return None
+        return find_misplaced(self.body, self.content_type, declared_properties(self.parameters))
+
+    @property
     def fields(self) -> set[str]:
-        """Return the fields of the query and the body that the definition has, as `field_of` returns them."""
+        """Return the fields of the query and the body that the definition has, as `fields_of` returns them."""
         query = (name for name, _ in parse_qsl(urlsplit(self.url).query, keep_blank_values=True))
-        body = self.body if isinstance(self.body, dict) else {}
-        return {field_of(name) for name in (*query, *self.params, *body)}
+        body = set(self.body) if isinstance(self.body, dict) else set()
+        if isinstance(self.body, str):
+            body = fixed_fields(self.body, self.content_type)
+        return {field for name in (*query, *self.params, *body) for field in fields_of(name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +104,21 @@ class EndpointRequest:
 
 def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> EndpointRequest:
     """Fill a tool's templates. Raises ToolFailure if an argument is not possible at its placeholder."""
-    names = {*tool.parameters.get("properties", {}), *arguments}
+    declared = {*declared_properties(tool.parameters)}
+    names = {*declared, *arguments}
     places = [*names_in(tool.url), *names_in(tool.params), *names_in(tool.headers), *names_in(tool.body)]
     refuse_large(places, arguments)
-    used, fields = set(places), tool.fields
-    spare = {name: value for name, value in arguments.items() if name not in used and field_of(name) not in fields}
-    body = fill(tool.body, arguments, names) if tool.body is not None else Absent.ABSENT
+    used, fields = set(places), tool.fields | (METHOD_FIELDS - declared)
+    spare = {
+        name: value for name, value in arguments.items() if name not in used and fields.isdisjoint(fields_of(name))
+    }
+    body = fill_body(tool, arguments, names)
     query = fill(tool.params, arguments, names)
     if tool.method in BODILESS or not (body is Absent.ABSENT or isinstance(body, dict)):
         query = {**spare, **query}
     elif spare:
         body = {**spare, **({} if body is Absent.ABSENT else body)}
-    headers = {name: fill_text(value, arguments, names) for name, value in tool.headers.items()}
+    headers = {name: fill_header(name, value, arguments, names) for name, value in tool.headers.items()}
     try:
         read_headers(headers, "headers")
         url = httpx.URL(fill_url(tool.url, arguments, names))
@@ -102,9 +128,19 @@ def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> Endpoi
     return EndpointRequest(url, {**content_type(body), **headers}, write_body(body))
 
 
-def field_of(name: str) -> str:
-    """Return the field that a server may set from a name: `account` for `Account`, ` account` and `account[0]`."""
-    return re.sub(r"[ .]", "_", re.split(r"[\[\0]", name)[0].strip()).casefold()
+def fields_of(name: str) -> set[str]:
+    """Return the fields that a server may set from a name.
+
+    `account[0]`, ` Account` and `[account]` set `account`. `account[id` sets `account_id` in PHP, `account` in Rack.
+    """
+    plain = name.partition("\0")[0].strip()
+    head = re.split(r"[\[\]]", plain.lstrip("[]"))[0]
+    return {re.sub(r"[ .\[\]]", "_", each).casefold() for each in (head, plain if is_unclosed(plain) else head)}
+
+
+def is_unclosed(name: str) -> bool:
+    """Return whether a name has a bracket that nothing closes, so that PHP reads it as an underscore."""
+    return "]" not in name.partition("[")[2]
 
 
 def refuse_large(places: list[str], arguments: dict[str, Any]) -> None:
@@ -139,6 +175,30 @@ def write_query(query: dict[str, Any]) -> dict[str, str | list[str]]:
         for name, value in query.items()
         if value is not None
     }
+
+
+def fill_body(tool: EndpointDefinition, arguments: dict[str, Any], names: set[str]) -> Any:
+    if tool.body is None:
+        return Absent.ABSENT
+    if isinstance(tool.body, str) and not PLACEHOLDER.fullmatch(tool.body):
+        return fill_text_body(tool.body, tool.content_type, arguments, names)
+    return fill(tool.body, arguments, names)
+
+
+def fill_header(header: str, template: str, arguments: dict[str, Any], names: set[str]) -> str:
+    """Fill a header. Within a longer text, no argument has characters that would begin another part of the header."""
+    separators = COOKIE_SEPARATORS if fold(header) == "cookie" else SEPARATORS
+
+    def write(argument: Any) -> str:
+        text = text_of(argument)
+        if not PLACEHOLDER.fullmatch(template) and (found := separators.search(text)):
+            raise ToolFailure(
+                f"The arguments cannot be sent: the header {header!r} has an argument within a longer text, which "
+                f"cannot contain {found[0]!r}."
+            )
+        return text
+
+    return fill_text(template, arguments, names, write)
 
 
 def content_type(body: Any) -> dict[str, str]:

@@ -47,8 +47,7 @@ from stint.bootstrap.operator import OperatorComposition  # noqa: E402
 from stint.domain.ids import TENANT  # noqa: E402
 from stint.domain.principals import SCOPES, Principal  # noqa: E402
 from stint.http import waiting_runs  # noqa: E402
-from stint.http.app import create_app  # noqa: E402
-from stint.http.routes.inspection import list_parts  # noqa: E402
+from stint.http.app import create_app, list_routers  # noqa: E402
 from stint.http.routes.october_2024_parts import list_october_parts  # noqa: E402
 from stint.services.background import cancellation as response_cancellation  # noqa: E402
 from stint.services.runs import polling_pauses  # noqa: E402
@@ -99,7 +98,7 @@ def make_app() -> ASGIApp:
     """Make the app, whose requests have the context of an authorizer that has let in a caller with all rights."""
     make_services: Any = AnyServices
     read: Any = {"read_settings": load_settings, "buffered": False}
-    app = create_app("all", *list_parts(), make_services=make_services, **read)
+    app = create_app("all", *list_routers(), make_services=make_services, **read)
     october = create_app("october", *list_october_parts(), make_services=OCTOBER.make_october_services, **read)
 
     async def called(scope: Scope, receive: Receive, send: Send) -> None:

@@ -33,6 +33,13 @@ from stint.settings import Settings
 logger = logging.getLogger(__name__)
 
 
+def list_routers() -> tuple[APIRouter, ...]:
+    """Return the routers of the whole API, of all functions."""
+    from stint.http.routes.inspection import list_parts  # noqa: PLC0415 - to build all routes costs a cold start 30 ms
+
+    return list_parts()
+
+
 @asynccontextmanager
 async def prepare(app: FastAPI) -> AsyncIterator[None]:
     """Make the services at the start of the server, because their clients take time, if it sends a lifespan event."""
@@ -66,6 +73,7 @@ def create_app(
     )
     app.state.make_services = make_services
     app.state.read_settings = read_settings
+    app.state.list_routers = list_routers
     for router in routers:  # `include_router` would declare each route again, at its first request
         app.router.routes.extend(scoped_routes(router) if isinstance(router, APIRouter) else [router])
     add_error_handlers(app)

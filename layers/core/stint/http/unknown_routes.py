@@ -45,19 +45,18 @@ def advise(request: Request, path: str) -> str:
         return INSTEAD[rest[0]]
     if not rest or base in RIGHT_BASES:  # without a look at the routes, whose modules may not be loaded
         return LIST
-    return BASE_URL if find_routes(f"/v1/{'/'.join(rest)}") else LIST
+    return BASE_URL if find_routes(request, f"/v1/{'/'.join(rest)}") else LIST
 
 
 def methods_of(request: Request) -> list[str]:
     """Return the methods of a request's path in the whole API, and in the API of its function."""
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     own = [route for route in request.app.routes if isinstance(route, Route) and route.path_regex.match(path)]
-    return sorted({method for route in (*own, *find_routes(path)) for method in route.methods or ()})
+    return sorted({method for route in (*own, *find_routes(request, path)) for method in route.methods or ()})
 
 
-def find_routes(path: str) -> list[Route]:
+def find_routes(request: Request, path: str) -> list[Route]:
     """Return the routes of the whole API that have a path, without those of October 2024."""
-    from stint.http.routes.inspection import list_parts  # noqa: PLC0415 - imports all routes
-
-    routes = (route for router in list_parts() for route in router.routes if isinstance(route, Route))
+    routers = request.app.state.list_routers()
+    routes = (route for router in routers for route in router.routes if isinstance(route, Route))
     return [route for route in routes if route.path_regex.match(path)]

@@ -15,4 +15,3 @@ app = create_app(
     read_settings=load_settings,
     buffered=False,
 )
-app.state.list_routers = list_october_parts

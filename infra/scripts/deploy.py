@@ -20,6 +20,7 @@ from infra.scripts.deployment_sizes import (
     Refused,
     read_deployed,
     refuse_large_environments,
+    refuse_large_policies,
     refuse_long_parameters,
 )
 
@@ -69,7 +70,9 @@ def deploy_command(environment: Mapping[str, str], root: Path, read_deployed: Re
     check_target({**wanted, **{name: parameters.pop(name) for name in TARGET if name in parameters}}, build)
     overrides = [f"Runtime={build.runtime}", f"Architecture={build.architecture}"]
     refuse_long_parameters(parameters)
-    refuse_large_environments(build.template, stack, {**read_deployed(stack), **parameters})
+    known = {**read_deployed(stack), **parameters}
+    refuse_large_environments(build.template, stack, known)
+    refuse_large_policies(build.template, stack, known)
     tags = read_tags(environment.get("TAGS", ""))
     if parameters:
         overrides.append(write_parameters(parameters, stack, root))

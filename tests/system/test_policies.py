@@ -32,6 +32,8 @@ POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 KEY = {"EncryptionKeyArn": {"kms:Decrypt", "kms:GenerateDataKey"}}
 # The functions that run tools, and shields that ask a model.
 CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "OctoberRole", "RegistryRole", "WorkerRole"}
+# The functions that compose the store: its operations use the same calls in each of them.
+STORING = {"AgentsRole", *CALLERS}
 SANDBOX = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-sandbox"
 BEDROCK = "arn:${AWS::Partition}:bedrock:"
 INVOKE_MODEL = {"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
@@ -103,7 +105,7 @@ GRANTS = {
         "*": LOGS,
         **KEY,
         **SETTINGS,
-        TABLE: READ | WRITE,
+        TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
@@ -147,8 +149,10 @@ GRANTS = {
         "*": LOGS,
         **KEY,
         **SETTINGS,
-        TABLE: READ | WRITE,
+        TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
         **OBJECTS,
+        BUCKET: {"s3:ListBucket"},
+        QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it stores the toolgroups
@@ -200,6 +204,18 @@ def grants_of(statements: list[Statement]) -> dict[str, dict[str, set[str]]]:
 
 def test_every_grant_is_one_that_is_meant(statements: list[Statement]) -> None:
     assert grants_of(statements) == GRANTS
+
+
+def test_functions_with_the_same_store_have_the_same_rights_to_it(statements: list[Statement]) -> None:
+    grants = grants_of(statements)
+    batches = {"dynamodb:BatchWriteItem"}
+
+    assert {role for role, granted in grants.items() if BUCKET in granted} == STORING
+    for role in STORING:
+        assert grants[role][TABLE] == READ | WRITE | batches, role
+        assert {arn: grants[role][arn] for arn in OBJECTS} == OBJECTS, role
+        assert grants[role][BUCKET] == {"s3:ListBucket"}, role  # without it a missing object is a 403
+        assert "sqs:SendMessage" in grants[role][QUEUE], role
 
 
 def test_every_role_without_grants_on_data_may_assume_the_data_role(
@@ -318,10 +334,7 @@ def test_functions_that_call_tools_know_their_stack(translated: dict[str, Any]) 
 
 
 def test_the_queue_is_written_to_by_those_who_leave_work_to_the_worker(statements: list[Statement]) -> None:
-    senders = {
-        (role, QUEUE)
-        for role in ("AgentsRole", "TurnsRole", "ResponsesRole", "KnowledgeRole", "OctoberRole", "WorkerRole")
-    }
+    senders = {(role, QUEUE) for role in STORING}
 
     failures = {("WorkerRole", FAILURES), (EVENTS, FAILURES)}
     assert allowed(statements, "sqs:SendMessage") == senders | failures

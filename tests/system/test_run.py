@@ -17,9 +17,12 @@ from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
 from infra.local.server import listen
 from infra.local.state import State
+from starlette.routing import Route
 from tests.system.run_process import Run, all_end, clean_shell, free_port
 
 from stint.domain.principals import ANONYMOUS
+from stint.http.routes.october_2024_parts import list_october_parts
+from stint.http.unknown_routes import BASE_URL
 
 Start = Callable[..., Run]
 
@@ -327,3 +330,23 @@ def command_of(process: int) -> str:
     return subprocess.run(
         ["ps", "-ww", "-o", "args=", "-p", str(process)], capture_output=True, text=True, check=False
     ).stdout
+
+
+def test_every_path_of_the_api_without_v1_or_with_another_prefix_is_told_what_the_base_url_must_be(
+    running: Run,
+) -> None:
+    october = [route for router in list_october_parts() for route in router.routes if isinstance(route, Route)]
+    with httpx.Client(base_url=running.url, trust_env=False, timeout=120) as http:
+        routes = {(each["method"], each["route"]) for each in http.get("/v1/inspect/routes").json()["data"]}
+        below = {(method, re.sub(r"{[^}]+}", "x", path)) for method, path in routes if path.startswith("/v1/")}
+        asked = [(method, path.removeprefix("/v1")) for method, path in below if "/openai/v1/" not in path]
+        asked += [(method, f"/openai{path}") for method, path in below if "/openai/v1/" not in path]
+        unlike = [
+            (method, path, answer.status_code, message)
+            for method, path in sorted(asked)
+            if not any(route.path_regex.match(path) for route in october)
+            and BASE_URL not in (message := (answer := http.request(method, path)).text)
+        ]
+
+    assert len(asked) > 200
+    assert unlike == []

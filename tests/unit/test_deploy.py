@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from infra.scripts.deploy import ROOT, main
-from infra.scripts.deployment_sizes import Refused, read_deployed, refuse_large_environments
+from infra.scripts.deployment_sizes import Refused, read_deployed, refuse_large_environments, refuse_large_policies
 from samtranslator.yaml_helper import yaml_parse
 
 SAM = """#!/bin/sh
@@ -201,15 +202,62 @@ def test_the_variables_of_each_function_of_the_template_fit_with_the_defaults() 
     sizes_of({})
 
 
-@pytest.mark.parametrize("text", ["x" * 3000, "\u20ac" * 1000])
-def test_settings_that_make_the_variables_of_a_function_too_large_are_refused(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "size"), [("x" * 3000, 3017), ('"' * 1500, 3017), ("\\" * 1500, 3017), ("\u20ac" * 1000, 6017)]
+)
+def test_settings_that_make_the_variables_of_a_function_too_large_are_refused(text: str, size: int) -> None:
     with pytest.raises(Refused) as caught:
         sizes_of({"Prices": text, "Tenants": "{}"})
 
     assert "the variables of the function Agents have" in str(caught.value)
-    assert "(STINT_PRICES 3012, " in str(caught.value)
+    assert f"(STINT_PRICES {size}, " in str(caught.value)
     assert "Large settings" in str(caught.value)
-    sizes_of({"Prices": "s3://settings/prices.json?versionId=v1", "CorsOrigin": text[:500]})
+    sizes_of({"Prices": "s3://settings/prices.json?versionId=v1", "CorsOrigin": text[:100]})
+
+
+def test_variables_are_measured_as_lambda_measures_them() -> None:
+    """Lambda measures the JSON of all variables: names, quotes, colons, commas and escapes."""
+    function = {"Properties": {"Environment": {"Variables": {"A": {"Ref": "Models"}, "B": "b"}}}}
+    template = {**TEMPLATE, "Resources": {"Turns": {"Type": "AWS::Serverless::Function", **function}}}
+    longest = '"' * 2040  # in {"A":"","B":"b"}, which has 16 bytes
+
+    refuse_large_environments(template, "shop", {"Models": longest})
+    with pytest.raises(Refused, match="have 4097 bytes as JSON"):
+        refuse_large_environments(template, "shop", {"Models": f"{longest}x"})
+
+
+PROFILE = "arn:aws:bedrock:*:123456789012:inference-profile/global.anthropic.claude-sonnet-4-5-{}-v1:0"
+FUNCTION = "arn:aws:lambda:ap-southeast-2:123456789012:function:tool-number-{}"
+
+
+def test_arns_that_make_the_policy_of_models_and_tools_too_long_are_refused_by_their_parameters() -> None:
+    template = yaml_parse((ROOT / "template.yaml").read_text())
+    models = ",".join(PROFILE.format(number) for number in range(30))
+    tools = ",".join(FUNCTION.format(number) for number in range(20))
+
+    refuse_large_policies(template, "s" * 54, {})
+    refuse_large_policies(template, "shop", {"ToolFunctionArns": tools})
+    with pytest.raises(Refused) as caught:
+        refuse_large_policies(template, "shop", {"ModelArns": models, "ToolFunctionArns": tools})
+
+    assert re.match(r"the policy ModelsAndTools has \d+ characters ", str(caught.value))
+    assert f"(ModelArns {len(models)}, ToolFunctionArns {len(tools)})" in str(caught.value)
+    assert "IAM accepts 6144" in str(caught.value)
+
+
+def test_a_policy_is_measured_without_white_space_and_with_what_the_stack_has(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statement = {"Effect": "Allow", "Action": "a:B C", "Resource": {"Fn::Split": [",", {"Ref": "Models"}]}}
+    policy = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": {"Statement": [statement]}}}
+    template = {**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "Tools": policy}}
+    (root / ".aws-sam/build/template.yaml").write_text(yaml.safe_dump(template))
+    frame = len('{"Statement":[{"Effect":"Allow","Action":"a:BC","Resource":[""]}]}')
+    longest = 6144 - frame
+
+    assert deploy(root, {"Models": "m" * longest}, STACK="shop") == 0
+    assert deploy(root, {"Models": "m" * (longest + 1)}, STACK="shop") == 2
+    assert "the policy Tools has 6145 characters (Models" in capsys.readouterr().err
 
 
 def test_parameters_that_the_stack_has_already_count_too(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,7 +273,7 @@ def test_parameters_that_the_stack_has_already_count_too(root: Path, capsys: pyt
     assert deploy(root, {"Registrations": "r" * 3000}, STACK="shop", PARAMETERS=f"Models={'m' * 1000}") == 0
     assert deploy(root, {"Registrations": "r" * 3000}, STACK="shop", PARAMETERS=f"Models={'m' * 1200}") == 2
 
-    assert "the variables of the function Turns have 4215 bytes" in capsys.readouterr().err
+    assert "the variables of the function Turns have 4228 bytes" in capsys.readouterr().err
 
 
 def test_a_stack_that_cannot_be_read_is_no_reason_to_refuse(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -49,6 +50,13 @@ def section(title: str) -> dict[str, str]:
     """Read the first table of a section."""
     [text] = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", DOCS, re.MULTILINE | re.DOTALL)
     return read_rows("\n".join(re.split(r"\n\n", text[text.index("|---") :])[0].splitlines()[1:]))
+
+
+def test_the_versions_of_openai_are_the_one_that_the_tests_run() -> None:
+    named = re.findall(r"`openai` (\d+\.\d+)", DOCS)
+
+    assert len(named) == 2
+    assert {*named} == {version("openai").rpartition(".")[0]}
 
 
 def types_of(classes: Iterable[Any]) -> set[str]:

@@ -22,8 +22,13 @@ VARIANTS = (
 )
 
 
-def template(options: Options = Options()) -> dict[str, Any]:  # noqa: B008 - a constant
+def raw_template() -> dict[str, Any]:
     parsed: dict[str, Any] = yaml_parse((ROOT / "template.yaml").read_text())
+    return parsed
+
+
+def template(options: Options = Options()) -> dict[str, Any]:  # noqa: B008 - a constant
+    parsed = raw_template()
     options.apply(parsed)
     return parsed
 
@@ -42,9 +47,16 @@ def resolver(parsed: dict[str, Any], **parameters: str) -> Resolver:
     return Resolver(references, attributes, parsed.get("Conditions", {}))
 
 
+def test_each_parameter_of_the_template_is_in_one_group_with_a_label() -> None:
+    check_groups(raw_template())
+
+
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_each_parameter_of_a_variant_is_in_one_group_with_a_label(options: Options) -> None:
-    parsed = template(options)
+    check_groups(template(options))
+
+
+def check_groups(parsed: dict[str, Any]) -> None:
     groups = parsed["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
     grouped = [name for group in groups for name in group["Parameters"]]
 
@@ -52,6 +64,24 @@ def test_each_parameter_of_a_variant_is_in_one_group_with_a_label(options: Optio
     labels = [group["Label"]["default"] for group in groups]
     assert all(labels)
     assert len(set(labels)) == len(groups)
+
+
+def test_a_limit_of_spending_without_a_topic_is_refused() -> None:
+    parsed = template()
+    rule = parsed["Rules"]["SpendAlarmHasTopic"]
+    [assertion] = rule["Assertions"]
+    parsed["Conditions"] |= {"Applies": rule["RuleCondition"], "Holds": assertion["Assert"]}
+    limit, topic = {"DailySpendAlarm": "50"}, {"AlarmTopicArn": "arn:aws:sns:eu-west-1:123456789012:t"}
+
+    refused = []
+    for given in ({}, limit, topic, {**limit, **topic}):
+        of_parameters = resolver(parsed, **given)
+        applies, holds = (of_parameters.resolve({"Fn::If": [each, True, False]}, each) for each in ("Applies", "Holds"))
+        refused += [given] if applies and not holds else []
+
+    assert refused == [limit]
+    assert assertion["AssertDescription"] == "With DailySpendAlarm, set AlarmTopicArn."
+    assert "with AlarmTopicArn" in parsed["Parameters"]["DailySpendAlarm"]["Description"]
 
 
 def encrypted(**parameters: str) -> Iterator[tuple[str, Any]]:

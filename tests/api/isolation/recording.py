@@ -1,4 +1,4 @@
-"""Records the calls of data in this process, with the tenant for which the calling code ran."""
+"""Records the calls of data in this process, with the tenant and the function for which the calling code ran."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -9,44 +9,60 @@ from typing import Any
 import pytest
 from botocore.client import BaseClient
 from tests.api.isolation.iam import Request
+from tests.api.isolation.warm_process import FUNCTION, WorkerQueue
 
 from stint.aws.dynamodb import DynamoDBClient
 from stint.caller import require_tenant
+from stint.domain.tasks import AnyTask
 from stint.settings import Settings
 
 TABLE_ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/data"
 BUCKET_ARN = "arn:aws:s3:::bucket"
 VECTOR_BUCKET_ARN = "arn:aws:s3vectors:us-east-1:123456789012:bucket/vectors"
+QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:work"
 PARTITION = re.compile(r"pk = (:\w+)")
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """A call of data, and the tenant whose credentials it would have."""
+    """A call of data or of the queue, with the tenant and the function whose credentials it would have."""
 
     tenant: str
     request: Request
+    function: str = ""
+    """Its logical id. Empty for a call of the test itself."""
 
 
 @contextmanager
 def recording(settings: Settings) -> Iterator[list[RecordedCall]]:
-    """Yield a list to which the calls of the table and of the bucket are appended."""
+    """Yield a list to which the calls of the table, of the buckets and of the queue are appended."""
     calls: list[RecordedCall] = []
     send, send_botocore = DynamoDBClient.call, BaseClient._make_api_call  # type: ignore[attr-defined]  # not in the stubs
+    send_task = WorkerQueue.send
+
+    def note(*requests: Request) -> None:
+        calls.extend(RecordedCall(current_tenant(), each, FUNCTION.get()) for each in requests)
 
     async def call(client: DynamoDBClient, operation: str, request: Mapping[str, Any], **options: Any) -> Any:
         if settings.table in str(request):
-            calls.extend(RecordedCall(current_tenant(), each) for each in table_requests(operation, request))
+            note(*table_requests(operation, request))
         return await send(client, operation, request, **options)
 
     def make_api_call(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
         if parameters.get("Bucket") == settings.bucket:
-            calls.extend(RecordedCall(current_tenant(), each) for each in S3_REQUESTS[operation](parameters))
+            note(*S3_REQUESTS[operation](parameters))
+        if "vectorBucketName" in parameters:
+            note(*vector_requests(operation, parameters))
         return send_botocore(client, operation, parameters)
+
+    async def send_message(queue: WorkerQueue, task: AnyTask) -> None:
+        note(Request("sqs:SendMessage", QUEUE_ARN))
+        await send_task(queue, task)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DynamoDBClient, "call", call)
         patch.setattr(BaseClient, "_make_api_call", make_api_call)
+        patch.setattr(WorkerQueue, "send", send_message)
         yield calls
 
 
@@ -106,6 +122,13 @@ def deletions(parameters: Mapping[str, Any]) -> list[Request]:
 def listing(parameters: Mapping[str, Any]) -> list[Request]:
     context = {"s3:prefix": [parameters["Prefix"]]} if "Prefix" in parameters else {}
     return [Request("s3:ListBucket", BUCKET_ARN, context)]
+
+
+def vector_requests(operation: str, parameters: Mapping[str, Any]) -> list[Request]:
+    """Return the requests that IAM authorizes for a call of an index: filters and metadata need GetVectors, too."""
+    needs_vectors = operation == "QueryVectors" and ("filter" in parameters or parameters.get("returnMetadata"))
+    actions = [operation, "GetVectors"] if needs_vectors else [operation]
+    return [Request(f"s3vectors:{each}", f"{VECTOR_BUCKET_ARN}/index/{parameters['indexName']}") for each in actions]
 
 
 S3_REQUESTS: Mapping[str, Callable[[Mapping[str, Any]], list[Request]]] = {

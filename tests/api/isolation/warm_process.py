@@ -3,13 +3,20 @@
 import asyncio
 import os
 from collections.abc import Mapping
+from contextvars import ContextVar
+from functools import cache
 from types import SimpleNamespace
 
 import httpx
-from infra.local.engine import Engine
+from infra.local.engine import ROOT, Engine
+from infra.local.routing import Router
+from infra.local.system import Invoke, System
+from infra.local.translation import translate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.api.app_fixture import Served, vars_of
+from tests.system.data_outputs import OUTPUTS
 
+from stint.bootstrap.october import compose_october
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.caller import set_principal, set_tenant
@@ -17,19 +24,43 @@ from stint.domain.principals import SCOPES, Principal
 from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
+from stint.http.routes.october_2024_parts import list_october_parts
 from stint.settings import Settings, read_settings
 
 TENANT_HEADER = "x-test-tenant"
 TASK_SECONDS = 60.0
+FUNCTION: ContextVar[str] = ContextVar("FUNCTION", default="")
+"""The logical id of the function that would run the current code; empty for code of a test."""
+
+
+@cache
+def read_system() -> System:
+    """Return the system of the template, with the defaults of its parameters."""
+    return System(ROOT / "template.yaml", translate(ROOT / "template.yaml", "us-east-1"), outputs=OUTPUTS)
+
+
+@cache
+def read_router() -> Router:
+    return Router(read_system().routes)
+
+
+def find_function(method: str, path: str) -> str:
+    """Return the logical id of the function that API Gateway invokes for a request."""
+    found = read_router().match(method, path)
+    assert found is not None, path
+    assert isinstance(found.route.integration, Invoke), path
+    [function] = [each for each in read_system().functions if each.name == found.route.integration.function]
+    return function.logical_id
 
 
 class Gateway:
-    """Sets the caller in the request context, as API Gateway does with the authorizer's answer."""
+    """Sets the caller in the request context, as API Gateway does with the authorizer's answer, and FUNCTION."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        FUNCTION.set(find_function(scope["method"], scope["path"]))
         headers = dict(scope.get("headers", ()))
         if tenant := headers.get(TENANT_HEADER.encode()):
             caller = Principal(tenant=tenant.decode(), subject="a test", scopes=frozenset(SCOPES))
@@ -56,6 +87,7 @@ class WorkerQueue:
 
 async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
     """Handle a task like the worker, which has no caller."""
+    FUNCTION.set("Worker")
     set_principal(None)
     set_tenant(task.tenant)
     deadline = asyncio.get_running_loop().time() + TASK_SECONDS
@@ -91,6 +123,7 @@ class WarmProcess:
         app = create_app(
             "all",
             *list_parts(),
+            *list_october_parts(),
             make_services=self.make_services,  # type: ignore[arg-type]  # the services of all functions in one
             read_settings=lambda: self.settings,
             buffered=False,
@@ -101,10 +134,12 @@ class WarmProcess:
     def make_services(self, tenant: str) -> SimpleNamespace:
         """Return one object with the services of all functions."""
         parts = self.composition
-        agents, openai = vars_of(parts.make_services(tenant)), vars_of(parts.make_openai_services(tenant))
+        services = parts.make_services(tenant)
+        agents, openai = vars_of(services), vars_of(parts.make_openai_services(tenant))
         knowledge = vars_of(parts.make_knowledge_services(tenant))
+        october = vars_of(compose_october(tenant, parts.adapters, services, parts.knowledge_parts))
         admin = self.operator.make_services(tenant)
-        return SimpleNamespace(**(agents | openai | knowledge), keys=admin.keys, stops=admin.stops)
+        return SimpleNamespace(**(agents | openai | knowledge | october), keys=admin.keys, stops=admin.stops)
 
     def client(self, tenant: str) -> httpx.Client:
         """Return a client of a tenant."""

@@ -1,8 +1,8 @@
 """Advice for requests of routes, or of methods, that do not exist.
 
 Most come from a client with a wrong base URL, which lacks `/v1` or has it twice, or of APIs of OpenAI that this server
-does not have. API Gateway sends every path without a route of its own to the function `registry`, after its authorizer
-has checked the caller.
+does not have. API Gateway sends every path without a route of its own to the function `registry`, and those with a
+prefix of October 2024, such as `/models/`, to `october`, after its authorizer has checked the caller.
 """
 
 from itertools import takewhile
@@ -49,13 +49,14 @@ def advise(request: Request, path: str) -> str:
 
 
 def methods_of(request: Request) -> list[str]:
-    """Return the methods of a request's path in the whole API."""
+    """Return the methods of a request's path in the whole API, and in the API of its function."""
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    return sorted({method for route in find_routes(request, path) for method in route.methods or ()})
+    own = [route for route in request.app.routes if isinstance(route, Route) and route.path_regex.match(path)]
+    return sorted({method for route in (*own, *find_routes(request, path)) for method in route.methods or ()})
 
 
 def find_routes(request: Request, path: str) -> list[Route]:
-    """Return the routes of the whole API that have a path."""
+    """Return the routes of the whole API that have a path, without those of October 2024."""
     routers = request.app.state.list_routers()
     routes = (route for router in routers for route in router.routes if isinstance(route, Route))
     return [route for route in routes if route.path_regex.match(path)]

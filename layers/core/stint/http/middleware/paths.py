@@ -1,6 +1,6 @@
 """Middleware for paths: trailing slashes, base paths, and the second path of the OpenAI API."""
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -44,14 +44,15 @@ class BasePathMiddleware:
 def mapped_base_of(scope: Scope) -> str:
     """Return the part of the path before the one that API Gateway matched."""
     path: str = scope["path"]
-    base, found, _ = path.partition("/v1/")
-    if found:
-        return base
     event = scope.get("aws.event") or {}
-    if event.get("resource") == "/":
+    resource = event.get("resource")
+    if resource == "/":
         return path.rstrip("/")
-    matched = "/" + str((event.get("pathParameters") or {}).get("proxy", ""))
-    return path.removesuffix(matched) if path.endswith(matched) else ""
+    if resource == "/{proxy+}":  # any path, also one with /v1/ in its middle, such as /openai/v1/responses
+        matched = "/" + unquote(str((event.get("pathParameters") or {}).get("proxy", "")))
+        return path.removesuffix(matched) if path.endswith(matched) else ""
+    base, found, _ = path.partition("/v1/")
+    return base if found else ""
 
 
 class OpenAIPrefixMiddleware:

@@ -1,14 +1,14 @@
 """Image models whose calls are counted, and admitted by the budgets of the run that makes them."""
 
-from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
+from stint.domain.errors import ModelError
 from stint.domain.inference import Usage
 from stint.domain.token_estimates import can_be_true
 from stint.metering import Meter, find_meter
+from stint.providers.refusals import is_free
 from stint.request_totals import count_model_error
 from stint.run_stop import refuse_stopped
 from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions, ImageRefused
 
-BAD_REQUEST = 400
 CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 5_000
 """Tokens that are reserved for an image. One of 1024 by 1024 pixels in high quality has about as many."""
@@ -53,7 +53,7 @@ class MeteredImages:
             spent, counted = (usage or Usage()).total_tokens, meter.count_image(full_id, usage)
             cost = counted if usage or counted else dollars
         except BaseException as error:
-            if is_free(error):
+            if is_free(error) or isinstance(error, ImageRefused):
                 spent, cost = 0, 0.0
             else:
                 meter.count_image(full_id, None)
@@ -62,13 +62,6 @@ class MeteredImages:
             if reservation:
                 await reservation.settle(spent, cost)
         return image
-
-
-def is_free(error: BaseException) -> bool:
-    """Return whether the provider charges nothing for a call that ended in an error: it refused it, or never got it."""
-    if isinstance(error, ModelError) and (error.upstream_status or 0) >= BAD_REQUEST:
-        return True
-    return isinstance(error, ImageRefused | ModelUnauthorized | ModelUnreachable)
 
 
 def believable_usage(usage: Usage | None, prompt: str) -> Usage | None:

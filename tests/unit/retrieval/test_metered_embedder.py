@@ -1,4 +1,4 @@
-"""What a call of an embedding model costs, also if it fails."""
+"""Costs of the calls of embedding models, also of those that fail."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence

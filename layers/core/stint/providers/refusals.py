@@ -4,9 +4,6 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
-
-BAD_REQUEST = 400
 LONGEST_MESSAGE = 500
 LONGEST_RETRY_AFTER = 3600.0
 TOO_LONG = re.compile(
@@ -60,13 +57,3 @@ def parse_retry_after(value: str | None) -> float | None:
 def find_field(words: str) -> str | None:
     """Return the field that an error is about, under its name in chat completions; None if it names none."""
     return next((field for field, pattern in FIELDS.items() if pattern.search(words)), None)
-
-
-def is_free(error: BaseException) -> bool:
-    """Return whether a provider charges nothing for a call that ended in an error: it refused it, or never got it.
-
-    A call that was cancelled, or whose answer cannot be used, may cost as much as another.
-    """
-    if isinstance(error, ModelError) and (error.upstream_status or 0) >= BAD_REQUEST:
-        return True
-    return isinstance(error, ModelUnauthorized | ModelUnreachable)

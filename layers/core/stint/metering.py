@@ -8,13 +8,12 @@ from math import ceil
 from typing import Any, Protocol
 
 from stint.dataclasses import dataclass, field
-from stint.domain.errors import Forbidden, ModelError, ModelUnauthorized, ModelUnreachable, StintError
+from stint.domain.errors import Forbidden, StintError
 from stint.domain.inference import Usage
 from stint.domain.prices import MILLION, ModelPrice, Prices
 from stint.domain.receipts import DIGITS, Consumption
 
 READS = frozenset({"GetItem", "BatchGetItem", "Query"})
-BAD_REQUEST = 400
 FIRST_CALL_TOKENS = 1_000
 """Tokens each way whose price is reserved together with a run, before its first model call is known."""
 
@@ -231,16 +230,6 @@ def count_tool_calls(calls: int) -> None:
     meter = _meter.get()
     if meter is not None:
         meter.counted.tool_calls += calls
-
-
-def is_free(error: BaseException) -> bool:
-    """Return whether a provider charges nothing for a call that ended in an error: it refused it, or never got it.
-
-    A call that was cancelled, or whose answer cannot be used, may cost as much as another.
-    """
-    if isinstance(error, ModelError) and (error.upstream_status or 0) >= BAD_REQUEST:
-        return True
-    return isinstance(error, ModelUnauthorized | ModelUnreachable)
 
 
 def count_sandbox(milliseconds: int, memory_mb: int | None = None) -> None:

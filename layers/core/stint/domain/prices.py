@@ -9,10 +9,12 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from stint.dataclasses import dataclass, field
+from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
 from stint.domain.inference import Usage
 from stint.domain.validation import describe_faults
 
 MILLION = 1_000_000
+BAD_REQUEST = 400
 MOST_DOLLARS = 1_000_000_000
 Dollars = Annotated[float, Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)]
 
@@ -122,3 +124,13 @@ def parse_prices(text: str) -> Prices:
     except ValidationError as error:
         raise ValueError(f"STINT_PRICES is malformed: {describe_faults(error)}") from None
     return Prices(models, infrastructure)
+
+
+def is_free(error: BaseException) -> bool:
+    """Return whether a provider charges nothing for a call that ended in an error: it refused it, or never got it.
+
+    A call that was cancelled, or whose answer cannot be used, may cost as much as another.
+    """
+    if isinstance(error, ModelError) and (error.upstream_status or 0) >= BAD_REQUEST:
+        return True
+    return isinstance(error, ModelUnauthorized | ModelUnreachable)

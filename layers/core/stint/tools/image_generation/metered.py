@@ -2,8 +2,9 @@
 
 from stint.domain.errors import ModelError
 from stint.domain.inference import Usage
+from stint.domain.prices import is_free
 from stint.domain.token_estimates import can_be_true
-from stint.metering import Meter, find_meter, is_free
+from stint.metering import Meter, find_meter
 from stint.request_totals import count_model_error
 from stint.run_stop import refuse_stopped
 from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions, ImageRefused

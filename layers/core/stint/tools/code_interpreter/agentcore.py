@@ -101,7 +101,7 @@ class AgentCore:
         try:
             result = await self._call(partial(session.execute, code))
         except (ReadTimeoutError, StreamTimeoutError, TimeoutError):
-            return RunResult(exit_code=-1, ended_by=f"the time limit of {seconds:.3g} seconds")
+            return RunResult(exit_code=-1, ended_by=f"the time limit of {seconds:.0f} seconds")
         return await self._call(partial(session.collect_files, result))
 
     async def _call(self, work: Callable[[], T]) -> T:

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 from tests.adversarial.document_cases import loops, stream
-from tests.unit.documents.office_files import docx_of, make_docx, make_pptx, make_xlsx, make_zip, replace_parts, xlsx_of
+from tests.unit.documents.office_files import (
+    docx_of,
+    make_docx,
+    make_pptx,
+    make_zip,
+    move_part,
+    replace_parts,
+    xlsx_of,
+    xlsx_of_strings,
+)
 
 MOST_CPU = 20.0
 """CPU time of reading a file within 5 s, and of dividing its text twice, in seconds."""
@@ -81,8 +90,13 @@ FILES: dict[str, Callable[[], bytes]] = {
         "<w:p><w:r><w:t>" + "&a;" * 100_000 + "</w:t></w:r></w:p>", f'<!DOCTYPE x [<!ENTITY a "{"a" * 100_000}">]>'
     ),
     "pptx of slides": lambda: make_pptx(*[("title", "text", "notes")] * 200),
-    "xlsx of strings": lambda: replace_parts(
-        make_xlsx({"S": [["x"]]}), {"xl/sharedStrings.xml": f"<sst>{'<si><t>a</t></si>' * 7_000_000}</sst>"}
+    "xlsx of strings": lambda: xlsx_of_strings("<si><t>a</t></si>" * 1_200_000),
+    "xlsx of many strings": lambda: xlsx_of_strings("<si><t>a</t></si>" * 7_000_000),
+    "xlsx of runs": lambda: sheet(f"<row><c t='inlineStr'><is>{'<r><t>a</t></r>' * 1_000_000}</is></c></row>"),
+    "xlsx of empty rows": lambda: sheet("<row/>" * 4_000_000),
+    "xlsx of other tags": lambda: xlsx_of("<x/>" * 4_900_000),
+    "xlsx of tags in a part of another name": lambda: move_part(
+        xlsx_of("<x/>" * 25_000_000), "xl/worksheets/sheet1.xml", "xl/worksheets/sheet1.bin"
     ),
     "xlsx of a million and a half cells": lambda: sheet(f"<row>{'<c><v>1</v></c>' * 100}</row>" * 15_000),
     "xlsx of cells": lambda: sheet(f"<row>{'<c><v>1</v></c>' * 100}</row>" * 40_000),

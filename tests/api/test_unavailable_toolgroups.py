@@ -20,12 +20,15 @@ TOKEN = "sk-callers-token-98765"
 
 
 def answer(received: Received) -> Reply:
-    """Answer as one of three servers: two that refuse, and one that works."""
+    """Answer as one of five servers: four that refuse, and one that works."""
     if received.path.startswith("/closed"):
         return Reply(status=401)
     if received.path.startswith("/new"):
         told = f"Unsupported version; you sent {received.path} and {received.headers.get('authorization')}"
-        return reply({"jsonrpc": "2.0", "id": None, "error": {"code": -32004, "message": told}}, 400)
+        if received.path.startswith("/newest"):
+            return Reply((told.encode(),), 400, {"Content-Type": "text/plain"})
+        status = 500 if received.path.startswith("/newer") else 400
+        return reply({"jsonrpc": "2.0", "id": None, "error": {"code": -32004, "message": told}}, status)
     return answer_with(["add"])(received)
 
 
@@ -100,3 +103,16 @@ def test_runs_are_refused_with_the_reason_of_the_server(http: httpx.Client, peer
     assert turn["param"] == "toolgroups"
     assert (response.status_code, response.json()["error"]["param"]) == (400, "tools[0].server_url")
     assert_error(invoked, 400, "mcp_server_refused")
+
+
+@pytest.mark.parametrize("path", ["/newer", "/newest"])
+def test_a_refusal_in_any_form_is_told_without_credentials(
+    http: httpx.Client, peer: ScriptedHTTPServer, path: str
+) -> None:
+    url = f"{peer.url}{path}?key={KEY}"
+    tool = {"type": "mcp", "server_label": "new", "server_url": url, "authorization": TOKEN}
+
+    refused = post(http, "hi", tools=[tool])
+
+    error = assert_error(refused, 400, "mcp_server_refused")
+    assert f"Unsupported version; you sent {path}?key=*** and Bearer ***" in error["message"]

@@ -34,6 +34,13 @@ MUTATIONS = [
         "tests/security/test_marked_secrets.py",
     ),
     Mutation(
+        "a reason of an MCP server is cut after its credentials are redacted",
+        f"{CORE}/tools/mcp/refusals.py",
+        'redact(" ".join(printable.split()))',
+        '" ".join(printable.split())',
+        "tests/unit/tools/mcp/test_mcp.py -k no_part_of_a_credential",
+    ),
+    Mutation(
         "the secret of a key is compared",
         f"{CORE}/domain/api_keys.py",
         "current = hmac.compare_digest(sent, self.secret_hash)",

@@ -13,7 +13,7 @@ from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.store.conftest import Cloud
 
 from stint.caller import set_principal
-from stint.domain.errors import Forbidden, QuotaExceeded, RateLimitExceeded, Stopped
+from stint.domain.errors import Forbidden, ModelError, QuotaExceeded, RateLimitExceeded, Stopped
 from stint.domain.principals import Budgets, Principal
 from stint.domain.usage import UsageSource
 from stint.metering import find_meter
@@ -97,16 +97,16 @@ async def test_the_price_of_embeddings_is_spent_from_the_money_of_the_month(clou
     assert len(knowledge.embedder.texts) == embedded
 
 
-async def test_a_request_whose_embedding_failed_has_spent_no_tokens(cloud: Cloud, tenant: str) -> None:
+async def test_a_request_whose_embedding_was_refused_has_spent_no_tokens(cloud: Cloud, tenant: str) -> None:
     knowledge = knowledge_with(cloud, tenant)
     store_id = await knowledge.create("llama")
     act_as_key(tenant, dollars_per_month=1)
 
     async def fail(*_: object, **__: object) -> Embeddings:
-        raise RuntimeError
+        raise ModelError("no", upstream_status=500)
 
     knowledge.embedder.embed = fail  # type: ignore[method-assign]  # a provider that fails
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ModelError):
         await search(knowledge, store_id, LONG)
 
     assert counter(cloud, tenant)["microdollars"] < 1_000

@@ -70,6 +70,18 @@ def replace_parts(data: bytes, parts: Mapping[str, bytes | str]) -> bytes:
     return written.getvalue()
 
 
+def move_part(data: bytes, old: str, new: str) -> bytes:
+    """Return a file in which a part has another name, and all parts that name it say so."""
+    written = BytesIO()
+    with ZipFile(BytesIO(data)) as source, ZipFile(written, "w", ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name.endswith((".rels", "[Content_Types].xml")):
+                content = content.replace(old.encode(), new.encode())
+            target.writestr(new if name == old else name, content)
+    return written.getvalue()
+
+
 def docx_of(body: str, prolog: str = "") -> bytes:
     """Return a document whose body is this markup."""
     markup = f'<?xml version="1.0"?>{prolog}<w:document {W}><w:body>{body}</w:body></w:document>'
@@ -80,6 +92,17 @@ def xlsx_of(sheet: str, prolog: str = "") -> bytes:
     """Return a workbook whose sheet is this markup."""
     markup = f'<?xml version="1.0"?>{prolog}<worksheet {S}>{sheet}</worksheet>'
     return replace_parts(make_xlsx({"Sheet": []}), {"xl/worksheets/sheet1.xml": markup})
+
+
+def xlsx_of_strings(strings: str, sheet: str = "<sheetData/>") -> bytes:
+    """Return a workbook with these shared strings. The library that makes workbooks writes none."""
+    data = xlsx_of(sheet)
+    with ZipFile(BytesIO(data)) as archive:
+        manifest = archive.read("[Content_Types].xml").decode()
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    part = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{kind}"/></Types>'
+    parts = {"[Content_Types].xml": manifest.replace("</Types>", part)}
+    return replace_parts(data, parts | {"xl/sharedStrings.xml": f"<sst {S}>{strings}</sst>"})
 
 
 def make_zip(parts: Mapping[str, bytes]) -> bytes:

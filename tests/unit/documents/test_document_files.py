@@ -7,7 +7,17 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
-from tests.unit.documents.office_files import docx_of, make_docx, make_ole, make_pptx, make_xlsx, make_zip, xlsx_of
+from tests.unit.documents.office_files import (
+    docx_of,
+    make_docx,
+    make_ole,
+    make_pptx,
+    make_xlsx,
+    make_zip,
+    move_part,
+    xlsx_of,
+    xlsx_of_strings,
+)
 from tests.unit.documents.pdf_files import make_encrypted, make_pdf
 
 from stint.documents.files import InvalidFile, UnsupportedFile, extract_text
@@ -120,10 +130,9 @@ def zip_of_zeros(part: str, size: int, source: bytes) -> bytes:
     ("filename", "make"),
     [
         ("a.docx", lambda: zip_of_zeros("word/document.xml", 140_000_000, make_docx())),
-        ("a.xlsx", lambda: xlsx_of("<sheetData>" + '<row><c r="XFD1"/></row>' * 400_000 + "</sheetData>")),
-        ("a.xlsx", lambda: xlsx_of('<sheetData><row r="99999999999"><c><v>1</v></c></row></sheetData>')),
+        ("a.xlsx", lambda: sheet_of('<c t="inlineStr"><is><t>1</t></is></c>', 8, 60_000)),
     ],
-    ids=("many elements", "wide rows", "a distant row"),
+    ids=("many elements", "many cells"),
 )
 async def test_files_that_take_too_much_memory_or_time_are_invalid(filename: str, make: Callable[[], bytes]) -> None:
     limits = replace(FILE_LIMITS, cpu_seconds=1)
@@ -137,12 +146,24 @@ async def test_files_that_take_too_much_memory_or_time_are_invalid(filename: str
     [
         ("a.xlsx", lambda: sheet_of("<c/>", 100, 5_001), "more than 500,000 cells"),
         ("a.xlsx", lambda: sheet_of("<c><v>1</v></c>", 100, 15_000), "more than 5,000,000 tags"),
+        ("a.xlsx", lambda: sheet_of("", 0, 500_001), "more than 500,000 rows"),
+        ("a.xlsx", lambda: xlsx_of_strings("<si><t>a</t></si>" * 500_001), "more than 500,000 strings"),
+        ("a.xlsx", lambda: xlsx_of_strings(f"<si>{'<r><t>a</t></r>' * 500_000}</si>"), "more than 500,000 strings"),
+        (
+            "a.xlsx",
+            lambda: sheet_of(f"<c t='inlineStr'><is>{'<r><t>a</t></r>' * 500_001}</is></c>", 1, 1),
+            "more than 500,000 strings",
+        ),
+        ("a.xlsx", lambda: move_part(xlsx_of("<x/>" * 5_000_001), SHEET, SHEET + ".bin"), "more than 5,000,000 tags"),
         ("a.docx", lambda: docx_of("<w:p/>" * 5_000_001), "more than 5,000,000 tags"),
     ],
 )
 async def test_the_cells_and_tags_of_a_file_are_limited(filename: str, make: Callable[[], bytes], reason: str) -> None:
     with pytest.raises(InvalidFile, match=reason):
         await extract_text(make(), filename)
+
+
+SHEET = "xl/worksheets/sheet1.xml"
 
 
 def sheet_of(cell: str, columns: int, rows: int) -> bytes:

@@ -1,5 +1,9 @@
 import datetime
+import re
+import sys
 from collections.abc import Callable
+from io import BytesIO
+from zipfile import ZipFile
 
 import pytest
 from tests.unit.documents.office_files import (
@@ -9,8 +13,10 @@ from tests.unit.documents.office_files import (
     make_xlsx,
     make_zip,
     mark_encrypted,
+    move_part,
     replace_parts,
     xlsx_of,
+    xlsx_of_strings,
 )
 
 from stint.documents.office import office_to_text
@@ -23,6 +29,15 @@ BILLION = (
     + "]>"
 )
 EXTERNAL = '<!DOCTYPE x [<!ENTITY secret SYSTEM "file:///etc/hostname">]>'
+
+
+def merged(count: int) -> str:
+    return "<mergeCells>" + '<mergeCell ref="A1:XFD1048576"/>' * count + "</mergeCells>"
+
+
+def inline(runs: int) -> str:
+    string = f"<is>{'<r><t>a</t></r>' * runs}</is>"
+    return f"<sheetData><row><c t='inlineStr'>{string}</c></row></sheetData>"
 
 
 def test_paragraphs_and_tables_of_a_document_are_in_order() -> None:
@@ -75,6 +90,93 @@ def test_sheets_are_lines_of_their_values() -> None:
     data = make_xlsx({"Prices": [["item", "price", None, "since"], ["tea", 1.5, None, day], [], ["=1+1"]], "Empty": []})
 
     assert office_to_text(data, MOST) == "# Prices\nitem | price | since\ntea | 1.5 | 2026-11-22 00:00:00"
+
+
+def test_formatted_strings_are_read_without_their_hints() -> None:
+    string = "<r><rPr><b/></rPr><t>bo</t></r><r><t>ld</t></r><rPh sb='0' eb='1'><t>hint</t></rPh>"
+    cells = f"<c t='inlineStr'><is>{string}</is></c><c t='s'><v>0</v></c><c t='s'><v>1</v></c>"
+    strings = f"<si>{string}</si><si><t xml:space='preserve'> plain </t></si>"
+
+    data = xlsx_of_strings(strings, f"<sheetData><row>{cells}</row></sheetData>")
+
+    assert office_to_text(data, MOST) == "# Sheet\nbold | bold |  plain"
+
+
+def test_a_sheet_is_read_whatever_the_name_of_its_part() -> None:
+    data = move_part(make_xlsx({"S": [["x"]]}), "xl/worksheets/sheet1.xml", "xl/worksheets/sheet1.bin")
+
+    assert office_to_text(data, MOST) == "# S\nx"
+
+
+@pytest.mark.parametrize("sheet", ["<sheetData/>", "<sheetData><row><c><v>1</v></c></row></sheetData>"])
+def test_a_part_that_many_sheets_name_is_read_once(sheet: str) -> None:
+    with ZipFile(BytesIO(xlsx_of(sheet))) as archive:
+        workbook = archive.read("xl/workbook.xml").decode()
+    [named] = re.findall("<sheet .*?/>", workbook)
+
+    data = replace_parts(xlsx_of(sheet), {"xl/workbook.xml": workbook.replace(named, named * 100)})
+
+    if "row" in sheet:
+        assert office_to_text(data, MOST) == "# Sheet\n1"
+    else:
+        with pytest.raises(Unreadable, match="has no text"):
+            office_to_text(data, MOST)
+
+
+def calls_of(data: bytes) -> int:
+    """Return the number of calls of Python functions, and of steps of generators, that reading a file takes."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        office_to_text(data, MOST)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+CELL = "<row><c><v>1</v></c></row>"
+FAR = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
+
+
+@pytest.mark.parametrize(
+    ("plain", "costly", "most"),
+    [
+        (f"<sheetData>{CELL}</sheetData>", f"<sheetData>{CELL}{FAR}</sheetData>", 50),
+        (f"<sheetData>{CELL}</sheetData>", f"<sheetData>{CELL}</sheetData>" + merged(1_000), 3_000),
+        (inline(1), inline(1_000), 10_000),
+    ],
+    ids=("a distant row", "merged cells", "runs"),
+)
+def test_gaps_and_formats_cost_little(plain: str, costly: str, most: int) -> None:
+    office_to_text(xlsx_of(plain), MOST)
+
+    assert calls_of(xlsx_of(costly)) - calls_of(xlsx_of(plain)) < most
+
+
+@pytest.mark.parametrize("encoding", ["UTF-7", "utf-7", "HZ", "cp037"])
+def test_xml_in_an_encoding_in_which_tags_cannot_be_counted_is_refused(encoding: str) -> None:
+    with ZipFile(BytesIO(make_docx("text"))) as archive:
+        markup = archive.read("word/document.xml").decode()
+    declaration, end, body = markup.partition("?>")
+    declaration = re.sub("encoding='.*?'|encoding=\".*?\"", f"encoding='{encoding}'", declaration)
+    hidden = body.replace("<", "+ADw-") if encoding.lower() == "utf-7" else body
+    written = (declaration + end + hidden).encode("cp037" if encoding == "cp037" else "ascii")
+
+    with pytest.raises(Unreadable, match="neither UTF-8 nor UTF-16"):
+        office_to_text(replace_parts(make_docx("text"), {"word/document.xml": written}), MOST)
+
+
+def test_xml_in_utf_16_is_read() -> None:
+    with ZipFile(BytesIO(make_docx("text"))) as archive:
+        markup = archive.read("word/document.xml").decode()
+    written = re.sub("encoding=.UTF-8.", "encoding='UTF-16'", markup).encode("utf-16")
+
+    assert office_to_text(replace_parts(make_docx("text"), {"word/document.xml": written}), MOST) == "text"
 
 
 def test_text_over_the_limit_is_refused() -> None:

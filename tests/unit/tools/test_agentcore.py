@@ -3,11 +3,15 @@
 import asyncio
 import base64
 import json
+import re
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from tests.clock import CLOCK
-from tests.servers.agentcore import INTERPRETER, AgentCoreServer, result
+from tests.script_model import until
+from tests.servers.agentcore import INTERPRETER, INVOKE, AgentCoreServer, result
 from tests.servers.converse_stream import EVENT_STREAM, error, exception
 from tests.servers.scripted_http import Reply
 
@@ -15,11 +19,10 @@ from stint.bootstrap.defaults import providers
 from stint.bootstrap.tool_providers import make_code_runner
 from stint.domain.errors import ToolUnavailable
 from stint.domain.prices import parse_prices
-from stint.metering import Meter, set_meter
+from stint.metering import Meter, set_deadline, set_meter
 from stint.settings import Settings
-from stint.tools.code_interpreter import agentcore
 from stint.tools.code_interpreter.agentcore import AgentCore
-from stint.tools.code_interpreter.runs import RunResult
+from stint.tools.code_interpreter.runs import MARGIN_SECONDS, RunResult
 
 
 @pytest.fixture
@@ -117,18 +120,104 @@ async def test_the_text_of_a_result_is_the_output_without_a_structured_one(serve
     assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("ab", "c", 1)
 
 
+async def until_called(server: AgentCoreServer, name: str) -> None:
+    await until(lambda: any(each.path == INVOKE and each.json()["name"] == name for each in server.requests))
+
+
+def is_stopped(server: AgentCoreServer) -> bool:
+    return server.sessions == {} and server.started > 0
+
+
+def request_ends_in(seconds: float) -> None:
+    set_meter(Meter())
+    set_deadline(asyncio.get_running_loop().time() + seconds)
+
+
+@pytest.fixture
+def silence() -> Iterator[threading.Event]:
+    """Yield what a reply waits for in silence, until the test ends."""
+    made = threading.Event()
+    yield made
+    made.set()
+    set_meter(None)
+
+
 @pytest.mark.parametrize("late", ["before", "within"])
-async def test_a_run_that_takes_too_long_is_ended(
-    server: AgentCoreServer, monkeypatch: pytest.MonkeyPatch, late: str
+@pytest.mark.parametrize(("request_seconds", "told"), [(None, "60"), (20, r"1\d"), (300, "60")])
+async def test_a_run_that_takes_too_long_is_ended_and_its_session_is_stopped(
+    server: AgentCoreServer, silence: threading.Event, late: str, request_seconds: float | None, told: str
 ) -> None:
-    monkeypatch.setattr(agentcore, "RUN_SECONDS", 0.2)
-    slow = result({"content": []})
-    more = (2.0, *slow.parts) if late == "within" else slow.parts
-    server.overrides["executeCode"] = lambda: Reply(more, headers=EVENT_STREAM, before=2.0 if late == "before" else 0.0)
+    begun = result({"content": []}).parts
+    reply = Reply((*begun, silence), headers=EVENT_STREAM)
+    server.overrides["executeCode"] = lambda: replace(reply, before=silence) if late == "before" else reply
+    if request_seconds is not None:
+        request_ends_in(request_seconds)
 
-    outcome = await run("while True: pass")
+    running = asyncio.create_task(run("while True: pass"))
+    await until_called(server, "executeCode")
+    CLOCK.move(60 if request_seconds is None else min(request_seconds - MARGIN_SECONDS, 60))
+    outcome = await running
 
-    assert outcome.ended_by == "the time limit of 60 seconds"
+    assert outcome.exit_code == -1
+    assert re.fullmatch(f"the time limit of {told} seconds", outcome.ended_by or "")
+    assert is_stopped(server)
+
+
+async def test_code_that_prints_all_the_time_is_ended_too(server: AgentCoreServer, silence: threading.Event) -> None:
+    printed = result({"content": [{"type": "text", "text": "."}]}).parts
+    server.overrides["executeCode"] = lambda: Reply((*printed, 0.01) * 6_000, headers=EVENT_STREAM)
+    request_ends_in(20)
+
+    running = asyncio.create_task(run("while True: print('.')"))
+    await until_called(server, "executeCode")
+    CLOCK.move(18)
+    outcome = await running
+
+    assert re.fullmatch(r"the time limit of 1\d seconds", outcome.ended_by or "")
+    assert is_stopped(server)
+    assert await asyncio.to_thread(server.requests[-2].left.wait, 30)
+
+
+async def test_the_session_of_a_cancelled_run_is_stopped(server: AgentCoreServer, silence: threading.Event) -> None:
+    server.overrides["executeCode"] = lambda: Reply(before=silence)
+    running = asyncio.create_task(run("while True: pass"))
+    await until_called(server, "executeCode")
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert is_stopped(server)
+
+
+async def test_a_session_that_starts_too_late_is_stopped_at_once(
+    server: AgentCoreServer, silence: threading.Event
+) -> None:
+    def start_late() -> Reply:
+        del server.overrides["start"]
+        return replace(server.start({"sessionTimeoutSeconds": 180}), before=silence)
+
+    server.overrides["start"] = start_late
+    request_ends_in(20)
+    running = asyncio.create_task(run("print(1)"))
+    await until(lambda: server.sessions)
+    CLOCK.move(18)
+
+    outcome = await running
+    silence.set()
+    await until(lambda: not server.sessions)
+
+    assert outcome.refused == "The code could not be run (TimeoutError). Try again later."
+
+
+async def test_a_request_without_time_starts_no_session(server: AgentCoreServer) -> None:
+    request_ends_in(2.5)
+
+    outcome = await run("print(1)")
+
+    set_meter(None)
+    assert outcome.refused == "The code did not run, because the request has no time left for it."
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("name", ["start", "writeFiles", "executeCode", "listFiles", "readFiles"])

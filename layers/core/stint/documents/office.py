@@ -3,13 +3,14 @@
 A file of a few KB can take gigabytes: call it where CPU time and memory are limited (`stint.documents.process`).
 """
 
+import re
 import warnings
-from io import BytesIO, StringIO
+from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
 
-from stint.documents.served import Unreadable
-from stint.documents.text import too_long
+from stint.documents.served import TOO_LARGE, Unreadable
+from stint.documents.text_builder import CELL, LINE, PARAGRAPH, SPACE, TextBuilder
 
 MOST_UNPACKED = 150_000_000
 """Maximum unpacked bytes of a file's parts together."""
@@ -18,49 +19,22 @@ MOST_PARTS = 10_000
 MOST_TAGS = 5_000_000
 """Maximum tags of a file's XML together. Reading one takes 1 to 40 microseconds of CPU time, however well it packs."""
 
-MOST_CELLS = 500_000
-"""Maximum cells of a workbook. Empty ones before the last cell of a row count."""
-
 CHUNK = 262_144
+DECLARED = re.compile(rb"""[^<]{0,8}<\?xml\s(?:[^>]*?\sencoding\s*=\s*["']([^"'>]*)|[^>]*\Z)""")
+"""The encoding that a part declares: an empty one if the declaration does not end in the first chunk."""
+
+ENCODINGS = re.compile(rb"utf-?8|utf-?16(?:le|be)?|(?:us-)?ascii|iso-8859-\d+|windows-125\d", re.I)
+EBCDIC = "<?xml".encode("cp037")
 LONGEST_MANIFEST = 1_000_000
 MAIN_PARTS = {
     b"wordprocessingml.document.main+xml": "DOCX",
     b"presentationml.presentation.main+xml": "PPTX",
     b"spreadsheetml.sheet.main+xml": "XLSX",
 }
-TOO_LARGE = "document_too_large"
 NO_MEMORY = 2
 """The code of lxml's XMLSyntaxError if there is no memory left."""
 
 NOTES = ("/footnotes", "/endnotes")
-NOTHING, SPACE, CELL, LINE, PARAGRAPH = range(5)
-SEPARATORS = ("", " ", " | ", "\n", "\n\n")
-
-
-class TextBuilder:
-    """Joins texts. The strongest separator since the last text is written when the next one arrives."""
-
-    def __init__(self, most_characters: int) -> None:
-        self._most = most_characters
-        self._written = StringIO()  # a list of pieces would take 20 times the memory for small cells
-        self._separator = NOTHING
-
-    def add(self, text: str) -> None:
-        """Add a text. Raises Unreadable if there are too many characters."""
-        if not text:
-            return
-        if self._written.tell():
-            self._written.write(SEPARATORS[self._separator])
-        self._separator = NOTHING
-        self._written.write(text)
-        if self._written.tell() > self._most:
-            raise too_long(self._most)
-
-    def separate(self, separator: int) -> None:
-        self._separator = max(self._separator, separator)
-
-    def build(self) -> str:
-        return self._written.getvalue().strip()
 
 
 def office_to_text(data: bytes, most_characters: int) -> str:
@@ -110,16 +84,31 @@ def check_archive(archive: ZipFile) -> str:
 
 
 def check_tags(archive: ZipFile) -> None:
-    """Raise Unreadable if the XML of a file has too many tags. A closing tag counts, too."""
+    """Raise Unreadable if the XML of a file has too many tags. A closing tag counts, too.
+
+    Any part may be XML, whatever its name. In the bytes of pictures there is about one `<` in 256.
+    """
     tags = 0
     for part in archive.infolist():
-        if not part.filename.lower().endswith((".xml", ".rels")):
-            continue
         with archive.open(part) as file:
-            while chunk := file.read(CHUNK):
+            chunk = file.read(CHUNK)
+            check_encoding(chunk)
+            while chunk:
                 tags += chunk.count(b"<")
+                chunk = file.read(CHUNK)
         if tags > MOST_TAGS:
             raise Unreadable(f"it has more than {MOST_TAGS:,} tags of XML: send a part, or its text", TOO_LARGE)
+
+
+def check_encoding(beginning: bytes) -> None:
+    """Raise Unreadable if XML is in an encoding in which a tag may begin with other bytes than `<`, such as UTF-7.
+
+    The format itself allows UTF-8 and UTF-16 only.
+    """
+    plain = beginning.replace(b"\0", b"")
+    declared = DECLARED.match(plain)
+    if plain.startswith(EBCDIC) or (declared and not ENCODINGS.fullmatch(declared[1] or b"")):
+        raise Unreadable("its XML is neither UTF-8 nor UTF-16: save it with another program")
 
 
 def read_docx(file: BytesIO, text: TextBuilder) -> None:
@@ -178,26 +167,9 @@ def add_markup(root: Any, text: TextBuilder) -> None:
 
 
 def read_xlsx(file: BytesIO, text: TextBuilder) -> None:
-    from openpyxl import load_workbook  # noqa: PLC0415 - only the worker has it
+    from stint.documents.xlsx import add_workbook  # noqa: PLC0415 - only the worker has its library
 
-    workbook = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-    left = MOST_CELLS
-    for sheet in workbook.worksheets:
-        sheet.reset_dimensions()  # which may declare any number of empty rows
-        titled = False
-        for row in sheet.iter_rows(values_only=True):
-            left -= len(row)
-            if left < 0:
-                raise Unreadable(f"it has more than {MOST_CELLS:,} cells: send a part, or its text", TOO_LARGE)
-            cells = [str(value) for value in row if value is not None]
-            if cells and not titled:
-                titled = True
-                text.separate(PARAGRAPH)
-                text.add(f"# {sheet.title}")
-            text.separate(LINE)
-            for cell in cells:
-                text.add(cell)
-                text.separate(CELL)
+    add_workbook(file, text)
 
 
 READERS = {"DOCX": read_docx, "PPTX": read_pptx, "XLSX": read_xlsx}

@@ -4,6 +4,9 @@ from typing import Protocol
 
 from stint.dataclasses import dataclass, field
 
+TOO_LARGE = "document_too_large"
+"""The code of a document over a limit."""
+
 
 class DocumentData(Protocol):
     """The bytes of a document. `content_type` is that of the server, or empty."""

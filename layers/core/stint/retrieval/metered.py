@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from stint.domain.errors import ModelError
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError
 from stint.domain.inference import Usage
+from stint.domain.prices import is_free
 from stint.domain.token_estimates import can_be_true
 from stint.metering import Meter, find_meter
 from stint.request_totals import count_model_error
@@ -12,6 +13,8 @@ from stint.retrieval.port import Embedder, Embeddings
 from stint.run_stop import admit_model_call, refuse_stopped
 
 CHARACTERS_PER_TOKEN = 4
+REFUSED = (InvalidRequest, ContextLengthExceeded)
+"""Errors of texts that the provider, or its embedder, refuses."""
 
 
 class MeteredEmbedder:
@@ -55,17 +58,24 @@ class MeteredEmbedder:
         kind: Literal["document", "query"],
         dimensions: int | None,
     ) -> Embeddings:
-        """Embed texts under a reservation of their estimated tokens. A call that fails costs nothing."""
+        """Embed texts under a reservation of their estimated tokens, which a call without usable vectors costs."""
         full_id, estimated = f"{self._provider}/{model_id}", usage_of(estimate(texts))
-        spent, cost, reservation = Usage(), 0.0, None
+        dollars, reservation = 0.0, None
         if meter.spending is not None:
             dollars = meter.require_price(full_id).cost_of(estimated)
             reservation = await meter.spending.admit_call(estimated.total_tokens, dollars, dollars)
+        spent, cost = estimated, dollars
         try:
             found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
             told = estimated if found.tokens is None else usage_of(found.tokens)
             spent = told if can_be_true(told, 4 * sum(map(len, texts)), 0) else estimated
             cost = meter.count_call(full_id, spent)
+        except BaseException as error:
+            if is_free(error) or isinstance(error, REFUSED):
+                spent, cost = Usage(), 0.0
+            else:
+                cost = meter.count_call(full_id, spent)
+            raise
         finally:
             if reservation:
                 await reservation.settle(spent.total_tokens, cost)

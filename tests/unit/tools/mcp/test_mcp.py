@@ -16,7 +16,8 @@ from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.caller import set_principal, set_tenant
 from stint.domain.content import ImageContentItem, text_of
-from stint.domain.errors import InvalidRequest, ToolUnauthorized, ToolUnavailable, UnresolvableURL
+from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
+from stint.domain.known_secrets import begin_request, remember
 from stint.domain.principals import ANONYMOUS
 from stint.net.guard import Guard
 from stint.tools.mcp.provider import SLOW_SECONDS, McpTools
@@ -536,6 +537,10 @@ async def test_a_server_that_fails_is_told_of_at_once(
 
 REFUSED = {"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": "closed on Sundays"}}
 JSON = {"Content-Type": "application/json; charset=utf-8"}
+PROBLEM = {"Content-Type": "application/problem+json"}
+TEXT = {"Content-Type": "text/plain; charset=utf-8"}
+EVENTS = {"Content-Type": "text/event-stream"}
+AS_EVENT = b": wait\n\nevent: message\ndata: " + json.dumps(REFUSED).encode() + b"\n\n"
 
 
 @pytest.mark.parametrize(
@@ -543,7 +548,12 @@ JSON = {"Content-Type": "application/json; charset=utf-8"}
     [
         Reply((json.dumps(REFUSED).encode(),)),
         Reply((b"data: " + json.dumps(REFUSED).encode() + b"\n\n",), headers={"Content-Type": "text/event-stream"}),
-        *[Reply((json.dumps(REFUSED).encode(),), status, JSON) for status in (400, 404, 405, 406, 422)],
+        *[Reply((json.dumps(REFUSED).encode(),), status, JSON) for status in (400, 404, 405, 406, 422, 500, 501, 503)],
+        Reply((json.dumps(REFUSED).encode(),), 400, PROBLEM),
+        Reply((AS_EVENT,), 400, EVENTS),
+        Reply((AS_EVENT,), 500, EVENTS, ending="hang"),
+        Reply((AS_EVENT.replace(b"\n", b"\r\n")[:40], AS_EVENT.replace(b"\n", b"\r\n")[40:]), 400, EVENTS),
+        Reply((json.dumps(REFUSED | {"error": "closed on Sundays"}).encode(),), 400, JSON),
     ],
 )
 @pytest.mark.parametrize("acts", [False, True])
@@ -581,8 +591,14 @@ def test_the_documents_name_the_revisions_that_the_client_speaks() -> None:
     "reply",
     [
         Reply((b"[" * 50_000,), 400, JSON),
-        Reply((b'{"error": "no"}',), 400, JSON),
         Reply((b'{"error": {"message": 5}}',), 400, JSON),
+        Reply((b'{"jsonrpc": "2.0", "error": {"message": " "}}',), 400, JSON),
+        Reply((b"<html>No.</html>",), 400, {"Content-Type": "text/html"}),
+        Reply((b"no " * 200,), 400, TEXT),
+        Reply((b"n\0o",), 400, TEXT),
+        Reply((b"data: no\n\n",), 400, EVENTS),
+        Reply((b"data: {}",), 400, EVENTS, ending="cut"),
+        Reply((b": x\n\n" * 20_000,), 400, EVENTS),
         Reply((b"\xff",), 400, JSON),
         Reply((b" " * 3_500_000,), 400, JSON),
         Reply((b'{"error":',), 400, JSON, ending="cut"),
@@ -597,13 +613,88 @@ async def test_a_refusal_without_a_reason_is_one_of_the_transport(
         await tools.list_tools(group(server.url), {})
 
 
-async def test_a_long_reason_is_cut(tools: McpTools, server: ScriptedHTTPServer) -> None:
-    server.script(Reply((json.dumps(REFUSED | {"error": {"code": 1, "message": "x" * 60_000}}).encode(),), 400, JSON))
-
-    with pytest.raises(InvalidRequest) as caught:
+async def refusal_of(tools: McpTools, server: ScriptedHTTPServer, *replies: Reply) -> StintError:
+    server.script(*replies)
+    with pytest.raises(StintError) as caught:
         await tools.list_tools(group(server.url), {})
+    return caught.value
 
-    assert len(caught.value.message) < 1_000
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply((b"initialize is not\n supported",), 400, TEXT),
+        Reply((b'{"error": "initialize is not supported", "message": "x"}',), 400, JSON),
+        Reply((b'{"title": "Bad Request", "detail": "initialize is not supported"}',), 400, PROBLEM),
+        Reply((b'{"error": {"message": "initialize is not supported"}}',), 422, JSON),
+    ],
+)
+async def test_a_text_in_another_form_is_the_reason_if_the_older_transport_fails_too(
+    tools: McpTools, server: ScriptedHTTPServer, reply: Reply
+) -> None:
+    refusal = await refusal_of(tools, server, reply, Reply(status=405))
+
+    assert "refuses to initialize a session: initialize is not supported. Stint speaks" in refusal.message
+    assert refusal.code == "mcp_server_refused"
+    assert [each.method for each in server.requests] == ["POST", "GET"]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+@pytest.mark.parametrize(
+    ("body", "headers"), [(b"upstream", TEXT), (b'{"error": {"code": 503, "message": "busy"}}', JSON)]
+)
+async def test_an_error_of_a_gateway_is_a_failure_of_the_server(
+    tools: McpTools, server: ScriptedHTTPServer, status: int, body: bytes, headers: dict[str, str]
+) -> None:
+    refusal = await refusal_of(tools, server, Reply((body,), status, headers))
+
+    assert isinstance(refusal, ToolUnavailable)
+    assert refusal.message.endswith(f"answered {status} to POST: the server, or a gateway in front of it, has failed")
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_a_text_at_a_wrong_url_is_no_refusal(tools: McpTools, server: ScriptedHTTPServer, status: int) -> None:
+    refusal = await refusal_of(tools, server, Reply((b"Not here",), status, TEXT), Reply((b"Nor here",), 404, TEXT))
+
+    assert isinstance(refusal, ToolUnavailable)
+    assert "check the endpoint's URL" in refusal.message
+
+
+async def test_a_server_that_is_busy_is_unavailable_with_its_reason(
+    tools: McpTools, server: ScriptedHTTPServer
+) -> None:
+    refusal = await refusal_of(tools, server, Reply((json.dumps(REFUSED).encode(),), 429, JSON))
+
+    assert isinstance(refusal, ToolUnavailable)
+    assert refusal.message.endswith("answered 429 to POST: closed on Sundays")
+
+
+async def test_an_error_of_a_get_is_not_the_reason(tools: McpTools, server: ScriptedHTTPServer) -> None:
+    refusal = await refusal_of(tools, server, Reply(status=400), Reply((json.dumps(REFUSED).encode(),), 405, JSON))
+
+    assert isinstance(refusal, ToolUnavailable)
+    assert "closed" not in refusal.message
+
+
+async def test_a_long_reason_is_cut(tools: McpTools, server: ScriptedHTTPServer) -> None:
+    long = json.dumps(REFUSED | {"error": {"code": 1, "message": "x" * 60_000}}).encode()
+
+    assert len((await refusal_of(tools, server, Reply((long,), 400, JSON))).message) < 1_000
+
+
+@pytest.mark.parametrize("filling", ["", "x" * 480])
+async def test_a_reason_has_no_control_characters_and_no_part_of_a_credential(
+    tools: McpTools, server: ScriptedHTTPServer, filling: str
+) -> None:
+    begin_request()
+    remember({"sk-callers-token-98765"})
+    told = f"{filling}\x1b[31m you\r\nsent sk-callers-token-98765\u202e!"
+
+    refusal = await refusal_of(tools, server, Reply((json.dumps(REFUSED | {"error": told}).encode(),), 500, JSON))
+
+    assert refusal.message.isprintable()
+    assert "sk-" not in refusal.message
+    assert "[31m you sent ***" in refusal.message
 
 
 @pytest.mark.parametrize("location", ["http://xn--a/", "http://[::1"])

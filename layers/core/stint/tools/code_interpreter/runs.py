@@ -1,14 +1,21 @@
 """Runs of code: the port of the places that run it, and their results."""
 
+import asyncio
 import base64
 from collections.abc import Mapping
 from typing import Protocol, Self
 
 from stint.domain.schema import Schema
+from stint.metering import find_deadline
 from stint.tools.code_interpreter.files import LONGEST_NAME
 
 RUN_SECONDS = 60
 """Seconds of a run."""
+
+MARGIN_SECONDS, LEAST_SECONDS = 2.0, 1.0
+"""Seconds for the answer of a run before its request ends, and the shortest run."""
+
+NO_TIME = "The code did not run, because the request has no time left for it."
 
 LONGEST_OUTPUT = 100_000
 """Maximum bytes of standard output, and of standard error."""
@@ -64,6 +71,14 @@ class CodeRunner(Protocol):
             ToolUnavailable: the place that runs code cannot be used.
         """
         ...
+
+
+def seconds_left() -> float:
+    """Return the seconds of a run that ends before its request, which nobody would await after that."""
+    deadline = find_deadline()
+    if deadline is None:
+        return RUN_SECONDS
+    return min(deadline - asyncio.get_running_loop().time() - MARGIN_SECONDS, RUN_SECONDS)
 
 
 def check_code(code: object) -> str | None:

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.errors import ToolUnavailable
-from stint.metering import count_sandbox, find_deadline
-from stint.tools.code_interpreter.runs import RUN_SECONDS, RunResult
+from stint.metering import count_sandbox
+from stint.tools.code_interpreter.runs import LEAST_SECONDS, NO_TIME, RunResult, seconds_left
 from stint.tools.lambda_function.provider import OF_THE_CALL, THREADS, connect, read_error
 from stint.tools.outcomes import timed_out
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 TIMEOUT = 100.0
 """Seconds of a whole call, which includes the start of the function."""
-
-MARGIN_SECONDS, LEAST_SECONDS = 2.0, 1.0
-"""Seconds for the answer of a run before its request ends, and the shortest run."""
 
 MEMORY_MB = 1024
 """Memory of the function, as in the template."""
@@ -39,14 +36,6 @@ class InvocationTime:
     """The time of an invocation; None if there was none."""
 
     milliseconds: int | None = None
-
-
-def seconds_left() -> float:
-    """Return the seconds of a run that ends before its request, which nobody would await after that."""
-    deadline = find_deadline()
-    if deadline is None:
-        return RUN_SECONDS
-    return min(deadline - asyncio.get_running_loop().time() - MARGIN_SECONDS, RUN_SECONDS)
 
 
 class Sandbox:
@@ -71,7 +60,7 @@ class Sandbox:
     async def run(self, code: str, files: Mapping[str, bytes], /) -> RunResult:
         """Run code; see the port."""
         if (seconds := seconds_left()) < LEAST_SECONDS:
-            return RunResult(refused="The code did not run, because the request has no time left for it.")
+            return RunResult(refused=NO_TIME)
         event: dict[str, object] = {"code": code, "seconds": seconds}
         if files:
             event["files"] = [

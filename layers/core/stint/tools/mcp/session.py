@@ -14,7 +14,8 @@ from stint.net.urls import parse_url
 from stint.tools.list_budget import MAX_LIST_BYTES, ListBudget
 from stint.tools.mcp.answers import ReceiveBudget
 from stint.tools.mcp.package import prepare_mcp
-from stint.tools.mcp.watch import McpRequestRefused, Watch
+from stint.tools.mcp.refusals import McpRequestRefused, shorten_reason
+from stint.tools.mcp.watch import Watch
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Conversation = Callable[["ClientSession"], Awaitable[T]]
 
-LONGEST_REASON = 500
+PASSING = frozenset({401, 403, 407, 408, 429})
+"""Statuses that concern the caller or are temporary, whatever the body says."""
 
-# Statuses that concern the caller or are temporary. Any other 4xx means that the transport is not supported.
-NOT_ABOUT_TRANSPORT = frozenset({401, 403, 407, 408, 429})
+NO_ENDPOINT = frozenset({404, 405})
+"""Statuses that servers and gateways answer to any request at a wrong URL, often with a text of their own."""
 
 
 class McpFailure(Exception):
@@ -40,7 +42,7 @@ class McpSessions:
     """Makes one session per connection, so that nothing runs between two invocations of a function.
 
     The transport of an endpoint is detected as specified (Transports, "Backwards Compatibility"): a POST first, and
-    after a 4xx a GET that must start an event stream. The process caches the result.
+    after a 4xx without a JSON-RPC error a GET that must start an event stream. The process caches the result.
     """
 
     def __init__(self, guard: Guard, *, max_bytes: int) -> None:
@@ -74,10 +76,8 @@ class McpSessions:
             try:
                 return await self._attempt(url, headers, conversation, deadline, budget, sse=False)
             except McpRequestRefused as refused:
-                if not 400 <= refused.status < 500 or not refused.opening or refused.status in NOT_ABOUT_TRANSPORT:
+                if not may_be_of_transport(refused):
                     raise explain(url, refused) from refused
-                if refused.reason:
-                    raise refuse_server(url, refused.reason) from refused
                 first = refused
         try:
             result = await self._attempt(url, headers, conversation, deadline, budget, sse=True)
@@ -143,7 +143,7 @@ def refuse_server(url: str, reason: str) -> InvalidRequest:
     from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS  # noqa: PLC0415
 
     return InvalidRequest(
-        f"The MCP server at {host_of(url)} refuses to initialize a session: {reason[:LONGEST_REASON].rstrip('.')}. "
+        f"The MCP server at {host_of(url)} refuses to initialize a session: {shorten_reason(reason)}. "
         f"Stint speaks the revisions {', '.join(SUPPORTED_PROTOCOL_VERSIONS)} of MCP. Servers without sessions, of "
         "later revisions, are not supported.",
         code="mcp_server_refused",
@@ -201,8 +201,14 @@ def translate(url: str, error: BaseException) -> Exception:
             return ToolUnavailable(f"The MCP server at {host_of(url)} violated the protocol ({type(error).__name__})")
 
 
-def explain(url: str, refused: McpRequestRefused, earlier: McpRequestRefused | None = None) -> ToolUnavailable:
-    """Return why a server refused the request, without the refused headers."""
+def may_be_of_transport(refused: McpRequestRefused) -> bool:
+    """Return whether a server may refuse a request because it has the older transport."""
+    client_error = 400 <= refused.status < 500 and refused.status not in PASSING
+    return refused.opening and client_error and not refused.reason.message
+
+
+def explain(url: str, refused: McpRequestRefused, earlier: McpRequestRefused | None = None) -> StintError:
+    """Return why a server refused the request, without the refused headers. `earlier` is the refusal of a POST."""
     if refused.status in (401, 403):
         status = HTTPStatus(refused.status)
         return ToolUnauthorized(
@@ -210,9 +216,21 @@ def explain(url: str, refused: McpRequestRefused, earlier: McpRequestRefused | N
             'X-LlamaStack-Provider-Data as {"mcp_headers": {"<URL of the endpoint>": {"Authorization": "Bearer ..."}}}'
             ", or as `authorization` or `headers` of the MCP tool in a request to /v1/responses"
         )
+    if refused.reason.message and refused.status not in PASSING:
+        return refuse_server(url, refused.reason.message)
+    if earlier and earlier.reason.remark and earlier.status not in NO_ENDPOINT:
+        return refuse_server(url, earlier.reason.remark)
     answers = " and ".join(str(one) for one in (earlier, refused) if one)
-    hint = ": check the endpoint's URL" if refused.status in (400, 404, 405) else ""
-    return ToolUnavailable(f"The MCP server at {host_of(url)} answered {answers}{hint}")
+    return ToolUnavailable(f"The MCP server at {host_of(url)} answered {answers}{advice_on(refused)}")
+
+
+def advice_on(refused: McpRequestRefused) -> str:
+    """Return what a status means, for the end of a message; empty if it says so itself."""
+    if refused.status in (400, 404, 405):
+        return ": check the endpoint's URL"
+    if refused.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return ": the server, or a gateway in front of it, has failed"
+    return f": {shorten_reason(refused.reason.message)}" if refused.reason.message else ""
 
 
 def host_of(url: str) -> str:

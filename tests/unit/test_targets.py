@@ -38,7 +38,9 @@ def test_each_file_is_in_one_target() -> None:
 
 def test_what_other_targets_run_is_ignored_by_the_first() -> None:
     first, ci = recipe_of("test"), (ROOT / ".ci" / "run").read_text()
-    targets = re.findall(r"^make (test[a-z-]*)$", ci, re.MULTILINE)
+    targets = re.findall(
+        r"(?<= )test[a-z-]*\b", "\n".join(line for line in ci.splitlines() if line.startswith("make "))
+    )
 
     for name in listed():
         assert f"$({name}:%=--ignore %)" in first

@@ -86,7 +86,7 @@ EVERYTHING = """
 import asyncio, importlib, pkgutil, sys
 import stint
 for module in pkgutil.walk_packages(stint.__path__, "stint."):
-    if not module.name.startswith(("stint.retrieval.packed.", "stint.oidc.")):
+    if not module.name.startswith(("stint.retrieval.packed.", "stint.oidc.", "stint.documents.xlsx")):
         importlib.import_module(module.name)
 from stint.domain.content import text_of
 from stint.net.guard import Guard

@@ -102,6 +102,10 @@ async def test_tools_instructions_and_both_ends_of_the_history_have_checkpoints(
             ["toolSpec", "point", "text", "point", "text", "point"],
         ),
         ({"cache": PromptCache(implicit=False)}, ["toolSpec", "text", "text"]),
+        (
+            {"messages": (UserInput("Hi"), AssistantAnswer("So"))},
+            ["toolSpec", "point", "text", "point", "text", "point"],
+        ),
     ],
 )
 async def test_a_request_has_the_checkpoints_that_its_model_accepts(
@@ -124,6 +128,15 @@ async def test_a_caller_may_name_the_ends_of_what_is_kept(
     asked = replace(ASKED, messages=(SystemText("Be kind."), UserInput(content, breakpoints=(1,))), cache=cache)
 
     assert await sent(model, server, asked) == expected
+
+
+async def test_the_provider_says_what_a_request_without_messages_lacks(
+    model: Bedrock, server: ConverseStreamServer
+) -> None:
+    server.script(converse.error(400, "ValidationException", "A conversation must start with a user message."))
+
+    with pytest.raises(InvalidRequest, match="must start with a user message"):
+        await collect(model.stream(replace(ASKED, messages=(SystemText("Be kind."),))))
 
 
 async def test_a_request_has_at_most_four_checkpoints(model: Bedrock, server: ConverseStreamServer) -> None:

@@ -50,8 +50,8 @@ def find_cache_points(
     """Return the checkpoints of a call in their order. `breakpoints` has those that the caller named."""
     chosen = [*reversed(breakpoints)]
     if cache.implicit:
-        *earlier, end = ends_of(parameters["messages"])
-        chosen = [end, *chosen, *earlier]
+        ends = ends_of(parameters["messages"])
+        chosen = [*ends[:1], *chosen, *ends[1:]]
         chosen += [CachePoint("system")] if parameters.get("system") else []
         chosen += [CachePoint("tools")] if parameters.get("toolConfig") else []
     known = places_of(parameters["modelId"])
@@ -60,10 +60,11 @@ def find_cache_points(
 
 
 def ends_of(messages: Sequence[Parameters]) -> list[CachePoint]:
-    """Return the end of the messages, and before it that of the request before their last answer."""
+    """Return the end of the messages, and that of the request before their last answer."""
+    ends = [len(messages) - 1] if messages else []
     answers = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
-    ends = [answers[-1] - 1] if answers and answers[-1] else []
-    return [CachePoint("messages", place, len(messages[place]["content"]) - 1) for place in (*ends, len(messages) - 1)]
+    ends += [answers[-1] - 1] if answers and answers[-1] else []
+    return [CachePoint("messages", place, len(messages[place]["content"]) - 1) for place in ends]
 
 
 def places_of(model: str) -> tuple[Place, ...]:

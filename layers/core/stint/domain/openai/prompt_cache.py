@@ -32,6 +32,11 @@ class CacheOptions(Request):
         Omitted[StrictBool], SupportedValues((False,), "Every request gets an answer. Remove it, or set it to false")
     ] = None
 
+    def as_applied(self) -> "CacheOptions":
+        """Return the options as responses show them: with a mode and a lifetime that OpenAI's client knows."""
+        mode = self.mode if self.mode == "explicit" else "implicit"
+        return self.model_copy(update={"mode": mode, "ttl": self.ttl if self.ttl == "12h" else "30m"})
+
 
 def choose_cache(
     options: CacheOptions | None, retention: str | None, default: PromptCache | None

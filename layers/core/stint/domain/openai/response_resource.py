@@ -112,6 +112,8 @@ def make_response(
     """Derive the resource from a stored response. `status` applies while there is no ending."""
     settings = header.settings
     given = {name: value for name in type(settings).model_fields if (value := getattr(settings, name)) is not None}
+    if settings.prompt_cache_options is not None:
+        given["prompt_cache_options"] = settings.prompt_cache_options.as_applied()
     return Response(
         id=header.response_id,
         created_at=header.created_at,

@@ -1,0 +1,98 @@
+"""What Bedrock's cache reads and writes, in the requests, the usage and the receipts of each API."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.api_client import open_session, turn
+from tests.api.app_fixture import AppFixture
+from tests.servers import converse_stream as converse
+from tests.servers.converse_stream import ConverseStreamServer
+
+from stint.models.bedrock.model import Bedrock
+from stint.providers.bedrock.client import connect
+
+MODEL = "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0"
+CACHED: dict[str, Any] = {
+    "cacheReadInputTokens": 100,
+    "cacheWriteInputTokens": 20,
+    "cacheDetails": [{"ttl": "1h", "inputTokens": 20}],
+}
+POINT, HOUR = {"type": "default"}, {"type": "default", "ttl": "1h"}
+
+
+@pytest.fixture
+def bedrock(app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConverseStreamServer]:
+    with ConverseStreamServer() as peer:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", peer.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        app_fixture.models = {"bedrock": lambda: Bedrock(lambda: connect("eu-central-1"))}
+        yield peer
+    app_fixture.models = {}
+
+
+def points_in(bedrock: ConverseStreamServer) -> list[Any]:
+    """Return the checkpoints of the last request."""
+    body = bedrock.bodies[-1]
+    blocks = [*body.get("system", []), *(block for each in body["messages"] for block in each["content"])]
+    return [block["cachePoint"] for block in blocks if "cachePoint" in block]
+
+
+def answer(bedrock: ConverseStreamServer) -> None:
+    bedrock.script(converse.stream(*converse.text_block("Hi"), **CACHED))
+
+
+def test_a_turn_is_cached_and_its_receipt_says_what_was_written(
+    http: httpx.Client, bedrock: ConverseStreamServer
+) -> None:
+    session = open_session(http, model=MODEL, instructions="Be kind.")
+    answer(bedrock)
+
+    receipt = turn(http, session, "Hello")["receipt"]
+
+    assert points_in(bedrock) == [POINT, POINT]
+    names = ("input_tokens", "cached_tokens", "cache_write_tokens", "cache_write_1h_tokens")
+    assert [receipt[name] for name in names] == [125, 100, 20, 20]
+
+
+@pytest.mark.parametrize(
+    ("fields", "points"),
+    [
+        ({}, [POINT]),
+        ({"store": False}, []),
+        ({"store": False, "prompt_cache_options": {"ttl": "30m"}}, [HOUR]),
+        ({"prompt_cache_retention": "24h"}, [HOUR]),
+        ({"prompt_cache_options": {"mode": "explicit"}}, []),
+    ],
+)
+def test_a_response_is_cached_as_it_asks_and_its_usage_says_so(
+    http: httpx.Client, bedrock: ConverseStreamServer, fields: dict[str, Any], points: list[Any]
+) -> None:
+    answer(bedrock)
+
+    response = http.post("/v1/responses", json={"model": MODEL, "input": "Hello"} | fields).json()
+
+    assert points_in(bedrock) == points
+    assert response["usage"]["input_tokens_details"] == {"cached_tokens": 100, "cache_write_tokens": 20}
+    asked = fields.get("prompt_cache_options")
+    shown = {"mode": "implicit", "ttl": "30m"} | asked if asked is not None else None
+    assert response.get("prompt_cache_options") == shown
+
+
+@pytest.mark.parametrize(("mark", "points"), [({}, []), ({"prompt_cache_breakpoint": {"mode": "explicit"}}, [POINT])])
+def test_a_chat_completion_is_cached_if_it_asks(
+    http: httpx.Client, bedrock: ConverseStreamServer, mark: dict[str, Any], points: list[Any]
+) -> None:
+    answer(bedrock)
+    content = [{"type": "text", "text": "Hello", **mark}]
+    options = {"prompt_cache_options": {"mode": "explicit"}} if mark else {}
+
+    completion = http.post(
+        "/v1/chat/completions",
+        json={"model": MODEL, "messages": [{"role": "user", "content": content}], **options},
+    ).json()
+
+    assert points_in(bedrock) == points
+    assert completion["usage"]["prompt_tokens_details"] == {"cached_tokens": 100, "cache_write_tokens": 20}

@@ -1,4 +1,4 @@
-"""What Bedrock's cache reads and writes, in the requests, the usage and the receipts of each API."""
+"""Checkpoints in requests to Bedrock, and cached tokens in the usage and the receipts of each API."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -49,7 +49,7 @@ $(VENV)/.embeddings-local: requirements/embeddings-local.txt $(VENV)/.installed
 	@$(INSTALL) --python $(VENV) -r $<
 	@touch $@
 
-# Test targets install their environments, too. Most of this is downloads, so it can run beside other targets.
+# Test targets install their environments, too. `.ci/run` installs all of them beside its first targets.
 environments: $(VENV)/.installed $(CLIENTS:%=.venv-%/.installed) $(OTHER_ENVIRONMENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## install the environments of all tests
 
 setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies of `make run` and `make test`

@@ -70,7 +70,8 @@ class CachingBedrock:
             text = json.dumps(block)
             before, tokens = prefixes[-1]
             prefixes.append((sha256((before + text).encode()).hexdigest(), tokens + len(text) // 4))
-        assert len(points) <= MOST_POINTS  # noqa: S101 - Bedrock refuses more
+        if len(points) > MOST_POINTS:
+            raise ValueError(f"Bedrock refuses more than {MOST_POINTS} checkpoints, not {len(points)}")
         found = max((self.find(prefixes, point) for point in points), default=0)
         kept = max((point for point in points if prefixes[point][1] >= LEAST_TOKENS), default=0)
         for point in {found, *points}:

@@ -1,4 +1,8 @@
-"""Prices of models and of the infrastructure, in US dollars."""
+"""Prices of models and of the infrastructure, in US dollars.
+
+The setting STINT_PRICES has them by patterns of model ids. A model that no pattern matches has no price, which is not a
+price of 0: callers with a limit of money cannot use it.
+"""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,9 @@
-"""The tools of a run: the client's, the server's, and the results of calls."""
+"""The tools of a run: the client's, the server's, and the results of calls.
+
+A call's name is resolved once, when the answer is read, because a model may use another name of a built-in tool. All
+that follows (who runs the call, approval, shields, limits) is decided by the resolved name. Before a provider sees a
+call of the server's, its arguments are checked: the model may set those that the tool declares, the agent all others.
+"""
 
 import json
 import logging

@@ -1,4 +1,10 @@
-"""Models whose calls are counted, and admitted by the budgets of the run that makes them."""
+"""Models whose calls are counted, and admitted by the budgets of the run that makes them.
+
+Nobody knows what a call will cost, so it is paid for in three parts. Before it is sent, its input and a part of its
+answer are reserved. While the answer streams, `AnswerMoney` tops the reservation up, and the answer ends when nothing
+is left. At its end, the reservation is replaced by what the provider reports, if that can be true. A call without an
+end costs what was reserved, or what was streamed if that is more, unless the provider charges nothing for it.
+"""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing

@@ -1,15 +1,15 @@
 import asyncio
 import base64
 import threading
-import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.servers import converse_stream as converse
 from tests.servers.converse_stream import ConverseStreamServer
 from tests.servers.scripted_http import Reply
+from tests.unit.models.bedrock.conftest import assert_no_threads
 
 from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import (
@@ -46,58 +46,11 @@ from stint.domain.tools import ToolCall, ToolChoice
 from stint.models.bedrock.model import Bedrock
 from stint.providers.bedrock.client import connect
 
-if TYPE_CHECKING:
-    from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
-
 ADD = ToolSignature("add", "Adds", {"type": "object", "properties": {"a": {"type": "integer"}}})
 GREEDY = Decoding(temperature=0.0)
 CLAUDE = "anthropic.claude-sonnet-4-5-20250929-v1:0"
 HELLO = InferenceRequest("eu.amazon.nova-pro-v1:0", (UserInput("Hello you"),), decoding=GREEDY)
 PNG = b"\x89PNG\r\n\x1a\n...."
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[ConverseStreamServer]:
-    with ConverseStreamServer() as server:
-        yield server
-
-
-@pytest.fixture
-def aws(endpoint: ConverseStreamServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", endpoint.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-
-
-@pytest.fixture(scope="module")
-def shared() -> dict[str, "BedrockRuntimeClient"]:
-    return {}
-
-
-@pytest.fixture
-def client(aws: None, shared: dict[str, "BedrockRuntimeClient"]) -> "BedrockRuntimeClient":
-    if "client" not in shared:
-        shared["client"] = connect("eu-central-1")
-    return shared["client"]
-
-
-@pytest.fixture
-def model(client: "BedrockRuntimeClient") -> Bedrock:
-    return Bedrock(lambda: client)
-
-
-@pytest.fixture
-def server(endpoint: ConverseStreamServer) -> Iterator[ConverseStreamServer]:
-    endpoint.forget()
-    yield endpoint
-    assert_no_threads()
-
-
-def assert_no_threads() -> None:
-    deadline = time.monotonic() + 30
-    while names := [thread.name for thread in threading.enumerate() if thread.name.startswith("bedrock")]:
-        assert time.monotonic() < deadline, f"threads are left: {names}"
-        time.sleep(0.005)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +24,6 @@ from stint.domain.inference import (
 )
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.models.bedrock.model import Bedrock
-from stint.providers.bedrock.client import connect
 
 CLAUDE, NOVA = "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"
 WITHOUT_CACHE = "anthropic.claude-3-haiku-20240307-v1:0"
@@ -42,26 +40,6 @@ QUESTION = (SystemText("Be kind."), UserInput("Add"))
 HISTORY = (*QUESTION, called("c1", "c2"), ToolResult("c1", "add", "1"), ToolResult("c2", "add", "2"))
 ASKED = InferenceRequest(CLAUDE, QUESTION, (ADD,), cache=PromptCache())
 PNG = ImageContentItem(image=ImageSource(data="iVBORw0KGgoAAAA="))
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[ConverseStreamServer]:
-    with ConverseStreamServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(endpoint: ConverseStreamServer, monkeypatch: pytest.MonkeyPatch) -> ConverseStreamServer:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", endpoint.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    endpoint.forget()
-    return endpoint
-
-
-@pytest.fixture
-def model(server: ConverseStreamServer) -> Bedrock:
-    return Bedrock(lambda: connect("eu-central-1"))
 
 
 def shape(body: dict[str, Any]) -> list[str]:

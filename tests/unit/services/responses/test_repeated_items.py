@@ -1,9 +1,12 @@
 """Clients that continue a response with all that they sent before, such as Semantic Kernel's agent."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from tests.unit.services.responses.item_fixture import INPUT, asks, call, output, read, says, shape
+
+from stint.domain.openai.conversations import StoredItem
+from stint.services.responses.repeated_items import find_results, leave_out_repetitions
 
 FIRST_ROUND = ["user go", "answer  -> c1", "result sunny"]
 PICTURE = {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]}
@@ -60,6 +63,28 @@ def test_a_message_that_is_not_a_repetition_stays(before: list[Any], items: list
     reader.read(INPUT.validate_python(items))
 
     assert shape(reader.transcript.messages)[-1] == last
+
+
+class Unread(list[Any]):
+    """Messages that nobody may read."""
+
+    def __iter__(self) -> NoReturn:
+        raise AssertionError
+
+    def __reversed__(self) -> NoReturn:
+        raise AssertionError
+
+
+def test_outputs_of_waiting_calls_are_taken_without_reading_the_history() -> None:
+    """Each link of a chain is read again. With the history for each, a chain would cost its square."""
+    transcript = read(PICTURE, call("c1")).transcript
+    transcript.messages = Unread(transcript.messages)
+    items = {
+        place: StoredItem(item=item) for place, item in enumerate(INPUT.validate_python([output("c1"), asks("and?")]))
+    }
+
+    assert find_results(items, transcript) == {}
+    assert leave_out_repetitions(items, transcript) == items
 
 
 def test_many_repetitions_are_found_in_linear_time() -> None:

@@ -31,7 +31,7 @@ MINUTES_ONLY = re.compile(r"claude-(?:3-|(?:opus|sonnet)-4-(?:1-)?\d{8})")
 """Claude's models that keep nothing for an hour."""
 HOUR: CacheLifetime = "1h"
 REFUSED_PLACE = re.compile(r"#/(?:toolConfig/)?(tools|system|messages)\b")
-ABOUT_CACHE = re.compile(r"\[?cachePoint\]?|prompt caching|cache_control", re.IGNORECASE)
+ABOUT_CACHE = re.compile(r"cachePoint|prompt caching|cache_control", re.IGNORECASE)
 ABOUT_LIFETIME = re.compile(r"\bTTL\b", re.IGNORECASE)
 
 

@@ -1,4 +1,9 @@
-"""Amazon Bedrock's models over ConverseStream."""
+"""Amazon Bedrock's models over ConverseStream.
+
+No list says which parameters each model accepts, and models come and go. So a call is sent as the request asks. If the
+model refuses a parameter that the answer does not depend on, the call is sent again without it. What a model has
+refused is kept for the life of the process.
+"""
 
 import asyncio
 import re

@@ -1,4 +1,8 @@
-"""The catalogue of configured and registered models, toolgroups and shields."""
+"""The catalogue of configured and registered models, toolgroups and shields.
+
+It is merged from two sources at each reading of the registrations: the configuration, and the tenant's own. Which one
+has an effect under a name is decided here, at look-up, so that neither the order of registrations nor a race matters.
+"""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,10 @@
-"""Conversion of items to the model's messages."""
+"""Conversion of items to the model's messages.
+
+Clients see an answer of the model as several items: reasoning, text and calls. Providers take it as one message, with
+the results of its calls directly after it. So adjacent items of the assistant are collected in a draft, which is closed
+where the next answer begins, and outputs are moved to their calls first (`answer_order`). A stored conversation says
+where its answers begin, because two rounds of calls by the server look like one.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -123,6 +129,7 @@ class MessageBuilder:
 
     def append_item(self, stored: StoredItem) -> None:
         draft, item = self.draft, stored.item
+        hosted_id = stored.call_id or item.id
         if draft.ends_before(item) or stored.begins_answer:
             draft.close(self.transcript)
         match item:
@@ -143,21 +150,19 @@ class MessageBuilder:
                 if next(iter(self.consented), None) not in self.transcript.open:
                     self.keep_approved()
             case McpCall():
-                call = call_of(stored.call_id or item.id, item.name, item.arguments)
+                call = call_of(hosted_id, item.name, item.arguments)
                 draft.add_hosted(call, result_or_sent(item, result_of(item)))
             case WebSearchCall():
                 query = json.dumps({"query": item.action.query}, ensure_ascii=False)
-                draft.add_hosted(call_of(stored.call_id or item.id, WEB_SEARCH, query), urls_of(item))
+                draft.add_hosted(call_of(hosted_id, WEB_SEARCH, query), urls_of(item))
             case FileSearchCall():
                 query = json.dumps({"query": " ".join(item.queries)}, ensure_ascii=False)
-                draft.add_hosted(call_of(stored.call_id or item.id, FILE_SEARCH, query), chunks_of(item))
+                draft.add_hosted(call_of(hosted_id, FILE_SEARCH, query), chunks_of(item))
             case ImageGenerationCall():
-                draft.add_image(item, stored.call_id or item.id)
+                draft.add_image(item, hosted_id)
             case CodeInterpreterCall():
                 code = json.dumps({"code": item.code or ""}, ensure_ascii=False)
-                draft.add_hosted(
-                    call_of(stored.call_id or item.id, CODE_INTERPRETER, code), result_or_sent(item, logs_in(item))
-                )
+                draft.add_hosted(call_of(hosted_id, CODE_INTERPRETER, code), result_or_sent(item, logs_in(item)))
             case _:
                 draft.close(self.transcript)
                 self.add_other(item, iter(stored.texts))

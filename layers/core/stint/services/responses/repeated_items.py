@@ -5,21 +5,23 @@ question, the model's texts, and every output. For OpenAI's models the new outpu
 directly after its call only, so the question would follow it, and the model would call the function again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from stint.domain.content import Content
+from stint.domain.content import Content, TextContentItem, items_of
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import FunctionCallOutput, Message
 from stint.loop.transcript import Transcript
 from stint.services.responses.item_content import content_of, message_text
 
-Words = tuple[str, str]
+Words = tuple[object, ...]
+"""What tells messages apart: their role, and their texts and images."""
 
 
 def find_results(items: Mapping[int, StoredItem], transcript: Transcript) -> dict[str, Content]:
-    """Return the results of a transcript by the ids of their calls, if the items have outputs."""
-    if not any(isinstance(stored.item, FunctionCallOutput) for stored in items.values()):
+    """Return the results of a transcript by the ids of their calls, if the items have an output that repeats one."""
+    answered = transcript.call_ids - transcript.open.keys()
+    if not any(isinstance(each.item, FunctionCallOutput) and each.item.call_id in answered for each in items.values()):
         return {}
     return {each.call_id: each.content for each in transcript.messages if isinstance(each, ToolResult)}
 
@@ -27,8 +29,9 @@ def find_results(items: Mapping[int, StoredItem], transcript: Transcript) -> dic
 def leave_out_repetitions(items: Mapping[int, StoredItem], transcript: Transcript) -> dict[int, StoredItem]:
     """Return items without the messages that repeat the exchange which an output after them continues."""
     last = max((place for place, stored in items.items() if continues(stored, transcript)), default=-1)
-    said = exchange_of(transcript.messages) if last >= 0 else set()
-    return {place: stored for place, stored in items.items() if not (place < last and words_of(stored) in said)}
+    before = {place: words for place, stored in items.items() if place < last and (words := words_of(stored))}
+    said = exchange_of(transcript.messages) if before else set()
+    return {place: stored for place, stored in items.items() if before.get(place) not in said}
 
 
 def continues(stored: StoredItem, transcript: Transcript) -> bool:
@@ -37,7 +40,7 @@ def continues(stored: StoredItem, transcript: Transcript) -> bool:
 
 
 def exchange_of(messages: Sequence[ModelMessage]) -> set[Words]:
-    """Return the roles and words of the messages after the last answer without calls."""
+    """Return what tells the messages after the last answer without calls apart."""
     said: set[Words] = set()
     for message in reversed(messages):
         match message:
@@ -48,20 +51,25 @@ def exchange_of(messages: Sequence[ModelMessage]) -> set[Words]:
             case SystemText(text=text):
                 said.add(("system", text))
             case UserInput(content=content):
-                said.add(("user", comparable(content)))
+                said.add(("user", *words_in(content)))
     return said
 
 
 def words_of(stored: StoredItem) -> Words | None:
-    """Return the role and the words of an item that is a message."""
+    """Return what tells an item that is a message apart; None for other items."""
     match stored.item:
         case Message(role="user", content=parts):
-            return "user", comparable(content_of(parts, iter(stored.texts)))
+            return "user", *words_in(content_of(parts, iter(stored.texts)))
         case Message(role=role, content=parts):
             return "assistant" if role == "assistant" else "system", message_text(parts)
     return None
 
 
-def comparable(content: Content) -> str:
-    """Return a text that differs for different contents."""
-    return content if isinstance(content, str) else repr(content)
+def words_in(content: Content) -> Iterator[object]:
+    """Yield the texts and images of a content. Their hashes are kept, so that large ones are read once."""
+    for item in items_of(content):
+        if isinstance(item, TextContentItem):
+            yield item.text
+        else:
+            yield item.image.data
+            yield item.image.url.uri if item.image.url else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stint.domain.inference import InferenceRequest
 from stint.models.bedrock.request import write_converse
-from stint.models.openai.adaptations import Adaptations
+from stint.models.openai.chat_completions import ChatCompletions
 
 CLAUDE = "anthropic.claude-sonnet-5"
 
@@ -30,5 +30,5 @@ def blocks_of_bedrock(request: InferenceRequest) -> list[str]:
 
 def blocks_of_openai(request: InferenceRequest) -> list[str]:
     """Return the tools and messages."""
-    body = json.loads(Adaptations().write(request, frozenset()))
+    body = json.loads(ChatCompletions().write(request, frozenset()))
     return [json.dumps(block) for block in (*body.get("tools", []), *body["messages"])]

@@ -67,7 +67,7 @@ def connect_to(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> C
     if server.kind == "bedrock":
         return SanitizedToolNames(make_bedrock(settings, fetch, server.region))
     key, stall = server.read_key(settings), settings.model_stall_seconds
-    model = OpenAICompatible(server.base_url, key, settings=server.setting_names, stall_timeout=stall)
+    model = OpenAICompatible(server.base_url, key, api=server.api, settings=server.setting_names, stall_timeout=stall)
     return SanitizedToolNames(model if model.is_of_openai else fetch_images(model, settings, fetch))
 
 

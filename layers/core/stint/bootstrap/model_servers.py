@@ -45,8 +45,9 @@ class ModelServer(Request):
     model_config = ConfigDict(extra="forbid")
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
-    kind: Literal["openai", "bedrock", "scripted"] = "openai"
+    kind: Literal["openai", "bedrock", "bedrock-openai", "scripted"] = "openai"
     base_url: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    api: Literal["chat", "responses"] | None = None
     secret_arn: str = ""
     key_variable: str = Field(default="", pattern=r"^(STINT_[A-Z0-9_]+)?$")
     region: str = ""
@@ -58,6 +59,8 @@ class ModelServer(Request):
             raise ValueError("the id is that of a built-in provider; choose another one")
         if self.kind == "openai" and not self.base_url:
             raise ValueError("a server of kind openai needs a base_url")
+        if self.api is not None and self.kind not in ("openai", "bedrock-openai"):
+            raise ValueError(f"a server of kind {self.kind} has no api to choose")
         return self
 
     def read_key(self, settings: Settings) -> "ReadKey":

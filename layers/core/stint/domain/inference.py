@@ -299,11 +299,15 @@ class TextChunk:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningChunk:
-    """A piece of the model's reasoning. The joined pieces of each field are a `Reasoning`."""
+    """A piece of the model's reasoning. The joined pieces of each field are a `Reasoning`.
+
+    A `late` piece belongs to reasoning after the first word of the answer. Only its signature is kept.
+    """
 
     text: str = ""
     signature: str = ""
     redacted: str = ""
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,11 @@ class Answer:
         return bool(self.text or self.partial or self.finish or self.thoughts)
 
     def add_chunk(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress | ReasoningEnded]:
-        """Add a chunk, and return its deltas. Reasoning after the first word of the answer is dropped."""
+        """Add a chunk, and return its deltas.
+
+        Callers see reasoning before the first word of the answer only. Later pieces that a provider needs are kept for
+        it if there is reasoning to keep them with.
+        """
         if not isinstance(chunk, ReasoningChunk) and not self.thought:
             self.thought = True
             if (reasoning := self.reasoning()) is not None:
@@ -91,6 +95,8 @@ class Answer:
                 self.thoughts.append(chunk)
                 if chunk.text:
                     yield ReasoningProgress(self.step_id, chunk.text)
+            case ReasoningChunk(signature=signature, late=True) if self.thoughts:
+                self.thoughts.append(ReasoningChunk(signature=signature, late=True))
             case ToolCallChunk():
                 self.extend_call(chunk)
             case Finished():

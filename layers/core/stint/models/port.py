@@ -93,8 +93,8 @@ def storable_chunk(chunk: ModelChunk) -> ModelChunk:
             return TextChunk(storable_text(text), tuple(map(storable_logprob, logprobs)))
         case RefusalChunk(text=text):
             return RefusalChunk(storable_text(text))
-        case ReasoningChunk(text=text, signature=signature, redacted=redacted):
-            return ReasoningChunk(storable_text(text), storable_text(signature), storable_text(redacted))
+        case ReasoningChunk(text=text, signature=signature, redacted=redacted, late=late):
+            return ReasoningChunk(storable_text(text), storable_text(signature), storable_text(redacted), late)
         case ToolCallChunk(call_id=call_id, name=name, arguments=arguments):
             return replace(
                 chunk,

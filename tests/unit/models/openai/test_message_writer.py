@@ -27,7 +27,7 @@ from stint.domain.json_text import parse_json
 from stint.domain.tools import ToolCall
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai import message_writer
-from stint.models.openai.adaptations import Adaptations
+from stint.models.openai.chat_completions import ChatCompletions
 from stint.models.openai.message_writer import MessageWriter
 from stint.models.openai.messages import MessageForm
 from stint.models.participant_names import is_plain_name, put_name_in_text
@@ -172,7 +172,7 @@ def test_messages_that_are_kept_are_those_that_are_written_as_a_whole(
 def test_the_body_has_the_messages_beside_all_other_fields(
     conversation: list[ModelMessage], fields: dict[str, Any]
 ) -> None:
-    adaptations = Adaptations()
+    adaptations = ChatCompletions()
     request = InferenceRequest("m", tuple(conversation), decoding=Decoding(**fields))
 
     bodies = [json.loads(adaptations.write(request, frozenset())) for _ in range(2)]
@@ -184,7 +184,7 @@ def test_the_body_has_the_messages_beside_all_other_fields(
 
 
 def test_what_a_model_refuses_is_also_left_out_of_messages_that_are_kept() -> None:
-    adaptations = Adaptations()
+    adaptations = ChatCompletions()
     request = InferenceRequest("m", (UserInput("hi", "Ann"), AssistantAnswer("ho", reasoning=Reasoning(text="hm"))))
     refused = [Refusal(400, "Unrecognized field: name"), Refusal(400, "Missing reasoning_content")]
 

@@ -21,7 +21,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.openai.adaptations import Adaptations
+from stint.models.openai.chat_completions import ChatCompletions
 
 GIF = ImageContentItem(image=ImageSource(data="R0lGODlh"))
 PART = {"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlh"}}
@@ -30,7 +30,7 @@ ADD = ToolSignature("add", "", {"type": "object", "properties": {}})
 
 def written(*messages: ModelMessage, **fields: Any) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(
-        Adaptations().write(InferenceRequest("m", messages or (UserInput("hi"),), **fields), frozenset())
+        ChatCompletions().write(InferenceRequest("m", messages or (UserInput("hi"),), **fields), frozenset())
     )
     return body
 

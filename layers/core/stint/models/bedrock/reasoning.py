@@ -152,9 +152,10 @@ class ReasoningReader:
 def write_reasoning(reasoning: Reasoning | None) -> list[Block]:
     """Write the reasoning of an answer unchanged. Claude refuses an answer with calls without it.
 
-    Reasoning without a signature is from another provider, and is omitted.
+    Reasoning of another provider is omitted. It has no signature, or that of reasoning items (see
+    `stint.models.openai_responses.reasoning`), which is JSON.
     """
-    if reasoning is None:
+    if reasoning is None or "{" in reasoning.signature:
         return []
     blocks: list[Block] = [
         {"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}}

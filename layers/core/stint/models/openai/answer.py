@@ -17,10 +17,8 @@ from stint.domain.inference import (
     ToolCallChunk,
     Usage,
 )
+from stint.models.openai.usage import CHAT_USAGE, MOST_TOKENS, read_usage
 from stint.models.port import LEAST_LOGPROB
-
-MOST_TOKENS = 10**12
-"""No usage has as many tokens."""
 
 REASONS = {
     "length": FinishReason.length,
@@ -49,6 +47,9 @@ class ChatCompletionReader:
     the content (Mistral).
     """
 
+    kind = "chat completion"
+    may_end_with_done = True
+
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._last_of: dict[int | None, _Call] = {}
@@ -65,7 +66,7 @@ class ChatCompletionReader:
     def feed(self, payload: dict[str, Any]) -> Iterator[ModelChunk]:
         """Read the JSON of one chunk, or of a whole answer that was not streamed."""
         if isinstance(payload.get("usage"), dict):
-            self._usage = _usage(payload["usage"])
+            self._usage = read_usage(payload["usage"], CHAT_USAGE)
         for choice in payload.get("choices") or []:
             if choice.get("index") not in (0, None):
                 continue
@@ -155,33 +156,6 @@ def _text(value: Any) -> str:
 def _identifier(value: Any) -> str:
     """Read an id. Some servers number the calls."""
     return str(value) if isinstance(value, int) and abs(value) < MOST_TOKENS else _text(value)
-
-
-def _usage(usage: dict[str, Any]) -> Usage | None:
-    """Read the usage; None if one of its main counts is not a possible number of tokens."""
-    counts = [_count(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens", "total_tokens")]
-    prompt, completion, total = counts
-    if prompt is None or completion is None or total is None:
-        return None
-    return Usage(
-        input_tokens=prompt,
-        output_tokens=completion,
-        total_tokens=total or prompt + completion,
-        cached_tokens=_detail(usage.get("prompt_tokens_details"), "cached_tokens"),
-        cache_write_tokens=_detail(usage.get("prompt_tokens_details"), "cache_write_tokens"),
-        reasoning_tokens=_detail(usage.get("completion_tokens_details"), "reasoning_tokens"),
-    )
-
-
-def _count(value: Any) -> int | None:
-    """Read a number of tokens; None if it cannot be one. Some servers write it as a fraction, such as 5.0."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if isinstance(value, int) and 0 <= value < MOST_TOKENS else None
-
-
-def _detail(details: Any, name: str) -> int:
-    return _count(details.get(name)) or 0 if isinstance(details, dict) else 0
 
 
 def _to_float(number: int | float) -> float:

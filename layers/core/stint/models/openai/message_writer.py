@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from threading import Lock
 from typing import Any
 from weakref import ref
@@ -11,13 +11,13 @@ from pydantic_core import to_json
 
 from stint.dataclasses import dataclass, field
 from stint.domain.inference import ModelMessage, ToolResult
-from stint.models.openai.messages import MessageForm, has_images, write_message, write_tool_images
+from stint.models.openai.messages import has_images, write_message, write_tool_images
 
 MOST_BYTES = 8_000_000
 ENTRY_BYTES = 400
 """Memory of an entry besides its JSON: the table's slot, its key, the reference and the headers of objects."""
 
-Entry = tuple["ref[ModelMessage]", MessageForm, bytes]
+Entry = tuple["ref[ModelMessage]", Hashable, bytes]
 
 
 @dataclass(slots=True)
@@ -26,7 +26,8 @@ class MessageWriter:
 
     A session's messages are the same objects in each of its turns, so only the new ones have to be written. An entry
     does not keep its message alive, and a message that only equals it is written again: nothing of one caller can reach
-    another. The least recently used entries are dropped beyond `most_bytes`.
+    another. The least recently used entries are dropped beyond `most_bytes`. A message may have different JSON in each
+    `form`.
     """
 
     most_bytes: int = MOST_BYTES
@@ -34,14 +35,22 @@ class MessageWriter:
     _entries: OrderedDict[int, Entry] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
-    def write(self, messages: Iterable[ModelMessage], form: MessageForm) -> list[bytes]:
+    def write(self, messages: Iterable[ModelMessage], form: Hashable) -> list[bytes]:
         """Return the JSON of each message. Raises InvalidRequest if an image cannot be read."""
         with self._lock:
             written = self._write_each(messages, form)
             self._drop_dead()
         return written
 
-    def _write_each(self, messages: Iterable[ModelMessage], form: MessageForm) -> list[bytes]:
+    def write_one(self, message: ModelMessage, form: Any) -> bytes:
+        """Write one message of Chat Completions. Raises InvalidRequest if an image cannot be read."""
+        return write_json(write_message(message, form))
+
+    def late_images(self, result: ToolResult) -> list[dict[str, Any]]:
+        """Return the images of a tool's result that follow the results of all tools."""
+        return write_tool_images(result)
+
+    def _write_each(self, messages: Iterable[ModelMessage], form: Hashable) -> list[bytes]:
         """Write each message, and the images of tools after the results that they belong to."""
         written: list[bytes] = []
         images: list[dict[str, Any]] = []
@@ -56,16 +65,16 @@ class MessageWriter:
                 move_to_end(key)
                 append(entry[2])
             elif has_images(message):
-                append(write_json(write_message(message, form)))
-                images += write_tool_images(message) if isinstance(message, ToolResult) else []
+                append(self.write_one(message, form))
+                images += self.late_images(message) if isinstance(message, ToolResult) else []
             else:
                 append(self._write_new(message, form))
         if images:
             append(write_json({"role": "user", "content": images}))
         return written
 
-    def _write_new(self, message: ModelMessage, form: MessageForm) -> bytes:
-        written = write_json(write_message(message, form))
+    def _write_new(self, message: ModelMessage, form: Hashable) -> bytes:
+        written = self.write_one(message, form)
         size = len(written) + ENTRY_BYTES
         self._drop(id(message))
         if size > self.most_bytes:

@@ -101,10 +101,14 @@ def _assistant(answer: AssistantAnswer, form: MessageForm) -> Message:
 
 
 def _tool_call(call: ToolCall) -> Message:
+    function = {"name": call.tool_name, "arguments": write_arguments(call)}
+    return {"id": call.call_id, "type": "function", "function": function}
+
+
+def write_arguments(call: ToolCall) -> str:
+    """Return the JSON of a call's arguments as the model wrote it, or an object if that is not one."""
     arguments = (call.arguments_json or "") if isinstance(call.arguments, dict) else ""
-    if not arguments.strip():
-        arguments = json.dumps(read_call_arguments(call), ensure_ascii=False)
-    return {"id": call.call_id, "type": "function", "function": {"name": call.tool_name, "arguments": arguments}}
+    return arguments if arguments.strip() else json.dumps(read_call_arguments(call), ensure_ascii=False)
 
 
 def _tool(result: ToolResult) -> Message:

@@ -1,36 +1,90 @@
-"""Chat completions over HTTP: OpenAI, vLLM, Ollama, Bedrock's OpenAI-compatible endpoints."""
+"""Models over HTTP by OpenAI's APIs: OpenAI, vLLM, Ollama, Bedrock's OpenAI-compatible endpoints.
+
+A server may have Chat Completions, the Responses API, or both, and Bedrock has some models in one of them only. The
+operations that may have a model are its routes. The first is used until the server says that it lacks it; then the
+next one is, and the one that answered is remembered.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Unpack
+from typing import Literal, NamedTuple, Protocol, Unpack
 
-from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Accepted, InferenceRequest, ModelChunk
-from stint.models.json_schemas import read_schema
-from stint.models.openai.adaptations import Adaptations
-from stint.models.openai.answer import ChatCompletionReader
-from stint.models.openai.response import read_response
+from stint.models.openai.streamed_answer import AnswerReader, stream_answer
 from stint.models.port import CountNeedsAnswer
-from stint.providers.openai.connections import ConnectionTrace
-from stint.providers.openai.errors import FIELDS, ErrorReader, ProviderFailure
-from stint.providers.openai.server import REQUEST_ERRORS, OpenAIServer, ReadKey, ServerOptions
+from stint.providers.openai.errors import ProviderFailure, Refusal
+from stint.providers.openai.server import OpenAIServer, ReadKey, ServerOptions
 
-PATH = "chat/completions"
-NOT_OF_OPENAI = ("top_k", "repetition_penalty")
+ApiName = Literal["chat", "responses"]
+
+
+class ModelApi(Protocol):
+    """An API of model servers: the form of a request, and of its answer. `path` is that of its operation."""
+
+    path: str
+
+    def check(self, request: InferenceRequest) -> None:
+        """Refuse what the API lacks; see `ChatModel.check`."""
+        ...
+
+    def refused_by(self, model: str) -> frozenset[str]:
+        """Return what a model is known to refuse."""
+        ...
+
+    def learn(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> bool:
+        """Learn what the model of a request refuses, and return whether a retry can help.
+
+        `adapted` is what the refused request was adapted to.
+        """
+        ...
+
+    def write(self, request: InferenceRequest, refused: frozenset[str]) -> bytes:
+        """Write the body of a request, without what its model refuses. Raises InvalidRequest."""
+        ...
+
+    def reader(self, request: InferenceRequest) -> AnswerReader:
+        """Return the reader of the request's answer."""
+        ...
+
+
+class Route(NamedTuple):
+    """An operation that may have a model."""
+
+    base_url: str
+    api: ApiName
+
+
+FindRoutes = Callable[[InferenceRequest], Sequence[Route]]
+"""A function that returns the routes to the model of a request, the first choice first."""
 
 
 class OpenAICompatible:
-    """The models of `POST {base_url}/chat/completions`, streamed.
+    """The models of a server, streamed.
+
+    `api` is the only one to use. Without it, OpenAI's own server is called by the Responses API, except for requests
+    with fields that only Chat Completions have; another one by Chat Completions, or, if it lacks them, by the
+    Responses API. `routes` overrides both.
 
     Calls are retried before the answer starts; see `OpenAIServer`, which has the `options`. If a model refuses a
     parameter that can be omitted or written differently, the request is sent again, and later requests to the model are
-    adapted at once (see `Adaptations`).
+    adapted at once (see `ModelApi.learn`).
     """
 
-    def __init__(self, base_url: str, api_key: str | ReadKey | None = None, **options: Unpack[ServerOptions]) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | ReadKey | None = None,
+        *,
+        api: ApiName | None = None,
+        routes: FindRoutes | None = None,
+        **options: Unpack[ServerOptions],
+    ) -> None:
         self.server = OpenAIServer(base_url, api_key, **options)
-        self._adaptations = Adaptations()
+        self._api = api
+        self._routes = routes or self._routes_of_server
+        self._apis: dict[ApiName, ModelApi] = {}
+        self._answered: dict[str, Route] = {}
 
     @property
     def is_of_openai(self) -> bool:
@@ -38,32 +92,32 @@ class OpenAICompatible:
         return self.server.is_of_openai
 
     def check(self, request: InferenceRequest) -> None:
-        """Refuse grammars and, for OpenAI's own server, parameters that only others support; see the port."""
-        if request.response_format is not None:
-            read_schema(request.response_format)
-        if not self.is_of_openai:
-            return
-        for name in NOT_OF_OPENAI:
-            if getattr(request.decoding, name) is not None:
-                raise InvalidRequest(f"OpenAI's models do not support {name}. Remove it.", param=FIELDS[name])
+        """Refuse grammars, and parameters that the API lacks; see the port."""
+        self._api_of(self._routes_to(request)[0]).check(request)
 
     async def count_tokens(self, request: InferenceRequest) -> int:
-        """Raise CountNeedsAnswer: chat completions have no way to count."""
+        """Raise CountNeedsAnswer: not every server has a way to count."""
         raise CountNeedsAnswer(f"The server of model {request.model!r} counts the tokens of answers only.")
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call, and yield its chunks; see the port."""
+        routes, missing = list(self._routes_to(request)), None
         repeated = 0
         accepted = begun = False
         while True:
-            refused = self._adaptations.refused_by(request.model)
+            api = self._api_of(routes[0])
+            refused = api.refused_by(request.model)
+            body = api.write(request, refused)
+            url = f"{routes[0].base_url}/{api.path}"
             try:
-                async with aclosing(self._call(self._adaptations.write(request, refused))) as chunks:
+                async with aclosing(stream_answer(self.server, url, body, api.reader(request))) as chunks:
                     async for chunk in chunks:
                         if not isinstance(chunk, Accepted):
                             begun = True
                         elif accepted:
                             continue
+                        elif missing is not None:
+                            self._remember(routes[0], request, missing)
                         accepted = True
                         yield chunk
                 return
@@ -72,8 +126,14 @@ class OpenAICompatible:
                     raise failure.error from failure.__cause__
                 if failure.at_once:
                     continue
-                if failure.refusal is not None and self._adaptations.learn(request, failure.refusal, refused):
+                if failure.refusal is not None and api.learn(request, failure.refusal, refused):
                     continue
+                if failure.refusal is not None and failure.refusal.is_about_operation and (missing or routes[1:]):
+                    missing = missing or failure
+                    if routes[1:]:
+                        routes.pop(0)
+                        continue
+                    raise missing.error from missing.__cause__
                 delay = self.server.retry_delay(failure, repeated)
                 if delay is None:
                     raise failure.error from failure.__cause__
@@ -84,17 +144,51 @@ class OpenAICompatible:
         """Close the connections, unless the client was passed in."""
         await self.server.connections.aclose()
 
-    async def _call(self, body: bytes) -> AsyncGenerator[ModelChunk, None]:
-        key = await self.server.read_key()
-        answer, trace = ChatCompletionReader(), ConnectionTrace()
-        options, errors = self.server.options(key, "text/event-stream", trace), ErrorReader(self.server.settings, key)
-        try:
-            call = self.server.connections.client().stream("POST", self.server.url(PATH), content=body, **options)
-            async with call as response, aclosing(read_response(response, answer, errors)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        except REQUEST_ERRORS as error:
-            if not answer.is_finished:
-                raise self.server.failure(error, trace) from error
-        for chunk in answer.finish():
-            yield chunk
+    def _routes_to(self, request: InferenceRequest) -> Sequence[Route]:
+        """Return the routes to try. One that answered comes first, before those that the server lacked."""
+        routes = self._routes(request)
+        answered = self._answered.get(request.model) or self._answered.get("")
+        if answered is None or answered not in routes:
+            return routes
+        return [answered, *(route for route in routes if route != answered)]
+
+    def _remember(self, route: Route, request: InferenceRequest, missing: ProviderFailure) -> None:
+        """Remember the route that answered: for the model, if the server has the other operation for other models."""
+        is_about_server = missing.refusal is not None and missing.refusal.status in (404, 405)
+        self._answered["" if is_about_server else request.model] = route
+
+    def _routes_of_server(self, request: InferenceRequest) -> Sequence[Route]:
+        base_url = self.server.base_url
+        if self._api is not None:
+            return [Route(base_url, self._api)]
+        if not self.is_of_openai:
+            return [Route(base_url, "chat"), Route(base_url, "responses")]
+        return [Route(base_url, "chat" if needs_chat_completions(request) else "responses")]
+
+    def _api_of(self, route: Route) -> ModelApi:
+        """Return the API of a route, made when first used."""
+        if route.api not in self._apis:
+            self._apis[route.api] = self._make_api(route.api)
+        return self._apis[route.api]
+
+    def _make_api(self, name: ApiName) -> ModelApi:
+        if name == "chat":
+            from stint.models.openai.chat_completions import ChatCompletions  # noqa: PLC0415 - loaded when used
+
+            return ChatCompletions(strict=self.is_of_openai)
+        from stint.models.openai_responses.api import ResponsesApi  # noqa: PLC0415 - loaded when used
+
+        return ResponsesApi(self.server.base_url)
+
+
+CHAT_ONLY = ("top_k", "repetition_penalty", "frequency_penalty", "presence_penalty", "stop", "seed")
+"""Parameters that the Responses API lacks."""
+LEAST_OUTPUT_TOKENS = 16
+"""OpenAI's minimum of `max_output_tokens`."""
+
+
+def needs_chat_completions(request: InferenceRequest) -> bool:
+    """Return whether a request has fields that the Responses API of OpenAI lacks, and Chat Completions have."""
+    longest = request.decoding.max_tokens
+    has_others = any(getattr(request.decoding, name) is not None for name in CHAT_ONLY)
+    return has_others or (longest is not None and longest < LEAST_OUTPUT_TOKENS)

@@ -37,6 +37,8 @@ HINTS = {
     404: "check the model id and {base_url}, which mostly ends in /v1",
     405: "check {base_url}, which mostly ends in /v1",
 }
+MODEL = re.compile(r"(?i)\bmodels?\b|model_|deployment")
+OTHER_OPERATION = re.compile(r"supported on this route|does not support the '/|only supported in v1/responses")
 IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{1,63}")
 LONGEST_PARAM = 100
 
@@ -79,6 +81,18 @@ class Refusal:
         return self.status != 429 and is_about_length(f"{self.code} {self.message}")
 
     @property
+    def is_about_operation(self) -> bool:
+        """Whether the server lacks the operation, or has it for other models only.
+
+        A status of 404 or 405 may also be about the model, which the error names. Bedrock's endpoints, and OpenAI's
+        chat completions, refuse a model that another operation has with these words.
+        """
+        text = f"{self.code} {self.kind} {self.param} {self.message}"
+        if OTHER_OPERATION.search(text):
+            return True
+        return self.status == 405 or (self.status == 404 and MODEL.search(text) is None)
+
+    @property
     def is_about_request(self) -> bool:
         """Whether the error is about the request. In a stream only the type of the error shows it."""
         return self.status in REFUSED or (self.status is None and self.kind == InvalidRequest.type)
@@ -88,15 +102,23 @@ class ProviderFailure(Exception):
     """A failed call, with the error to raise and whether a retry can help.
 
     With `at_once`, it was not the server that failed: the call is repeated without a pause, and does not count.
+    `of_connection`: the connection failed, before or during the response.
     """
 
     def __init__(
-        self, error: StintError, *, may_repeat: bool = False, at_once: bool = False, refusal: Refusal | None = None
+        self,
+        error: StintError,
+        *,
+        may_repeat: bool = False,
+        at_once: bool = False,
+        of_connection: bool = False,
+        refusal: Refusal | None = None,
     ) -> None:
         super().__init__(error.message)
         self.error = error
         self.may_repeat = may_repeat
         self.at_once = at_once
+        self.of_connection = of_connection
         self.refusal = refusal
 
 

@@ -1,14 +1,20 @@
-"""Requests to a server of OpenAI's API, or one that is compatible with it."""
+"""Requests to a server of OpenAI's API, or one that is compatible with it.
+
+All of them reach the network through `OpenAIServer.open`.
+"""
 
 import asyncio
 import json
 import random
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypedDict, Unpack
 
 import httpx
+from httpx_sse import EventSource, ServerSentEvent
 
+from stint.dataclasses import dataclass
 from stint.domain.errors import ModelError, ModelUnreachable
 from stint.providers.openai.connections import Connections, ConnectionTrace
 from stint.providers.openai.errors import ErrorReader, ProviderFailure, ServerSettings
@@ -19,8 +25,12 @@ NOT_A_URL = (httpx.InvalidURL, UnicodeError)
 """The errors of httpx for an invalid base URL or redirect, and idna's for an invalid host in Punycode."""
 NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, *NOT_A_URL)
 REQUEST_ERRORS = (httpx.RequestError, *NOT_A_URL)
+DRAIN_SECONDS = 0.2
+DONE = "[DONE]"
 
 ReadKey = Callable[[], Awaitable[str | None]]
+SignRequest = Callable[[str, str, bytes], Awaitable[Mapping[str, str]]]
+"""A function of method, URL and body that returns the headers of a signature. Raises ModelError."""
 
 
 class ServerOptions(TypedDict, total=False):
@@ -32,6 +42,55 @@ class ServerOptions(TypedDict, total=False):
     repeats: int
     backoff: float
     client: httpx.AsyncClient | None
+    sign: SignRequest | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerResponse:
+    """The response of a server, whose body has not been read. `errors` reads an error in it."""
+
+    response: httpx.Response
+    errors: ErrorReader
+
+    @property
+    def status(self) -> int:
+        return self.response.status_code
+
+    @property
+    def content_type(self) -> str:
+        """Return the media type without parameters, or an empty text."""
+        return str(self.response.headers.get("content-type", "")).partition(";")[0].strip()
+
+    async def read(self) -> str:
+        """Return the body, decoded as UTF-8 whatever is declared: httpx would use any codec of Python."""
+        return (await self.response.aread()).decode(errors="replace")
+
+    async def check_success(self) -> None:
+        """Raise ProviderFailure if the status is an error."""
+        if not self.response.is_success:
+            raise self.errors.read(self.status, await self.read(), self.response.headers)
+
+    async def events(self) -> AsyncGenerator[str, None]:
+        """Yield the data of each server-sent event, up to the end of the body or `DONE`, which is the last one."""
+        self.response.encoding = "utf-8"
+        async with aclosing(EventSource(self.response).aiter_sse()) as events:
+            async for event in events:
+                if event.data.strip() == DONE:
+                    await _drain(events)
+                    yield DONE
+                    return
+                if event.data:
+                    yield event.data
+
+
+async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
+    """Read the body to its end, so that the connection can be reused."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in events:
+                pass
+    except (TimeoutError, httpx.RequestError):
+        return
 
 
 class OpenAIServer:
@@ -41,7 +100,8 @@ class OpenAIServer:
     time and jittered, or after the server's Retry-After if that is at most 2 s. Timeouts are in seconds;
     `stall_timeout` is the longest silence of the server. If `api_key` is a function, it is called before each request;
     it may read a secret store, and should cache the key. A request that meets a connection which was dropped while idle
-    is sent again at once. `settings` are the names of the settings in error messages.
+    is sent again at once. `settings` are the names of the settings in error messages. With `sign`, requests are signed,
+    and have no key.
     """
 
     def __init__(self, base_url: str, api_key: str | ReadKey | None = None, **options: Unpack[ServerOptions]) -> None:
@@ -52,6 +112,7 @@ class OpenAIServer:
         self._api_key = api_key
         self._repeats = options.get("repeats", 2)
         self._backoff = options.get("backoff", 0.25)
+        self._sign = options.get("sign")
 
     @property
     def is_of_openai(self) -> bool:
@@ -70,12 +131,28 @@ class OpenAIServer:
             raise ModelError(f"{self.settings.key} contains characters that cannot be sent. Set it again")
         return key
 
-    def options(self, key: str, accept: str, trace: ConnectionTrace) -> dict[str, Any]:
-        """Return httpx's options of a request."""
+    @asynccontextmanager
+    async def open(
+        self, method: str, url: str, content: bytes = b"", accept: str = "application/json"
+    ) -> AsyncIterator[ServerResponse]:
+        """Send a request, and yield its response as soon as its headers have arrived.
+
+        Raises:
+            ProviderFailure: there is no response, or its body ends too early, which the reader of the body sees, too.
+            ModelError: the key cannot be sent.
+        """
+        key, trace = await self.read_key(), ConnectionTrace()
         headers = {"Accept": accept, "Content-Type": "application/json"}
-        if key:
+        if self._sign is not None:
+            headers |= await self._sign(method, url, content)
+        elif key:
             headers["Authorization"] = f"Bearer {key}"
-        return {"headers": headers, "timeout": self.timeout, "extensions": {"trace": trace}}
+        options: dict[str, Any] = {"headers": headers, "timeout": self.timeout, "extensions": {"trace": trace}}
+        try:
+            async with self.connections.client().stream(method, url, content=content, **options) as response:
+                yield ServerResponse(response, ErrorReader(self.settings, key))
+        except REQUEST_ERRORS as error:
+            raise self.failure(error, trace) from error
 
     async def post(self, path: str, body: Any) -> Any:
         """Send JSON, and return the JSON of the answer. Raises the errors of `stint.domain.errors`."""
@@ -93,20 +170,14 @@ class OpenAIServer:
             await asyncio.sleep(delay)
 
     async def _post_once(self, path: str, content: bytes) -> Any:
-        key, trace = await self.read_key(), ConnectionTrace()
-        options = self.options(key, "application/json", trace)
+        async with self.open("POST", self.url(path), content) as response:
+            await response.check_success()
+            body = await response.response.aread()
         try:
-            response = await self.connections.client().post(self.url(path), content=content, **options)
-        except REQUEST_ERRORS as error:
-            raise self.failure(error, trace) from error
-        if not response.is_success:
-            errors = ErrorReader(self.settings, key)
-            raise errors.read(response.status_code, response.content.decode(errors="replace"), response.headers)
-        try:
-            return json.loads(response.content)
+            return json.loads(body)
         except (ValueError, RecursionError) as error:
             message = f"The model's provider sent no valid JSON (check {self.settings.base_url})"
-            raise ProviderFailure(ModelError(message, upstream_status=response.status_code)) from error
+            raise ProviderFailure(ModelError(message, upstream_status=response.status)) from error
 
     def failure(
         self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError, trace: ConnectionTrace
@@ -114,7 +185,7 @@ class OpenAIServer:
         """Return the failure of a request without an answer."""
         may_repeat = not isinstance(error, NOT_REPEATED)
         at_once = trace.has_lost_idle_connection(error)
-        return ProviderFailure(self._explain(error), may_repeat=may_repeat, at_once=at_once)
+        return ProviderFailure(self._explain(error), may_repeat=may_repeat, at_once=at_once, of_connection=True)
 
     def _explain(self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError) -> ModelError:
         server = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2] or self.base_url

@@ -1,54 +1,74 @@
-"""Adaptations of requests to models of chat completions servers, learned from their refusals."""
+"""OpenAI's Chat Completions as an API of model servers, in the form that each model accepts."""
 
 import re
 from collections.abc import Set
 
-from stint.dataclasses import replace
-from stint.domain.inference import (
-    InferenceRequest,
-    JsonObjectResponseFormat,
-    JsonSchemaResponseFormat,
-    ReasoningOptions,
-)
-from stint.domain.tools import ToolChoice
-from stint.models.json_schemas import ANY_OBJECT
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import InferenceRequest
+from stint.models.json_schemas import read_schema
+from stint.models.openai.answer import ChatCompletionReader
 from stint.models.openai.message_writer import MessageWriter
 from stint.models.openai.messages import REASONING, MessageForm
+from stint.models.openai.refused_hints import (
+    RefusedFields,
+    adapt_request,
+    effort_of,
+    has_tools,
+    may_be_adapted,
+    refused_fields,
+    refuses_minimal,
+    with_effort,
+)
 from stint.models.openai.request import write_body, write_request
-from stint.providers.openai.errors import Refusal
+from stint.providers.openai.errors import FIELDS, Refusal
 
 NAME = re.compile(r"""(?:['"`.\[]|(?:field|parameter|argument|property):? )name\b""")
 NONE_IS_ACCEPTED = re.compile(r"""reasoning_effort\W+(?:to|is|as|=|:)\W*none\b""")
 EFFORT_OF_TOOLS = "reasoning_effort beside tools"
 UNSAID_EFFORT = "tools without reasoning_effort none"
 OTHER_NAME = re.compile(r"tool|function|json_schema")
+NOT_OF_OPENAI = ("top_k", "repetition_penalty")
 
 
-class Adaptations:
-    """Writes each request in the form that its model accepts.
+class ChatCompletions:
+    """Writes each request in the form that its model accepts. `strict`: the server is OpenAI's own.
 
     Refused hints (`verbosity`, or defaults) are omitted. Fields with a meaning take another form: `max_tokens` becomes
     `max_completion_tokens`, participants' names go into the text, `json_object` becomes a schema. The effort of
     reasoning is a hint: see `_effort`.
     """
 
-    def __init__(self, messages: MessageWriter | None = None) -> None:
+    path = "chat/completions"
+
+    def __init__(self, messages: MessageWriter | None = None, *, strict: bool = False) -> None:
         self._messages = messages or MessageWriter()
-        self._refused: dict[str, frozenset[str]] = {}
+        self._refused = RefusedFields()
+        self._strict = strict
+
+    def check(self, request: InferenceRequest) -> None:
+        """Refuse grammars and, for OpenAI's own server, parameters that only others support."""
+        if request.response_format is not None:
+            read_schema(request.response_format)
+        for name in NOT_OF_OPENAI if self._strict else ():
+            if getattr(request.decoding, name) is not None:
+                raise InvalidRequest(f"OpenAI's models do not support {name}. Remove it.", param=FIELDS[name])
+
+    def reader(self, request: InferenceRequest) -> ChatCompletionReader:  # noqa: ARG002 - the same for all requests
+        return ChatCompletionReader()
 
     def refused_by(self, model: str) -> frozenset[str]:
         """Return what a model is known to refuse."""
-        return self._refused.get(model, frozenset())
+        return self._refused.of(model)
 
     def learn(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> bool:
         """Learn what the model of a request refuses, and return whether a retry can help.
 
         `adapted` is what the refused request was adapted to. Another request may have learned more since.
         """
-        if refusal.status not in (400, 422) or refusal.is_about_length:
+        if not may_be_adapted(refusal):
             return False
         learned = _refused_in(request, refusal, adapted)
-        self._refused[request.model] = self.refused_by(request.model) | learned
+        self._refused.add(request.model, learned)
         return not learned <= adapted
 
     def write(self, request: InferenceRequest, refused: frozenset[str]) -> bytes:
@@ -67,34 +87,22 @@ class Adaptations:
 
 
 def _adapt(request: InferenceRequest, refused: frozenset[str]) -> InferenceRequest:
-    if "temperature" in refused and request.decoding.temperature == 0.0:
-        request = replace(request, decoding=replace(request.decoding, temperature=None))
-    if "verbosity" in refused:
-        request = replace(request, verbosity=None)
-    if "json_object" in refused and isinstance(request.response_format, JsonObjectResponseFormat):
-        request = replace(request, response_format=JsonSchemaResponseFormat(json_schema=ANY_OBJECT))
+    request = adapt_request(request, refused)
     effort = _effort(request, refused)
-    if effort != _effort(request):
-        request = replace(request, reasoning=replace(request.reasoning or ReasoningOptions(), effort=effort))
-    return request
+    return request if effort == _effort(request) else with_effort(request, effort)
 
 
 def _effort(request: InferenceRequest, refused: Set[str] = frozenset()) -> str | None:
     """Return the effort to send; None if the field is omitted.
 
-    OpenAI's models from gpt-5.2 on accept no effort beside tools in chat completions; the Responses API would. With
+    OpenAI's models from gpt-5.2 on accept no effort beside tools in chat completions; the Responses API does. With
     gpt-5.4 the field must be omitted, and with gpt-5.6, which reasons by default, it must be `none`.
     """
-    effort = request.reasoning.effort if request.reasoning is not None else None
+    effort = effort_of(request)
     effort = "low" if effort == "minimal" and "minimal" in refused else effort
-    if _has_tools(request) and effort != "none":
+    if has_tools(request) and effort != "none":
         effort = "none" if UNSAID_EFFORT in refused else None if EFFORT_OF_TOOLS in refused else effort
     return effort or None
-
-
-def _has_tools(request: InferenceRequest) -> bool:
-    """Return whether the body of a request has tools."""
-    return bool(request.tools) and request.tool_choice != ToolChoice.none
 
 
 def _refused_efforts(request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> set[str]:
@@ -103,32 +111,24 @@ def _refused_efforts(request: InferenceRequest, refusal: Refusal, adapted: froze
     sent = _effort(request, adapted)
     if "reasoning_effort" not in words:
         return set()
-    if _has_tools(request) and sent != "none" and ("tool" in words or "/responses" in words):
+    if has_tools(request) and sent != "none" and ("tool" in words or "/responses" in words):
         must_be_none = sent is None or NONE_IS_ACCEPTED.search(words) is not None
         return {UNSAID_EFFORT} if must_be_none else {EFFORT_OF_TOOLS}
-    is_known = "supported values" not in words or "'low'" in words
-    return {"minimal"} if sent == "minimal" and "minimal" in words and is_known else set()
+    return {"minimal"} if refuses_minimal(sent, words) else set()
 
 
 def _refused_in(request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> set[str]:
     words = f"{refusal.param} {refusal.message}"
     tests = {
-        "temperature": request.decoding.temperature == 0.0 and "temperature" in words,
         "max_tokens": request.decoding.max_tokens is not None and "max_completion_tokens" in words,
         "stream_options": "stream_options" in words,
-        "verbosity": request.verbosity is not None and "verbosity" in words,
         "name": any(getattr(each, "name", "") for each in request.messages) and _is_about_names(words),
-        "json_object": isinstance(request.response_format, JsonObjectResponseFormat) and _is_about_json_object(words),
         REASONING: REASONING in words,
     }
-    return {name for name, refused in tests.items() if refused} | _refused_efforts(request, refusal, adapted)
+    own = {name for name, refused in tests.items() if refused}
+    return own | refused_fields(request, refusal) | _refused_efforts(request, refusal, adapted)
 
 
 def _is_about_names(words: str) -> bool:
     """Return whether a refusal is about `messages[].name`, rather than the name of a tool or a schema."""
     return NAME.search(words) is not None and OTHER_NAME.search(words) is None
-
-
-def _is_about_json_object(words: str) -> bool:
-    """Return whether a refusal is about the format. OpenAI and DeepSeek also refuse messages without the word json."""
-    return ("response_format" in words or "json_object" in words) and "contain the word" not in words

@@ -1,0 +1,98 @@
+"""Conversion of a conversation to the input items of the Responses API."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from stint.domain.content import Content, DetailedImage, ImageContentItem, TextContentItem, items_of, text_of
+from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
+from stint.domain.tools import ToolCall
+from stint.models.images import InlineImage, read_image
+from stint.models.openai.message_writer import MessageWriter, write_json
+from stint.models.openai.messages import write_arguments
+from stint.models.openai_responses.reasoning import BETWEEN, Item, read_items
+from stint.models.participant_names import put_name_in_text
+
+
+class ItemWriter(MessageWriter):
+    """Writes messages as items, and keeps them. The form is the origin of the request."""
+
+    def write_one(self, message: ModelMessage, form: str) -> bytes:
+        """Write the items of one message, separated by commas. Raises InvalidRequest if an image cannot be read."""
+        return b",".join(write_json(item) for item in write_items(message, form))
+
+    def late_images(self, result: ToolResult) -> list[Item]:  # noqa: ARG002 - they are in the result
+        """Return no images: the output of a call has them."""
+        return []
+
+
+def write_items(message: ModelMessage, origin: str) -> list[Item]:
+    """Write one message as items of `input` of OpenAI's "Create a model response".
+
+    The API has no names of participants, so a name is put before the text. `origin` is the server and the model of the
+    request; an earlier answer of theirs has its reasoning items.
+
+    Raises:
+        InvalidRequest: an image cannot be read.
+    """
+    match put_name_in_text(message):
+        case SystemText(text):
+            return [_message("system", text)]
+        case UserInput(content):
+            return [_message("user", _content(content))]
+        case AssistantAnswer() as answer:
+            return list(_answer(answer, origin)) or [_message("assistant", "")]
+        case ToolResult(call_id, _, content):
+            return [{"type": "function_call_output", "call_id": call_id, "output": _content(content)}]
+
+
+def _answer(answer: AssistantAnswer, origin: str) -> Iterator[Item]:
+    """Yield the items of an answer, with its reasoning items at their places."""
+    written, called, phase = 0, 0, ""
+    for placed in read_items(answer.reasoning, origin):
+        characters, calls = max(written, placed.place.characters), max(called, placed.place.calls)
+        yield from _text(answer.text, written, characters, phase)
+        yield from map(_call, answer.tool_calls[called:calls])
+        written, called, phase = characters, calls, placed.phase or phase
+        if placed.item is not None:
+            yield placed.item
+    yield from _text(answer.text, written, len(answer.text), phase)
+    yield from map(_call, answer.tool_calls[called:])
+
+
+def _text(text: str, start: int, end: int, phase: str) -> Iterator[Item]:
+    part = text[start:end]
+    part = part.removeprefix(BETWEEN) if start else part
+    if part:
+        yield _message("assistant", part) | ({"phase": phase} if phase else {})
+
+
+def _message(role: str, content: str | list[dict[str, Any]]) -> Item:
+    return {"type": "message", "role": role, "content": content}
+
+
+def _call(call: ToolCall) -> Item:
+    return {
+        "type": "function_call",
+        "call_id": call.call_id,
+        "name": call.tool_name,
+        "arguments": write_arguments(call),
+    }
+
+
+def _content(content: Content) -> str | list[dict[str, Any]]:
+    """Write content: a single text as a string, anything else as parts."""
+    if isinstance(content, str):
+        return content
+    items = items_of(content)
+    if all(isinstance(item, TextContentItem) for item in items) and len(items) < 2:
+        return text_of(content)
+    return [_part(item) for item in items]
+
+
+def _part(item: TextContentItem | ImageContentItem) -> dict[str, Any]:
+    if isinstance(item, TextContentItem):
+        return {"type": "input_text", "text": item.text}
+    image = read_image(item.image)
+    url = image.data_url if isinstance(image, InlineImage) else image
+    detail = item.image.detail if isinstance(item.image, DetailedImage) else "auto"
+    return {"type": "input_image", "image_url": url, "detail": detail}

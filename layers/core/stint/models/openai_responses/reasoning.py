@@ -1,0 +1,103 @@
+"""Reasoning items of the Responses API, between the answer that had them and the requests that repeat it.
+
+A model continues its reasoning after tool calls and in later turns only if it gets its items back unchanged, at their
+places in the answer. `Reasoning.text` has their joined texts, which callers may see. `Reasoning.signature` has what
+else is needed: a line of JSON for each item, after one that names the server and the model. Items are opaque to
+others, so a request to another server or model omits them.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from stint.dataclasses import dataclass
+from stint.domain.inference import Reasoning
+
+Item = dict[str, Any]
+
+MAX_CHARACTERS = 300_000
+"""Maximum characters of the items of one answer. Without those beyond, a model reasons anew."""
+
+BETWEEN = "\n\n"
+"""Text between two messages of one answer, which are one text here, and between two texts of its reasoning."""
+
+MARK = '{"reasoning_of":'
+"""The beginning of a signature of these items. Those of other adapters begin otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in an answer: after so many characters of its text, and so many calls."""
+
+    characters: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedItem:
+    """A reasoning item, or the phase of the message that begins at the place."""
+
+    place: Place
+    item: Item | None
+    phase: str = ""
+
+
+def write_head(origin: str) -> str:
+    """Return the first line of a signature. `origin` is the server and the model."""
+    return f"{MARK}{json.dumps(origin)}}}"
+
+
+def write_item(item: Item, place: Place, texts: Sequence[tuple[int, int]]) -> str:
+    """Return the line of an item, after a line break; empty if no server could use the item.
+
+    `texts` are the places of its texts in the joined text.
+    """
+    encrypted = item.get("encrypted_content")
+    is_summary = isinstance(encrypted, str) and bool(encrypted)
+    if not is_summary and not texts:
+        return ""
+    line = {"id": item.get("id"), "at": [place.characters, place.calls], "texts": texts}
+    return "\n" + _dump({**line, "encrypted_content": encrypted} if is_summary else line)
+
+
+def write_phase(phase: str, place: Place) -> str:
+    """Return the line of the phase of a message, after a line break."""
+    return "\n" + _dump({"phase": phase, "at": [place.characters, place.calls]})
+
+
+def read_items(reasoning: Reasoning | None, origin: str) -> Iterator[PlacedItem]:
+    """Yield what an answer of the same server and model had, in its order; nothing if it was of another one."""
+    if reasoning is None or not reasoning.signature.startswith(MARK):
+        return
+    head, *lines = reasoning.signature.split("\n")
+    if head != write_head(origin):
+        return
+    for line in lines:
+        try:
+            yield _read_line(json.loads(line), reasoning.text)
+        except (ValueError, LookupError, TypeError):  # only if it was stored before content was signed
+            return
+
+
+def _read_line(entry: Item, text: str) -> PlacedItem:
+    characters, calls = entry["at"]
+    place = Place(int(characters), int(calls))
+    return PlacedItem(place, None, entry["phase"]) if "phase" in entry else PlacedItem(place, _to_item(entry, text))
+
+
+def _to_item(entry: Item, text: str) -> Item:
+    """Return an item as input. Its texts are a summary, or without encrypted content the reasoning itself."""
+    texts = [text[start:end] for start, end in entry["texts"]]
+    item: Item = {"type": "reasoning", "summary": []}
+    if entry["id"]:
+        item["id"] = entry["id"]
+    if "encrypted_content" in entry:
+        item["summary"] = [{"type": "summary_text", "text": each} for each in texts]
+        item["encrypted_content"] = entry["encrypted_content"]
+    else:
+        item["content"] = [{"type": "reasoning_text", "text": each} for each in texts]
+    return item
+
+
+def _dump(line: Item) -> str:
+    return json.dumps(line, separators=(",", ":"))

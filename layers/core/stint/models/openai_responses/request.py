@@ -1,0 +1,89 @@
+"""The body of a request to the Responses API."""
+
+from typing import Any
+
+from stint.domain.inference import AnswerFormat, InferenceRequest, JsonObjectResponseFormat, ToolSignature
+from stint.domain.tools import ToolChoice
+from stint.models.json_schemas import read_schema
+
+Body = dict[str, Any]
+
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+
+
+def write_request(request: InferenceRequest, refused: frozenset[str]) -> Body:
+    """Write a model call as a streaming request without its input, and without what its model refuses.
+
+    The server stores nothing, so it returns the reasoning for the next request.
+
+    Raises:
+        InvalidRequest: the format is a grammar.
+    """
+    include = [] if ENCRYPTED_REASONING in refused else [ENCRYPTED_REASONING]
+    body: Body = {"model": request.model, "stream": True, "store": False, **_decoding(request), **_tools(request)}
+    if request.top_logprobs is not None:
+        include.append("message.output_text.logprobs")
+        body["top_logprobs"] = request.top_logprobs
+    if include:
+        body["include"] = include
+    text = _text(request)
+    return body | _reasoning(request, refused) | ({"text": text} if text else {})
+
+
+def _decoding(request: InferenceRequest) -> Body:
+    decoding = request.decoding
+    values = {
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "max_output_tokens": decoding.max_tokens,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _tools(request: InferenceRequest) -> Body:
+    """Write the tools and the choice; no tools if none may be called, as in Chat Completions."""
+    choice = request.tool_choice
+    if not request.tools or choice == ToolChoice.none:
+        return {}
+    body: Body = {"tools": [_tool(tool) for tool in request.tools]}
+    if choice == ToolChoice.required:
+        body["tool_choice"] = "required"
+    elif choice != ToolChoice.auto:
+        body["tool_choice"] = {"type": "function", "name": str(choice)}
+    if request.parallel_tool_calls is not None:
+        body["parallel_tool_calls"] = request.parallel_tool_calls
+    return body
+
+
+def _tool(tool: ToolSignature) -> Body:
+    """Write a tool. Unlike Chat Completions, OpenAI's Responses API takes a tool as strict unless told otherwise."""
+    written: Body = {"type": "function", "name": tool.name, "parameters": tool.parameters, "strict": bool(tool.strict)}
+    return {**written, "description": tool.description} if tool.description else written
+
+
+def _reasoning(request: InferenceRequest, refused: frozenset[str]) -> Body:
+    if request.reasoning is None:
+        return {}
+    summary = None if "summary" in refused else request.reasoning.summary
+    fields = {"effort": request.reasoning.effort, "summary": summary}
+    written = {name: value for name, value in fields.items() if value}
+    return {"reasoning": written} if written else {}
+
+
+def _text(request: InferenceRequest) -> Body:
+    text: Body = {"verbosity": request.verbosity} if request.verbosity is not None else {}
+    return text if request.response_format is None else {**text, "format": _format(request.response_format)}
+
+
+def _format(response_format: AnswerFormat) -> Body:
+    if isinstance(response_format, JsonObjectResponseFormat):
+        return {"type": "json_object"}
+    schema = read_schema(response_format)
+    described = {"description": schema.description} if schema.description else {}
+    return {
+        "type": "json_schema",
+        "name": schema.name,
+        "schema": schema.schema,
+        "strict": bool(schema.strict),
+        **described,
+    }

@@ -53,6 +53,7 @@ MODELS_AND_TOOLS = {
     short(PROFILE): INVOKE_MODEL,
     f"{BEDROCK}*::foundation-model/*": {*INVOKE_MODEL, "bedrock:CountTokens"},  # invoked by allowed profiles alone
     "ModelArns": INVOKE_MODEL,
+    "MantleProjectArns": {"bedrock-mantle:CreateInference"},
     "GuardrailArns": {"bedrock:ApplyGuardrail"},
     "OpenAiSecretArn": {"secretsmanager:GetSecretValue"},
     "ProviderSecretArns": {"secretsmanager:GetSecretValue"},

@@ -39,7 +39,7 @@ async def test_a_server_that_lists_its_models_is_healthy_and_was_asked_with_its_
     ("status", "shown", "says"),
     [
         (401, "Error", "answered 401 to GET /models (check the key of provider 'lab' in STINT_PROVIDERS)"),
-        (403, "Error", "permissions of that key"),
+        (403, "Error", "in STINT_PROVIDERS and its permissions"),
         (404, "Not Implemented", "it has no such list, or the base_url of provider 'lab' in STINT_PROVIDERS is wrong"),
         (429, "Error", "answered 429"),
         (500, "Error", "answered 500"),

@@ -66,6 +66,8 @@ def connect_to(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> C
         return make_scripted(settings, server.id)
     if server.kind == "bedrock":
         return SanitizedToolNames(make_bedrock(settings, fetch, server.region))
+    if server.kind == "bedrock-openai":
+        return SanitizedToolNames(fetch_images(make_bedrock_openai(server, settings), settings, fetch))
     key, stall = server.read_key(settings), settings.model_stall_seconds
     model = OpenAICompatible(server.base_url, key, api=server.api, settings=server.setting_names, stall_timeout=stall)
     return SanitizedToolNames(model if model.is_of_openai else fetch_images(model, settings, fetch))
@@ -77,6 +79,23 @@ def make_bedrock(settings: "Settings", fetch: "Fetch", region: str = "") -> Chat
 
     chosen, stall_timeout = region or settings.bedrock_region or None, settings.model_stall_seconds
     return fetch_images(Bedrock(lambda: connect(chosen, stall_timeout=stall_timeout)), settings, fetch)
+
+
+def make_bedrock_openai(server: "ModelServer", settings: "Settings") -> ChatModel:
+    """Return the models of one of Bedrock's endpoints of OpenAI's APIs. Requests are signed."""
+    from stint.models.bedrock_openai.endpoints import BedrockEndpoint  # noqa: PLC0415
+    from stint.models.bedrock_openai.request_signer import RequestSigner, find_region  # noqa: PLC0415
+    from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
+
+    region = server.region or settings.bedrock_region or find_region()
+    endpoint = BedrockEndpoint(region, server.endpoint, server.base_url, server.api)
+    return OpenAICompatible(
+        endpoint.base_url,
+        routes=endpoint.routes,
+        sign=RequestSigner(region, endpoint.service).sign,
+        settings=server.setting_names,
+        stall_timeout=settings.model_stall_seconds,
+    )
 
 
 def fetch_images(model: ChatModel, settings: "Settings", fetch: "Fetch") -> ChatModel:

@@ -103,7 +103,12 @@ def named_servers(settings: Settings) -> Iterator[tuple[str, str, str, dict[str,
         return
     from stint.bootstrap.model_servers import read_model_servers  # noqa: PLC0415 - only with named servers
 
-    types = {"openai": "remote::openai-compatible", "bedrock": "remote::bedrock", "scripted": "inline::scripted"}
+    types = {
+        "openai": "remote::openai-compatible",
+        "bedrock": "remote::bedrock",
+        "bedrock-openai": "remote::bedrock",
+        "scripted": "inline::scripted",
+    }
     for each in read_model_servers(settings):
         shown = {"url": mask_url(each.base_url), "region": each.region}
         config = {name: value for name, value in shown.items() if value}

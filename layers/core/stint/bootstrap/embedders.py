@@ -56,7 +56,7 @@ def make_named(server: "ModelServer", settings: Settings) -> Embedder:
 
 
 def connect_to(server: "ModelServer", settings: Settings) -> Embedder:
-    if server.kind == "bedrock":
+    if server.is_bedrock:
         return make_bedrock(settings, server.region)
     from stint.retrieval.embedders.openai import OpenAIEmbeddings  # noqa: PLC0415
 

@@ -48,7 +48,7 @@ def make_named(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> I
     """Return the image models of a named server."""
     if server.kind == "scripted":
         return make_scripted()
-    if server.kind == "bedrock":
+    if server.is_bedrock:
         return make_bedrock(server.region or settings.bedrock_region)
     from stint.tools.image_generation.openai import OpenAIImages  # noqa: PLC0415
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -40,7 +41,10 @@ class ServerDefaults(Request):
 
 
 class ModelServer(Request):
-    """A model server. Its key is in a secret, or in an environment variable."""
+    """A model server. Its key is in a secret, or in an environment variable.
+
+    `api` and `endpoint` are those of `OpenAICompatible` and `BedrockEndpoint`.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,7 +54,8 @@ class ModelServer(Request):
     api: Literal["chat", "responses"] | None = None
     secret_arn: str = ""
     key_variable: str = Field(default="", pattern=r"^(STINT_[A-Z0-9_]+)?$")
-    region: str = ""
+    region: str = Field(default="", pattern=r"^([a-z0-9-]+)?$")
+    endpoint: Literal["runtime", "mantle"] = "runtime"
     defaults: ServerDefaults = Field(default_factory=ServerDefaults)
 
     @model_validator(mode="after")
@@ -61,7 +66,18 @@ class ModelServer(Request):
             raise ValueError("a server of kind openai needs a base_url")
         if self.api is not None and self.kind not in ("openai", "bedrock-openai"):
             raise ValueError(f"a server of kind {self.kind} has no api to choose")
+        if self.endpoint != "runtime" and self.kind != "bedrock-openai":
+            raise ValueError(f"a server of kind {self.kind} has no endpoint to choose")
+        if self.kind == "bedrock-openai" and (self.key_variable or self.secret_arn):
+            raise ValueError("a server of kind bedrock-openai has no key: its requests are signed")
+        if self.kind == "bedrock-openai" and urlsplit(self.base_url).path.strip("/"):
+            raise ValueError("the base_url of a server of kind bedrock-openai has no path: it depends on the model")
         return self
+
+    @property
+    def is_bedrock(self) -> bool:
+        """Return whether the server is Bedrock, which has embeddings, images and guardrails by its own API only."""
+        return self.kind in ("bedrock", "bedrock-openai")
 
     def read_key(self, settings: Settings) -> "ReadKey":
         """Return a function that reads the key."""
@@ -76,6 +92,8 @@ class ModelServer(Request):
         from stint.providers.openai.errors import ServerSettings  # noqa: PLC0415 - not at the start of a function
 
         own = f"of provider {self.id!r} in STINT_PROVIDERS"
+        if self.is_bedrock:
+            return ServerSettings(base_url=f"the region and the endpoint {own}", key="the role of the function")
         return ServerSettings(base_url=f"the base_url {own}", key=f"the key {own}")
 
 

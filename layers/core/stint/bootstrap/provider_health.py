@@ -40,7 +40,7 @@ def make_openai(settings: "Settings") -> OpenAIServer:
 
 def make_check(server: "ModelServer", settings: "Settings") -> CheckHealth:
     """Return the check of a named server."""
-    if server.kind == "bedrock":
+    if server.is_bedrock:
         return partial(check_bedrock, server.region or settings.bedrock_region)
     key, names = server.read_key(settings), server.setting_names
     connected = OpenAIServer(server.base_url, key, settings=names, connect_timeout=SECONDS, stall_timeout=SECONDS)

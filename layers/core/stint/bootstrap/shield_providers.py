@@ -48,7 +48,7 @@ def make_llama_guard(resolve: Resolve) -> ShieldProvider:
 
 def make_named(server: "ModelServer", region: str, resolve: Resolve) -> ShieldProvider:
     """Return the shields of a named server. The ids of its models need not have its prefix."""
-    if server.kind == "bedrock":
+    if server.is_bedrock:
         return make_bedrock_guardrails(server.region or region)
     from stint.shields.llama_guard import LlamaGuard  # noqa: PLC0415
 

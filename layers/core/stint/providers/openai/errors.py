@@ -33,7 +33,7 @@ FIELDS = {
 """Parameters that some servers or models lack, with the caller's field for each."""
 HINTS = {
     401: "check {key}",
-    403: "check {key}, and the permissions of that key",
+    403: "check {key} and its permissions",
     404: "check the model id and {base_url}, which mostly ends in /v1",
     405: "check {base_url}, which mostly ends in /v1",
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from stint.domain.inference import InferenceRequest
-from stint.models.openai.model import ApiName, Route
+from stint.models.openai.model import ApiName, Route, needs_chat_completions
 
 EndpointName = Literal["runtime", "mantle"]
 
@@ -47,6 +47,7 @@ class BedrockEndpoint(NamedTuple):
         paths = ["/openai/v1"]
         if self.name == "mantle":
             paths = ["/openai/v1", "/v1"] if UNDER_OPENAI.search(request.model) else ["/v1", "/openai/v1"]
-        apis: list[ApiName] = ["responses", "chat"] if RESPONSES_FIRST.search(request.model) else ["chat", "responses"]
+        is_of_responses = RESPONSES_FIRST.search(request.model) and not needs_chat_completions(request)
+        apis: list[ApiName] = ["responses", "chat"] if is_of_responses else ["chat", "responses"]
         chosen = apis if self.api is None else [self.api]
         return [Route(f"{self.base_url}{path}", api) for path in paths for api in chosen]

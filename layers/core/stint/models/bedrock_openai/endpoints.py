@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from stint.domain.inference import InferenceRequest
-from stint.models.openai.model import ApiName, Route, needs_chat_completions
+from stint.models.openai.model import ApiName, ModelRoute, needs_chat_completions
 
 EndpointName = Literal["runtime", "mantle"]
 
@@ -42,7 +42,7 @@ class BedrockEndpoint(NamedTuple):
         """Return the name of the service in signatures."""
         return "bedrock" if self.name == "runtime" else "bedrock-mantle"
 
-    def routes(self, request: InferenceRequest) -> Sequence[Route]:
+    def routes(self, request: InferenceRequest) -> Sequence[ModelRoute]:
         """Return the operations that may have the model of a request, the likely one first."""
         paths = ["/openai/v1"]
         if self.name == "mantle":
@@ -50,4 +50,4 @@ class BedrockEndpoint(NamedTuple):
         is_of_responses = RESPONSES_FIRST.search(request.model) and not needs_chat_completions(request)
         apis: list[ApiName] = ["responses", "chat"] if is_of_responses else ["chat", "responses"]
         chosen = apis if self.api is None else [self.api]
-        return [Route(f"{self.base_url}{path}", api) for path in paths for api in chosen]
+        return [ModelRoute(f"{self.base_url}{path}", api) for path in paths for api in chosen]

@@ -48,14 +48,14 @@ class ModelApi(Protocol):
         ...
 
 
-class Route(NamedTuple):
+class ModelRoute(NamedTuple):
     """An operation that may have a model."""
 
     base_url: str
     api: ApiName
 
 
-FindRoutes = Callable[[InferenceRequest], Sequence[Route]]
+FindRoutes = Callable[[InferenceRequest], Sequence[ModelRoute]]
 """A function that returns the routes to the model of a request, the first choice first."""
 
 
@@ -84,7 +84,7 @@ class OpenAICompatible:
         self._api = api
         self._routes = routes or self._routes_of_server
         self._apis: dict[ApiName, ModelApi] = {}
-        self._answered: dict[str, Route] = {}
+        self._answered: dict[str, ModelRoute] = {}
 
     @property
     def is_of_openai(self) -> bool:
@@ -144,7 +144,7 @@ class OpenAICompatible:
         """Close the connections, unless the client was passed in."""
         await self.server.connections.aclose()
 
-    def _routes_to(self, request: InferenceRequest) -> Sequence[Route]:
+    def _routes_to(self, request: InferenceRequest) -> Sequence[ModelRoute]:
         """Return the routes to try. One that answered comes first, before those that the server lacked."""
         routes = self._routes(request)
         answered = self._answered.get(request.model) or self._answered.get("")
@@ -152,20 +152,20 @@ class OpenAICompatible:
             return routes
         return [answered, *(route for route in routes if route != answered)]
 
-    def _remember(self, route: Route, request: InferenceRequest, missing: ProviderFailure) -> None:
+    def _remember(self, route: ModelRoute, request: InferenceRequest, missing: ProviderFailure) -> None:
         """Remember the route that answered: for the model, if the server has the other operation for other models."""
         is_about_server = missing.refusal is not None and missing.refusal.status in (404, 405)
         self._answered["" if is_about_server else request.model] = route
 
-    def _routes_of_server(self, request: InferenceRequest) -> Sequence[Route]:
+    def _routes_of_server(self, request: InferenceRequest) -> Sequence[ModelRoute]:
         base_url = self.server.base_url
         if self._api is not None:
-            return [Route(base_url, self._api)]
+            return [ModelRoute(base_url, self._api)]
         if not self.is_of_openai:
-            return [Route(base_url, "chat"), Route(base_url, "responses")]
-        return [Route(base_url, "chat" if needs_chat_completions(request) else "responses")]
+            return [ModelRoute(base_url, "chat"), ModelRoute(base_url, "responses")]
+        return [ModelRoute(base_url, "chat" if needs_chat_completions(request) else "responses")]
 
-    def _api_of(self, route: Route) -> ModelApi:
+    def _api_of(self, route: ModelRoute) -> ModelApi:
         """Return the API of a route, made when first used."""
         if route.api not in self._apis:
             self._apis[route.api] = self._make_api(route.api)

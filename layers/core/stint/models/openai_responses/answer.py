@@ -24,7 +24,7 @@ from stint.models.openai.usage import RESPONSE_USAGE, read_usage
 from stint.models.openai_responses.reasoning import (
     BETWEEN,
     MAX_CHARACTERS,
-    Place,
+    AnswerPlace,
     write_head,
     write_item,
     write_phase,
@@ -47,7 +47,7 @@ class _Item:
     is_done: bool = False
 
 
-class ResponseReader:
+class ResponseEventReader:
     """One answer, read event by event. `origin` is the server and the model of the request.
 
     It reads OpenAI's documented events, those of Open Responses, and a whole response that was not streamed. Items of
@@ -232,8 +232,8 @@ class ResponseReader:
     def _is_late(self) -> bool:
         return bool(self._characters or self._calls)
 
-    def _here(self) -> Place:
-        return Place(self._characters, self._calls)
+    def _here(self) -> AnswerPlace:
+        return AnswerPlace(self._characters, self._calls)
 
     # ---- the end
 

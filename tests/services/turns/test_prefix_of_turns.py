@@ -11,6 +11,7 @@ from tests.services.turns.test_turn_tools import KIND, FakeTools, Making
 from tests.services.turns.test_waiting_turns import admission, message
 from tests.store.conftest import Cloud
 
+from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
 from stint.domain.errors import ModelError
 from stint.domain.inference import Finished, FinishReason, ReasoningChunk, TextChunk, ToolCallChunk
 from stint.domain.llama_stack.events import TurnFailed
@@ -90,6 +91,18 @@ class Talk:
         events = await self.process.play(await self.process.start("Compute."))
         assert isinstance(events[-1], TurnFailed)
 
+    async def retry(self) -> None:
+        """Fail before the first step, and run the turn again, as an unmodified client does."""
+        self.answer([ModelError("The line is dead.")], said("Fine"))
+        failed = await self.process.start("Are you there?")
+        assert isinstance((await self.process.play(failed))[-1], TurnFailed)
+        self.change_process()
+        set_attempt(RequestAttempt(retry_of=failed.turn_id, retry_count=1))
+        try:
+            await self.process.turn("Are you there?")
+        finally:
+            set_attempt(NO_ATTEMPT)
+
     async def die(self) -> None:
         self.answer(called("add"), said("Done"))
         turn = await self.process.start("Compute.")
@@ -127,7 +140,7 @@ async def test_a_call_of_a_session_begins_with_the_one_before(cloud: Cloud, tena
     await talk.open()
     acts = [talk.say_something, talk.think, talk.run_tools, talk.merge, talk.ask_client, talk.ignore_client]
     for _ in range(steps):
-        await talk.random.choice([*acts, talk.fail, talk.die])()
+        await talk.random.choice([*acts, talk.fail, talk.retry, talk.die])()
         talk.change_process()
 
     assert len(talk.model.requests) > steps

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
+    from stint.services.runs.cache_keys import CacheKeys
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
@@ -126,7 +127,8 @@ def compose(
     providers_of_tenant = ResolvedProviders(redacted, references, credentials)
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
-    planner = Planner(router, registry, tools, shields)
+    keys = cache(partial(make_cache_keys, tenant, store))
+    planner = Planner(router, registry, tools, shields, keys)
     meters = make_meters(tenant, settings, store)
     documents = SessionDocuments(reader, lambda: make_rag().session_stores)
     turns = Turns(tenant, store, agents, opener, planner, reader, documents, meters)
@@ -146,6 +148,7 @@ def compose(
         check_providers=make_check(adapters),
         make_idempotent_requests=defer_idempotency(tenant, store, settings.lease_seconds),
         make_creations=lambda: make_creations(tenant, store),
+        make_cache_keys=keys,
     )
 
 
@@ -179,6 +182,13 @@ def make_creations(tenant: str, store: Store) -> "Creations":
     from stint.services.idempotency.creations import Creations  # noqa: PLC0415 - not at the start of a function
 
     return Creations(tenant, store.creation_attempts, store.retry_claims)
+
+
+def make_cache_keys(tenant: str, store: Store) -> "CacheKeys":
+    """Make the cache keys of a tenant's model calls, whose modules are loaded now."""
+    from stint.services.runs.cache_keys import CacheKeys  # noqa: PLC0415 - few models take them
+
+    return CacheKeys(tenant, lambda: store.signing_keys.get(tenant))
 
 
 def make_turn_retries(tenant: str, store: Store, agents: Agents) -> "TurnRetries":

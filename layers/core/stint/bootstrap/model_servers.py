@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from stint.domain.inference import Decoding
 from stint.domain.schema import Request
 from stint.domain.validation import describe_faults
+from stint.providers.openai.addresses import is_of_openai
 from stint.settings import Settings
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ class ServerDefaults(Request):
 
 
 class ModelServer(Request):
-    """A model server. Its key is in a secret, or in an environment variable."""
+    """A model server. Its key is in a secret, or in an environment variable.
+
+    `prompt_cache_key`: whether it takes a field of this name. None is true for OpenAI's own address only.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,6 +55,7 @@ class ModelServer(Request):
     key_variable: str = Field(default="", pattern=r"^(STINT_[A-Z0-9_]+)?$")
     region: str = ""
     defaults: ServerDefaults = Field(default_factory=ServerDefaults)
+    prompt_cache_key: bool | None = None
 
     @model_validator(mode="after")
     def check_fields(self) -> "ModelServer":
@@ -67,6 +72,12 @@ class ModelServer(Request):
         value = settings.key_in(self.key_variable) if self.key_variable else ""
         source = f"secret_arn of provider {self.id!r} in STINT_PROVIDERS"
         return ApiKey(value, self.secret_arn, "API_KEY", source).read
+
+    @property
+    def takes_cache_key(self) -> bool:
+        """Return whether calls may have a cache key."""
+        is_known = is_of_openai(self.base_url) if self.prompt_cache_key is None else self.prompt_cache_key
+        return self.kind == "openai" and is_known
 
     @property
     def setting_names(self) -> "ServerSettings":

@@ -140,7 +140,8 @@ def compose_responses(
     deletions = deletions or Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
-    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code)
+    keys = services.make_cache_keys
+    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code, keys)
     reader = make_document_reader(tenant, adapters, store)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
@@ -155,7 +156,7 @@ def compose_responses(
         tail=StreamTail(tenant, store, recovery),
         stored_responses=stored,
         conversations=conversations,
-        chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters),
+        chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters, keys),
         compaction=Compaction(router, services.registry, inputs, services.meters, settings.max_request_bytes // 2),
         token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,

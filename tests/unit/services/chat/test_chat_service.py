@@ -18,6 +18,7 @@ from stint.services.inference.chat.chat import Chat
 from stint.services.inference.chat.stored import StoredChats
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry
+from stint.services.runs.cache_keys import CacheKeys
 from stint.spending.meters import Meters
 
 
@@ -67,7 +68,11 @@ def make(model: Endless) -> Chat:
     store: Any = NoRegistrations()
     registry = Registry("t", store, Catalogue({}, {}, {}), ProviderList(data=[]), router, 60)
     reader, meters = DocumentReader(fetch, check_url), Meters("t", store, Prices(), NO_BUDGETS, 0)
-    return Chat(router, registry, reader, make_stored, meters)
+    return Chat(router, registry, reader, make_stored, meters, no_keys)
+
+
+def no_keys() -> CacheKeys:
+    raise AssertionError
 
 
 def make_stored() -> StoredChats:

@@ -27,9 +27,9 @@ OTHER_NAME = re.compile(r"tool|function|json_schema")
 class Adaptations:
     """Writes each request in the form that its model accepts.
 
-    Refused hints (`verbosity`, or defaults) are omitted. Fields with a meaning take another form: `max_tokens` becomes
-    `max_completion_tokens`, participants' names go into the text, `json_object` becomes a schema. The effort of
-    reasoning is a hint: see `_effort`.
+    Refused hints (`verbosity`, `prompt_cache_key`, or defaults) are omitted. Fields with a meaning take another form:
+    `max_tokens` becomes `max_completion_tokens`, participants' names go into the text, `json_object` becomes a schema.
+    The effort of reasoning is a hint: see `_effort`.
     """
 
     def __init__(self, messages: MessageWriter | None = None) -> None:
@@ -71,6 +71,8 @@ def _adapt(request: InferenceRequest, refused: frozenset[str]) -> InferenceReque
         request = replace(request, decoding=replace(request.decoding, temperature=None))
     if "verbosity" in refused:
         request = replace(request, verbosity=None)
+    if "prompt_cache_key" in refused:
+        request = replace(request, cache_key="")
     if "json_object" in refused and isinstance(request.response_format, JsonObjectResponseFormat):
         request = replace(request, response_format=JsonSchemaResponseFormat(json_schema=ANY_OBJECT))
     effort = _effort(request, refused)
@@ -117,6 +119,7 @@ def _refused_in(request: InferenceRequest, refusal: Refusal, adapted: frozenset[
         "max_tokens": request.decoding.max_tokens is not None and "max_completion_tokens" in words,
         "stream_options": "stream_options" in words,
         "verbosity": request.verbosity is not None and "verbosity" in words,
+        "prompt_cache_key": bool(request.cache_key) and "prompt_cache_key" in words,
         "name": any(getattr(each, "name", "") for each in request.messages) and _is_about_names(words),
         "json_object": isinstance(request.response_format, JsonObjectResponseFormat) and _is_about_json_object(words),
         REASONING: REASONING in words,

@@ -3,18 +3,17 @@
 import asyncio
 import json
 import random
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypedDict, Unpack
 
 import httpx
 
 from stint.domain.errors import ModelError, ModelUnreachable
+from stint.providers.openai.addresses import is_of_openai
 from stint.providers.openai.connections import Connections, ConnectionTrace
 from stint.providers.openai.errors import ErrorReader, ProviderFailure, ServerSettings
 
 LONGEST_WAIT = 2.0
-OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")
 NOT_A_URL = (httpx.InvalidURL, UnicodeError)
 """The errors of httpx for an invalid base URL or redirect, and idna's for an invalid host in Punycode."""
 NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, *NOT_A_URL)
@@ -56,7 +55,7 @@ class OpenAIServer:
     @property
     def is_of_openai(self) -> bool:
         """Return whether the server is OpenAI's own."""
-        return OPENAI.match(f"{self.base_url}/") is not None
+        return is_of_openai(self.base_url)
 
     def url(self, path: str) -> str:
         """Return the URL of an operation."""

@@ -37,7 +37,8 @@ from stint.services.responses.masking import with_credentials
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import SEARCH_PROVIDERS, ProviderData, Toolgroup
 
-if TYPE_CHECKING:  # few responses search files
+if TYPE_CHECKING:  # few responses search files, and few models take cache keys
+    from stint.services.runs.cache_keys import CacheKeys
     from stint.tools.knowledge.file_search import KnowledgeSearch
 
 MCP = "model-context-protocol"
@@ -51,10 +52,11 @@ NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True)
 class ResponsePlan:
-    """A plan, and the listed tools of MCP servers."""
+    """A plan, and the listed tools of MCP servers. `keyed`: its model calls have a cache key."""
 
     plan: Plan
     listed: list[McpListTools]
+    keyed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class ResponsePlanner:
     tools: Tools
     make_knowledge: Callable[[], "KnowledgeSearch"]
     make_code: Callable[[], CodeAccess]
+    make_cache_keys: "Callable[[], CacheKeys]"
 
     async def plan(
         self,
@@ -84,7 +87,8 @@ class ResponsePlanner:
                 feature.
             ToolUnavailable: an MCP server cannot list its tools.
         """
-        model, provider_model_id = self.router.resolve(await self.registry.route(model_id))
+        full_id = await self.registry.route(model_id)
+        model, provider_model_id = self.router.resolve(full_id)
         toolbox, listed = await self.make_toolbox(settings, tools, provider_data, response_id)
         choice, toolbox = choose(settings.tool_choice, toolbox, listed)
         answer_format, schema = read_format(settings)
@@ -111,7 +115,8 @@ class ResponsePlanner:
             cache=settings.choose_cache(self.router.cache),
         )
         check_model(model, plan)
-        return ResponsePlan(plan, listed)
+        keyed = self.router.takes_cache_key(full_id) and await self.make_cache_keys().prepare()
+        return ResponsePlan(plan, listed, keyed)
 
     async def make_toolbox(
         self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData, response_id: str

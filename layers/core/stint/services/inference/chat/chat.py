@@ -5,7 +5,7 @@ from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING
 
 from stint.caller import find_attempt, next_object_id
-from stint.dataclasses import dataclass
+from stint.dataclasses import dataclass, replace
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.ids import name_of
@@ -23,6 +23,7 @@ from stint.spending.meters import Meters, metered
 
 if TYPE_CHECKING:
     from stint.services.inference.chat.stored import StoredChats
+    from stint.services.runs.cache_keys import CacheKeys
 
 TIME_IS_OVER = (
     "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
@@ -57,6 +58,7 @@ class Chat:
     reader: DocumentReader
     make_stored: MakeStoredChats
     meters: Meters
+    make_cache_keys: "Callable[[], CacheKeys]"
 
     @metered
     async def start(self, request: ChatCompletionRequest, deadline: float) -> ChatRun:
@@ -68,8 +70,12 @@ class Chat:
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
         await admit_run(find_model=lambda: self.registry.route(request.model))
-        model, model_id = self.router.resolve(await self.registry.route(request.model))
+        full_id = await self.registry.route(request.model)
+        model, model_id = self.router.resolve(full_id)
         asked = await read_request(request, model_id, self.reader)
+        if self.router.takes_cache_key(full_id):
+            key = await self.make_cache_keys().find_of_caller(request.prompt_cache_key)
+            asked = replace(asked, cache_key=key)
         with rename_chat_fields():
             model.check(asked)
         completion = Completion(request, name_of("chatcmpl", next_object_id()))

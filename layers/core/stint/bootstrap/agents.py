@@ -174,7 +174,15 @@ def make_turn_tail(tenant: str, store: Store, agents: Agents) -> "TurnTail":
 def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
     """Return the meters of a tenant's runs."""
     prices, budgets = parse_prices(settings.prices), limits_of(tenant, parse_tenants(settings.tenants)).budgets
-    return Meters(tenant, store, prices, budgets, settings.memory_mb, sums_usage=settings.usage_sums)
+    return Meters(
+        tenant,
+        store,
+        prices,
+        budgets,
+        settings.memory_mb,
+        sums_usage=settings.usage_sums,
+        hides_cache=settings.hide_cached_tokens,
+    )
 
 
 def make_creations(tenant: str, store: Store) -> "Creations":

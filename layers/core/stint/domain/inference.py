@@ -243,6 +243,9 @@ WrittenTokens = Annotated[int, Field(exclude_if=is_zero)]
 """Tokens that were written to a cache. Few calls write any, and each record pays for its bytes."""
 
 
+CACHE_COUNTS = ("cached_tokens", "cache_write_tokens", "cache_write_1h_tokens")
+
+
 class Usage(Schema):
     """Token counts of the provider, summed over the model calls of a run.
 
@@ -257,6 +260,10 @@ class Usage(Schema):
     cache_write_tokens: WrittenTokens = 0
     cache_write_1h_tokens: WrittenTokens = 0
     reasoning_tokens: int = 0
+
+    def without_cache(self) -> "Usage":
+        """Return the counts without those of the provider's cache."""
+        return self.model_copy(update=dict.fromkeys(CACHE_COUNTS, 0))
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in Usage.model_fields})

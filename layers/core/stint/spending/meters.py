@@ -26,11 +26,20 @@ class Meters:
     """Begins and ends the meters of a tenant's runs.
 
     `budgets` are the tenant's own; a caller's key may have others. `memory_mb` is that of the function.
-    With `sums_usage`, each run is added to the sums of its day.
+    With `sums_usage`, each run is added to the sums of its day. With `hides_cache`, callers do not see the use of a
+    provider's cache.
     """
 
     def __init__(
-        self, tenant: str, store: Store, prices: Prices, budgets: Budgets, memory_mb: int, *, sums_usage: bool = False
+        self,
+        tenant: str,
+        store: Store,
+        prices: Prices,
+        budgets: Budgets,
+        memory_mb: int,
+        *,
+        sums_usage: bool = False,
+        hides_cache: bool = False,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -38,11 +47,12 @@ class Meters:
         self.budgets = budgets
         self.memory_mb = memory_mb
         self.sums_usage = sums_usage
+        self.hides_cache = hides_cache
         self.stops = StopMonitor(tenant, store)
 
     def begin(self) -> Meter:
         """Begin the meter of a run, which the following code and its tasks share, and watch whether it is stopped."""
-        meter = Meter(self.prices, self.memory_mb, self.make_spending())
+        meter = Meter(self.prices, self.memory_mb, self.make_spending(), hides_cache=self.hides_cache)
         set_meter(meter)
         self.stops.begin()
         return meter
@@ -131,7 +141,7 @@ class Meters:
         """Return the tenant's sums of usage."""
         from stint.spending.usage import UsageReports  # noqa: PLC0415 - few stacks have them
 
-        return UsageReports(self.tenant, self.store, self.sums_usage)
+        return UsageReports(self.tenant, self.store, self.sums_usage, self.hides_cache)
 
 
 class HasMeters(Protocol):

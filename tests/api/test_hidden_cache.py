@@ -1,4 +1,4 @@
-"""What callers see of a provider's cache with STINT_HIDE_CACHED_TOKENS, in the answers of each API."""
+"""The use of a provider's cache in the answers of each API, with STINT_HIDE_CACHED_TOKENS and without."""
 
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator

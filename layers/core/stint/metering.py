@@ -73,7 +73,6 @@ class Meter:
     """The consumption of a run since it began. `earlier` was consumed before the run was resumed.
 
     `memory_mb` is the memory of the function, 0 outside of Lambda, `deadline` the end of the run by the loop's clock.
-    If it `hides_cache`, the run's caller does not see the use of a provider's cache.
     """
 
     prices: Prices = field(default_factory=Prices)
@@ -88,7 +87,6 @@ class Meter:
     deadline: float | None = None
     agent_id: str = ""
     session_id: str = ""
-    hides_cache: bool = False
 
     async def admit(self, requests: int = 1, find_model: "FindModel | None" = None) -> None:
         """Admit the run under its budgets. `find_model` returns the full id of its model, if it has one.
@@ -153,7 +151,6 @@ class Meter:
         """Return what the run has consumed since the meter began."""
         now = self.counted.model_copy()
         now.write_units, now.read_units = round(self.write_units) + further_writes, ceil(self.read_units)
-        now.hides_cache = self.hides_cache
         now.milliseconds, now.memory_mb = round((time.monotonic() - self.started) * 1000), self.memory_mb
         infrastructure = self.prices.infrastructure
         cost = infrastructure.cost_of(now.write_units, self.read_units, now.milliseconds, now.memory_mb)

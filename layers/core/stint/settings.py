@@ -120,7 +120,7 @@ class Settings(BaseModel):
         description="Lifetime of input in Bedrock's cache: `5m`, `1h` or `off` (only on request).",
     )
     hide_cached_tokens: bool = Field(
-        default=False, description="Do not show callers what a provider read from its cache; see docs/security.md."
+        default=False, description="Hide the use of a provider's cache; see docs/security.md."
     )
     scripted_models: bool = Field(default=False, description="Enable the `scripted/` models, for demos and tests.")
     scripted_word_seconds: float = Field(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stint.apis.agents import AgentsServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.admission import make_turn_admission, make_turn_cancellation
-from stint.bootstrap.defaults import make_registry
+from stint.bootstrap.defaults import defer_cache_keys, make_registry
 from stint.bootstrap.restore import Composition, per_tenant
 from stint.documents.document_reader import DocumentReader
 from stint.domain.llama_stack.registry import Provider
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
-    from stint.services.runs.cache_keys import CacheKeys
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
@@ -127,7 +126,7 @@ def compose(
     providers_of_tenant = ResolvedProviders(redacted, references, credentials)
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
-    keys = cache(partial(make_cache_keys, tenant, store))
+    keys = defer_cache_keys(tenant, router, store)
     planner = Planner(router, registry, tools, shields, keys)
     meters = make_meters(tenant, settings, store)
     documents = SessionDocuments(reader, lambda: make_rag().session_stores)
@@ -148,7 +147,7 @@ def compose(
         check_providers=make_check(adapters),
         make_idempotent_requests=defer_idempotency(tenant, store, settings.lease_seconds),
         make_creations=lambda: make_creations(tenant, store),
-        make_cache_keys=keys,
+        find_cache_keys=keys,
     )
 
 
@@ -174,15 +173,8 @@ def make_turn_tail(tenant: str, store: Store, agents: Agents) -> "TurnTail":
 def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
     """Return the meters of a tenant's runs."""
     prices, budgets = parse_prices(settings.prices), limits_of(tenant, parse_tenants(settings.tenants)).budgets
-    return Meters(
-        tenant,
-        store,
-        prices,
-        budgets,
-        settings.memory_mb,
-        sums_usage=settings.usage_sums,
-        hides_cache=settings.hide_cached_tokens,
-    )
+    choices = {"sums_usage": settings.usage_sums, "hides_cache": settings.hide_cached_tokens}
+    return Meters(tenant, store, prices, budgets, settings.memory_mb, **choices)
 
 
 def make_creations(tenant: str, store: Store) -> "Creations":
@@ -190,13 +182,6 @@ def make_creations(tenant: str, store: Store) -> "Creations":
     from stint.services.idempotency.creations import Creations  # noqa: PLC0415 - not at the start of a function
 
     return Creations(tenant, store.creation_attempts, store.retry_claims)
-
-
-def make_cache_keys(tenant: str, store: Store) -> "CacheKeys":
-    """Make the cache keys of a tenant's model calls, whose modules are loaded now."""
-    from stint.services.runs.cache_keys import CacheKeys  # noqa: PLC0415 - few models take them
-
-    return CacheKeys(tenant, lambda: store.signing_keys.get(tenant))
 
 
 def make_turn_retries(tenant: str, store: Store, agents: Agents) -> "TurnRetries":

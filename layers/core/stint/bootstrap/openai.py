@@ -135,12 +135,11 @@ def compose_responses(
     make_code: "Callable[[], CodeAccess]" = not_composed,
 ) -> OpenAIServices:
     """Make the use cases of a tenant. `make_knowledge` and `make_code` are called when a response has such a tool."""
-    settings, router, days = adapters.settings, adapters.router, adapters.settings.retention_days
-    opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
+    settings, router, keys = adapters.settings, adapters.router, services.find_cache_keys
+    opaque, days = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until), settings.retention_days
     deletions = deletions or Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
-    keys = services.make_cache_keys
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code, keys)
     reader = make_document_reader(tenant, adapters, store)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)

@@ -207,7 +207,7 @@ class MeteredCall:
         usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit)
         await self.settle(usage or self.most_probable(), usage)
         cut = self.limit is not None and end.reason is FinishReason.length
-        shown = usage.without_cache() if usage and self.meter.hides_cache else usage
+        shown = usage.without_cache() if usage and self.meter.counted.hides_cache else usage
         return Finished(FinishReason.budget if cut else end.reason, shown)
 
     async def end(self) -> Finished:

@@ -55,9 +55,9 @@ class Router:
             self._models[provider] = MeteredModel(self._factories[provider](), provider)
         return self._models[provider], provider_model_id
 
-    def takes_cache_key(self, model_id: str) -> bool:
-        """Return whether the server of a model takes a cache key. Raises as `resolve` does."""
-        return self.route(model_id)[0] in self.with_cache_keys
+    def takes_cache_key(self, model: ChatModel) -> bool:
+        """Return whether the server of a model that was resolved takes a cache key."""
+        return any(self._models.get(name) is model for name in self.with_cache_keys)
 
     def names_provider(self, model_id: str) -> bool:
         """Return whether an id begins with a provider, configured or not."""

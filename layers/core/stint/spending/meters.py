@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from stint.caller import find_principal
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS, Budgets
+from stint.domain.receipts import Consumption
 from stint.metering import Meter, Spending, find_meter, set_meter
 from stint.request_totals import count_dollars
 from stint.run_stop import admit_model_call, ending_on_stop, refuse_stopped
@@ -52,7 +53,8 @@ class Meters:
 
     def begin(self) -> Meter:
         """Begin the meter of a run, which the following code and its tasks share, and watch whether it is stopped."""
-        meter = Meter(self.prices, self.memory_mb, self.make_spending(), hides_cache=self.hides_cache)
+        counted = Consumption(model_dollars=0.0, hides_cache=self.hides_cache)
+        meter = Meter(self.prices, self.memory_mb, self.make_spending(), counted=counted)
         set_meter(meter)
         self.stops.begin()
         return meter

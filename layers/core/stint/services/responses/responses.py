@@ -208,8 +208,8 @@ class Responses:
             make_line=make_line,
         )
         reader, plan = context.reader, prepared.plan.plan
-        if prepared.plan.keyed:
-            plan = replace(plan, cache_key=context.cache_key(header, self.planner.make_cache_keys()))
+        if prepared.plan.cache_keys is not None:
+            plan = replace(plan, cache_key=context.cache_key(header, prepared.plan.cache_keys))
         output = OutputItems(header.response_id, header.settings, self.contexts.opaque.encode, header.listed)
         if log.sources:
             output.add_sources(log.sources)

@@ -15,11 +15,15 @@ from typing import Literal
 from stint.caller import find_principal
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError
+from stint.models.port import ChatModel
 
 logger = logging.getLogger(__name__)
 
 DIGITS = 32
 """Hexadecimal digits of a key, 128 bits. OpenAI accepts 64 characters."""
+
+FindCacheKeys = Callable[[ChatModel], Awaitable["CacheKeys | None"]]
+"""A function that returns the keys for a model; None if its server takes none, or they cannot be derived."""
 
 Kind = Literal["prompt_cache_key", "session", "conversation", "response", "api_key", "subject"]
 """What calls have in common: the key that their caller sends, a session, a conversation, the first response of a chain,
@@ -42,14 +46,6 @@ class CacheKeys:
             except StintError as error:
                 logger.warning("Model calls have no cache key", extra={"error": error.message})
         return bool(self.secret)
-
-    async def find(self, kind: Kind, value: str) -> str:
-        """Return the key of calls; empty if there are none."""
-        return self.derive(kind, value) if await self.prepare() else ""
-
-    async def find_of_caller(self, prompt_cache_key: str | None) -> str:
-        """Return the key of a single call, whose caller may send one."""
-        return self.derive_of_caller(prompt_cache_key) if await self.prepare() else ""
 
     def derive(self, kind: Kind, value: str) -> str:
         """Return the key of calls. The secret must have been read."""

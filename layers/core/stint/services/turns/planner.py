@@ -1,7 +1,7 @@
 """The plan of a turn: the agent's configuration with the turn's overrides, checked before anything is stored."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from stint.services.turns.retrieval import make_retriever, without_hidden
 from stint.tools.port import CallerSession, ProviderData
 
 if TYPE_CHECKING:  # few models take cache keys
-    from stint.services.runs.cache_keys import CacheKeys
+    from stint.services.runs.cache_keys import FindCacheKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Planner:
     registry: Registry
     tools: Tools
     shields: Shields
-    make_cache_keys: "Callable[[], CacheKeys]"
+    find_cache_keys: "FindCacheKeys"
 
     async def prepare(self) -> None:
         """Read the registry while a session is opened. Without this, the plan reads it itself."""
@@ -66,8 +66,7 @@ class Planner:
         output_shields = await self.shields.find(config.output_shields, "output_shields")
         schema = answer_schema(config.response_format)
         refuse_bad_names([tool.name for tool in config.client_tools])
-        full_id = await self.registry.route(config.model)
-        model, model_id = self.router.resolve(full_id)
+        model, model_id = self.router.resolve(await self.registry.route(config.model))
         toolbox = await self.tools.make_toolbox(config, overrides.toolgroups, provider_data)
         named = await self.shields.find_of_tools(config.tool_shields)
         toolbox = replace(toolbox, session=session, shields=name_shields(toolbox, named))
@@ -91,16 +90,16 @@ class Planner:
             shield_window=self.shields.window,
             retriever=retriever,
             cache=self.router.cache,
-            cache_key=await self.find_cache_key(full_id, session),
         )
         model.check(plan.request(()))
-        return plan
+        return await self.with_cache_key(plan, session)
 
-    async def find_cache_key(self, full_id: str, session: CallerSession | None) -> str:
-        """Return the cache key of a session's calls; empty if the model's server takes none."""
-        if session is None or not self.router.takes_cache_key(full_id):
-            return ""
-        return await self.make_cache_keys().find("session", session.session_id)
+    async def with_cache_key(self, plan: Plan, session: CallerSession | None) -> Plan:
+        """Return a plan whose model calls have the key of their session, if the model's server takes one."""
+        keys = await self.find_cache_keys(plan.model)
+        if keys is None or session is None:
+            return plan
+        return replace(plan, cache_key=keys.derive("session", session.session_id))
 
 
 def name_shields(toolbox: Toolbox, shields: Mapping[str, ToolShields]) -> dict[str, ToolShields]:

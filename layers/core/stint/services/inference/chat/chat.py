@@ -23,7 +23,7 @@ from stint.spending.meters import Meters, metered
 
 if TYPE_CHECKING:
     from stint.services.inference.chat.stored import StoredChats
-    from stint.services.runs.cache_keys import CacheKeys
+    from stint.services.runs.cache_keys import FindCacheKeys
 
 TIME_IS_OVER = (
     "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
@@ -58,7 +58,7 @@ class Chat:
     reader: DocumentReader
     make_stored: MakeStoredChats
     meters: Meters
-    make_cache_keys: "Callable[[], CacheKeys]"
+    find_cache_keys: "FindCacheKeys"
 
     @metered
     async def start(self, request: ChatCompletionRequest, deadline: float) -> ChatRun:
@@ -70,12 +70,10 @@ class Chat:
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
         await admit_run(find_model=lambda: self.registry.route(request.model))
-        full_id = await self.registry.route(request.model)
-        model, model_id = self.router.resolve(full_id)
+        model, model_id = self.router.resolve(await self.registry.route(request.model))
         asked = await read_request(request, model_id, self.reader)
-        if self.router.takes_cache_key(full_id):
-            key = await self.make_cache_keys().find_of_caller(request.prompt_cache_key)
-            asked = replace(asked, cache_key=key)
+        if (keys := await self.find_cache_keys(model)) is not None:
+            asked = replace(asked, cache_key=keys.derive_of_caller(request.prompt_cache_key))
         with rename_chat_fields():
             model.check(asked)
         completion = Completion(request, name_of("chatcmpl", next_object_id()))

@@ -1,17 +1,22 @@
 """The providers whose servers get a cache key."""
 
 import json
+from typing import Any
 
 import pytest
 
-from stint.bootstrap.chat_models import find_cache_keyed
+from stint.bootstrap.chat_models import make_router
 from stint.bootstrap.model_servers import read_model_servers
 from stint.settings import Settings
 
 
+async def fetch(url: str) -> Any:
+    raise AssertionError(url)
+
+
 def keyed(base_url: str, *servers: object) -> set[str]:
     settings = Settings(openai_base_url=base_url, providers=json.dumps(servers), scripted_models=True)
-    return set(find_cache_keyed(settings, read_model_servers(settings)))
+    return set(make_router(settings, read_model_servers(settings), fetch).with_cache_keys)
 
 
 @pytest.mark.parametrize(

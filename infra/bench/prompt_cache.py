@@ -29,7 +29,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.openai.response_requests import CreateResponse
-from stint.domain.prices import ModelPrice
+from stint.domain.prices import InfrastructurePrices, ModelPrice
 from stint.domain.tools import ToolCall
 from stint.models.bedrock.model import Bedrock
 
@@ -38,6 +38,10 @@ LEAST_TOKENS, LOOK_BACK, LIFETIME_SECONDS, MOST_POINTS = 1_024, 20, 300, 4
 TURNS, TURNS_WITH_TOOLS, SECONDS_BETWEEN_TURNS = 30, (5, 11, 17, 23), 20
 PRICE = ModelPrice(input=3, output=15, cached_input=0.3, cache_write=3.75)
 """Claude Sonnet 4.5 on Bedrock, in dollars per million tokens: https://aws.amazon.com/bedrock/pricing/"""
+
+ANSWER = "That is a good question. " * 20
+WRITE_UNITS, READ_UNITS, MILLISECONDS, MEMORY_MB = 4, 1.5, 3_000, 256
+"""A simple turn of a session that the process remembers, as in docs/costs.md, of three seconds."""
 
 
 @dataclass
@@ -126,7 +130,7 @@ class Session:
                 self.messages.append(AssistantAnswer("", tuple(calls)))
                 self.messages += [ToolResult(call.call_id, "search", "A result. " * 200) for call in calls]
             await self.ask(model)
-            self.messages.append(AssistantAnswer("That is a good question. " * 20))
+            self.messages.append(AssistantAnswer(ANSWER))
             self.bedrock.now += SECONDS_BETWEEN_TURNS
         return PRICE.cost_of(self.used.model_copy(update={"output_tokens": 0}))
 
@@ -153,11 +157,22 @@ async def input_ratios() -> tuple[float, float]:
     return session, single
 
 
+async def price_table() -> str:
+    """Return the dollars of the session with and without checkpoints, as a table in Markdown."""
+    output = PRICE.cost_of(Usage(output_tokens=TURNS * len(ANSWER) // 4))
+    stack = TURNS * InfrastructurePrices().cost_of(WRITE_UNITS, READ_UNITS, MILLISECONDS, MEMORY_MB)
+    inputs = [await Session(cache).run() for cache in (None, PromptCache())]
+    rows = {"input": inputs, "output": [output] * 2, "functions and table": [stack] * 2}
+    rows["sum"] = [each + output + stack for each in inputs]
+    lines = [f"| {name} | {' | '.join(f'${each:.4f}' for each in prices)} |" for name, prices in rows.items()]
+    return "\n".join(["| | without caching | with caching |", "|---|---|---|", *lines]) + "\n"
+
+
 def main() -> None:
     session, single = asyncio.run(input_ratios())
     sys.stdout.write(
         f"Input of a session of {TURNS} turns, {len(TURNS_WITH_TOOLS)} of them with tools: {session:.2f} of its price "
-        f"without checkpoints\nInput of a single call: {single:.2f}\n"
+        f"without checkpoints\nInput of a single call: {single:.2f}\n\n{asyncio.run(price_table())}"
     )
 
 

@@ -13,7 +13,9 @@ CLAUDE = "anthropic.claude-sonnet-5"
 
 
 def assert_growing(requests: Sequence[InferenceRequest]) -> None:
-    """Assert that each request begins with the blocks of the one before, for each provider."""
+    """Assert that each request begins with the blocks of the one before, for each provider, and has the same key."""
+    [key] = {request.cache_key for request in requests}
+    assert key
     for earlier, later in itertools.pairwise(requests):
         for blocks in (blocks_of_bedrock, blocks_of_openai):
             before, after = blocks(earlier), blocks(later)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from tests.clock import CLOCK
 from tests.script_model import deadline
@@ -59,7 +59,12 @@ def tool(name: str) -> ToolDef:
 
 
 class TurnFixture:
-    """A process that serves one session of one agent. Two fixtures with the same ids are two processes."""
+    """A process that serves one session of one agent. Two fixtures with the same ids are two processes.
+
+    The servers of the providers `with_cache_keys` take cache keys.
+    """
+
+    with_cache_keys: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
         self,
@@ -76,7 +81,9 @@ class TurnFixture:
         self.deletions = Deletions(delete_agent_objects(store, self.inbox.send), self.inbox.send)
         settings = {"default_model": "scripted/demo", "scripted_models": True} | settings
         chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
-        router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
+        router = Router(
+            {"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m", with_cache_keys=self.with_cache_keys
+        )
         self.adapters = adapters = Adapters(chosen, router=router, tool_providers=providers)
         services = compose(tenant, adapters, store, self.deletions)
         self.services, self.agents, self.sessions, self.turns = (

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.clock import CLOCK
 from tests.openresponses.grammar import Stream
@@ -135,8 +135,10 @@ class FakeMcp:
 class WorkerFixture:
     """A process of the system. Two fixtures with the same tenant and queue are two processes. `lease` is in seconds.
 
-    `knowledge` searches the vector stores of responses.
+    `knowledge` searches the vector stores of responses. The servers of the providers `with_cache_keys` take cache keys.
     """
+
+    with_cache_keys: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
         self,
@@ -158,7 +160,9 @@ class WorkerFixture:
         make_knowledge = not_composed if knowledge is None else lambda: knowledge
         self.links = LinkCache()
         settings = Settings(lease_seconds=lease, default_model="scripted/demo", scripted_models=True)
-        router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
+        router = Router(
+            {"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m", with_cache_keys=self.with_cache_keys
+        )
         kinds = delete_agent_objects(cloud.store, self.queue.send) | delete_response_objects(self.store)
         self.deletions = Deletions(kinds, self.queue.send)
         providers = {"model-context-protocol": self.fake_mcp}

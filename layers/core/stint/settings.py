@@ -119,6 +119,9 @@ class Settings(BaseModel):
         default="5m",
         description="Lifetime of input in Bedrock's cache: `5m`, `1h` or `off` (only on request).",
     )
+    hide_cached_tokens: bool = Field(
+        default=False, description="Hide the use of a provider's cache; see docs/security.md."
+    )
     scripted_models: bool = Field(default=False, description="Enable the `scripted/` models, for demos and tests.")
     scripted_word_seconds: float = Field(
         default=0.02, ge=0, description="Pause of the scripted model before each word, in seconds."

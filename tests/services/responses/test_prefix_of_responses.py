@@ -81,8 +81,9 @@ class Talk:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_call_of_a_chain_or_conversation_begins_with_the_one_before(
-    cloud: Cloud, tenant: str, seed: int
+    cloud: Cloud, tenant: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(WorkerFixture, "with_cache_keys", frozenset({"test"}))
     talk = Talk(cloud, tenant, seed)
     await talk.open()
     acts = [talk.say_something, talk.show_picture, talk.think, talk.run_tools, talk.call_functions]

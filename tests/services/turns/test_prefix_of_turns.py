@@ -134,8 +134,11 @@ class Talk:
 
 
 @pytest.mark.parametrize(("seed", "steps"), [*((seed, 9) for seed in range(TALKS)), (TALKS, SEGMENT_TURNS + 5)])
-async def test_a_call_of_a_session_begins_with_the_one_before(cloud: Cloud, tenant: str, seed: int, steps: int) -> None:
+async def test_a_call_of_a_session_begins_with_the_one_before(
+    cloud: Cloud, tenant: str, seed: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last talk is long enough for segments of its history."""
+    monkeypatch.setattr(TurnFixture, "with_cache_keys", frozenset({"test"}))
     talk = Talk(cloud, tenant, seed)
     await talk.open()
     acts = [talk.say_something, talk.think, talk.run_tools, talk.merge, talk.ask_client, talk.ignore_client]

@@ -1,6 +1,8 @@
 """The price of cached input, by the documented rules of Bedrock."""
 
-from infra.bench.prompt_cache import CachingBedrock, Session, input_ratios
+from pathlib import Path
+
+from infra.bench.prompt_cache import CachingBedrock, Session, input_ratios, price_table
 
 from stint.domain.inference import PromptCache
 
@@ -41,3 +43,10 @@ def test_a_short_beginning_is_not_kept() -> None:
 
     assert bedrock.use_cache([{"text": "a"}, POINT])[1] == 0
     assert bedrock.use_cache([{"text": "a"}, POINT])[0] == 0
+
+
+async def test_the_example_of_the_document_is_that_of_the_command() -> None:
+    document = (Path(__file__).parents[3] / "docs" / "costs.md").read_text()
+
+    assert "`python -m infra.bench.prompt_cache`" in document
+    assert await price_table() in document

@@ -123,6 +123,19 @@ async def test_a_call_reserves_its_estimate_and_settles_what_the_provider_counte
     assert (meter.counted.model_calls, meter.counted.input_tokens, meter.counted.model_dollars) == (1, 90, 100)
 
 
+async def test_a_hidden_cache_is_counted_and_settled_at_its_price_and_not_shown(meter: Meter) -> None:
+    price = ModelPrice(input=1_000_000, cached_input=0, output=1_000_000)
+    meter.prices = Prices({"test/*": price})
+    meter.counted.hides_cache = True
+    used = Usage(input_tokens=90, output_tokens=10, total_tokens=100, cached_tokens=80)
+
+    *_, end = await collect(metered(script([TextChunk("Hi"), Finished(FinishReason.stop, used)])).stream(REQUEST))
+
+    assert end == Finished(FinishReason.stop, used.without_cache())
+    assert recorded(meter).calls[-1] == ("settle", 100, 20)
+    assert (meter.counted.cached_tokens, meter.counted.model_dollars) == (80, 20)
+
+
 async def test_the_estimate_has_the_longest_answer_that_the_request_allows(meter: Meter) -> None:
     request = InferenceRequest("m", REQUEST.messages, decoding=Decoding(max_tokens=7))
 

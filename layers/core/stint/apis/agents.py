@@ -16,6 +16,7 @@ from stint.spending.meters import Meters
 if TYPE_CHECKING:  # loaded by the first request that needs them
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
+    from stint.services.runs.cache_keys import FindCacheKeys
     from stint.services.turns.cancellation import TurnCancellation
     from stint.services.turns.turn_admission import TurnAdmission
     from stint.services.turns.turn_retries import TurnRetries
@@ -29,7 +30,7 @@ class AgentsServices:
     `check_providers` returns providers with their health, which it looks at. `make_idempotent_requests` makes the use
     cases of requests with an idempotency key once, when first needed. `make_turn_tail` makes the reader of streams that
     are rejoined, `make_turn_retries` finds the turns that retries repeat, `make_turn_cancellation` cancels turns,
-    and `make_turn_admission` starts those of a session in use.
+    and `make_turn_admission` starts those of a session in use. `find_cache_keys` finds the keys of model calls.
     """
 
     agents: Agents
@@ -47,3 +48,4 @@ class AgentsServices:
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
     make_idempotent_requests: "Callable[[], IdempotentRequests]"
     make_creations: "Callable[[], Creations]"
+    find_cache_keys: "FindCacheKeys"

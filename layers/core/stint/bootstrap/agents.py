@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stint.apis.agents import AgentsServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.admission import make_turn_admission, make_turn_cancellation
-from stint.bootstrap.defaults import make_registry
+from stint.bootstrap.defaults import defer_cache_keys, make_registry
 from stint.bootstrap.restore import Composition, per_tenant
 from stint.documents.document_reader import DocumentReader
 from stint.domain.llama_stack.registry import Provider
@@ -126,7 +126,8 @@ def compose(
     providers_of_tenant = ResolvedProviders(redacted, references, credentials)
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
-    planner = Planner(router, registry, tools, shields)
+    keys = defer_cache_keys(tenant, router, store)
+    planner = Planner(router, registry, tools, shields, keys)
     meters = make_meters(tenant, settings, store)
     documents = SessionDocuments(reader, lambda: make_rag().session_stores)
     turns = Turns(tenant, store, agents, opener, planner, reader, documents, meters)
@@ -146,6 +147,7 @@ def compose(
         check_providers=make_check(adapters),
         make_idempotent_requests=defer_idempotency(tenant, store, settings.lease_seconds),
         make_creations=lambda: make_creations(tenant, store),
+        find_cache_keys=keys,
     )
 
 
@@ -171,7 +173,8 @@ def make_turn_tail(tenant: str, store: Store, agents: Agents) -> "TurnTail":
 def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
     """Return the meters of a tenant's runs."""
     prices, budgets = parse_prices(settings.prices), limits_of(tenant, parse_tenants(settings.tenants)).budgets
-    return Meters(tenant, store, prices, budgets, settings.memory_mb, sums_usage=settings.usage_sums)
+    choices = {"sums_usage": settings.usage_sums, "hides_cache": settings.hide_cached_tokens}
+    return Meters(tenant, store, prices, budgets, settings.memory_mb, **choices)
 
 
 def make_creations(tenant: str, store: Store) -> "Creations":

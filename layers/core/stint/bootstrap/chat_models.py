@@ -8,6 +8,7 @@ from stint.domain.inference import Decoding, PromptCache
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.tool_names import SanitizedToolNames
+from stint.providers.openai.addresses import is_of_openai
 
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
@@ -24,7 +25,13 @@ def make_router(settings: "Settings", servers: "Sequence[ModelServer]", fetch: "
         **{server.id: partial(make_named, server, settings, fetch) for server in servers},
     }
     cache = None if settings.prompt_cache == "off" else PromptCache(settings.prompt_cache)
-    return Router(models, settings.default_model, cache)
+    return Router(models, settings.default_model, cache, find_cache_keyed(settings, servers))
+
+
+def find_cache_keyed(settings: "Settings", servers: "Sequence[ModelServer]") -> frozenset[str]:
+    """Return the providers whose servers take a cache key. Others may refuse a field that they do not know."""
+    named = frozenset(server.id for server in servers if server.takes_cache_key)
+    return named | {"openai"} if is_of_openai(settings.openai_base_url) else named
 
 
 def make_scripted(settings: "Settings", provider: str = "scripted") -> ChatModel:

@@ -1,7 +1,8 @@
-"""The configured models, toolgroups and shields, and the table of providers."""
+"""The configured models, toolgroups and shields, the table of providers, and the cache keys of models."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -11,6 +12,7 @@ from stint.domain.llama_stack.registrations import Configured, ModelRegisterRequ
 from stint.domain.llama_stack.registry import Model, Provider, ProviderHealth, ProviderList
 from stint.domain.tenant_limits import limits_of, parse_tenants
 from stint.domain.validation import describe_faults
+from stint.models.port import ChatModel
 from stint.models.routing import DEMO_MODEL, Router
 from stint.services.registry.catalogue import Catalogue, shield_of, toolgroup_of
 from stint.services.registry.model_ids import full_id_of, named
@@ -20,6 +22,9 @@ from stint.settings import Settings
 from stint.store.store import Store
 from stint.tools.masking import mask_url
 from stint.tools.port import CODE_PROVIDER, IMAGE_MODELS, RAG_RUNTIME
+
+if TYPE_CHECKING:
+    from stint.services.runs.cache_keys import CacheKeys, FindCacheKeys
 
 WEB_SEARCH = "builtin::websearch"
 
@@ -175,3 +180,18 @@ def make_registry(tenant: str, adapters: Adapters, store: Store) -> Registry:
 def model_access(tenant: str, settings: Settings) -> ModelAccess:
     """Return the models that a tenant may use."""
     return ModelAccess(limits_of(tenant, parse_tenants(settings.tenants)).models)
+
+
+def defer_cache_keys(tenant: str, router: Router, store: Store) -> "FindCacheKeys":
+    """Return a function that finds the cache keys for a model, whose modules it then loads."""
+
+    @cache
+    def make() -> "CacheKeys":
+        from stint.services.runs.cache_keys import CacheKeys  # noqa: PLC0415 - few models take them
+
+        return CacheKeys(tenant, lambda: store.signing_keys.get(tenant))
+
+    async def find(model: ChatModel) -> "CacheKeys | None":
+        return make() if router.takes_cache_key(model) and await make().prepare() else None
+
+    return find

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from stint.domain.inference import Decoding
 from stint.domain.schema import Request
 from stint.domain.validation import describe_faults
+from stint.providers.openai.addresses import is_of_openai
 from stint.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class ModelServer(Request):
     """A model server. Its key is in a secret, or in an environment variable.
 
     `api` and `endpoint` are those of `OpenAICompatible` and `BedrockEndpoint`.
+    `prompt_cache_key`: whether it takes a field of this name. None is true for OpenAI's own address only.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -57,6 +59,7 @@ class ModelServer(Request):
     region: str = Field(default="", pattern=r"^([a-z0-9-]+)?$")
     endpoint: Literal["runtime", "mantle"] = "runtime"
     defaults: ServerDefaults = Field(default_factory=ServerDefaults)
+    prompt_cache_key: bool | None = None
 
     @model_validator(mode="after")
     def check_fields(self) -> "ModelServer":
@@ -86,6 +89,12 @@ class ModelServer(Request):
         value = settings.key_in(self.key_variable) if self.key_variable else ""
         source = f"secret_arn of provider {self.id!r} in STINT_PROVIDERS"
         return ApiKey(value, self.secret_arn, "API_KEY", source).read
+
+    @property
+    def takes_cache_key(self) -> bool:
+        """Return whether calls may have a cache key."""
+        is_known = is_of_openai(self.base_url) if self.prompt_cache_key is None else self.prompt_cache_key
+        return self.kind in ("openai", "bedrock-openai") and is_known
 
     @property
     def setting_names(self) -> "ServerSettings":

@@ -135,12 +135,12 @@ def compose_responses(
     make_code: "Callable[[], CodeAccess]" = not_composed,
 ) -> OpenAIServices:
     """Make the use cases of a tenant. `make_knowledge` and `make_code` are called when a response has such a tool."""
-    settings, router, days = adapters.settings, adapters.router, adapters.settings.retention_days
-    opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
+    settings, router, keys = adapters.settings, adapters.router, services.find_cache_keys
+    opaque, days = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until), settings.retention_days
     deletions = deletions or Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
-    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code)
+    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code, keys)
     reader = make_document_reader(tenant, adapters, store)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
@@ -155,7 +155,7 @@ def compose_responses(
         tail=StreamTail(tenant, store, recovery),
         stored_responses=stored,
         conversations=conversations,
-        chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters),
+        chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters, keys),
         compaction=Compaction(router, services.registry, inputs, services.meters, settings.max_request_bytes // 2),
         token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,

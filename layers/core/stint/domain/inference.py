@@ -216,7 +216,9 @@ class InferenceRequest:
     None is the provider's default for `parallel_tool_calls` and `reasoning`. `verbosity` is low, medium or high, a
     hint that has no effect if the provider or the model has none. `top_logprobs` is the number of likely tokens with
     their log probabilities at each position of the text, besides the token itself; None is no log probabilities.
-    `cache` is a hint, too. Without it, a provider that charges for writing to its cache writes nothing.
+    `cache` is a hint, too. Without it, a provider that charges for writing to its cache writes nothing. `cache_key` is
+    the same for calls that begin alike, so that their provider finds them in one cache. It is at most 64 characters
+    without a meaning (see `CacheKeys`), and empty if the provider is not known to take one.
     """
 
     model: str
@@ -230,6 +232,7 @@ class InferenceRequest:
     verbosity: str | None = None
     top_logprobs: int | None = None
     cache: PromptCache | None = None
+    cache_key: str = ""
 
 
 def is_zero(value: object) -> bool:
@@ -238,6 +241,9 @@ def is_zero(value: object) -> bool:
 
 WrittenTokens = Annotated[int, Field(exclude_if=is_zero)]
 """Tokens that were written to a cache. Few calls write any, and each record pays for its bytes."""
+
+
+CACHE_COUNTS = ("cached_tokens", "cache_write_tokens", "cache_write_1h_tokens")
 
 
 class Usage(Schema):
@@ -254,6 +260,10 @@ class Usage(Schema):
     cache_write_tokens: WrittenTokens = 0
     cache_write_1h_tokens: WrittenTokens = 0
     reasoning_tokens: int = 0
+
+    def without_cache(self) -> "Usage":
+        """Return the counts without those of the provider's cache."""
+        return self.model_copy(update=dict.fromkeys(CACHE_COUNTS, 0))
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in Usage.model_fields})

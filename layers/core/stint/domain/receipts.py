@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stint.domain.inference import Usage, is_zero
+from stint.domain.inference import CACHE_COUNTS, Usage, is_zero
 from stint.domain.schema import Schema
 
 DIGITS = 9
@@ -19,7 +19,8 @@ class Consumption(Schema):
     """The consumption of a run, as it is stored with the run's ending.
 
     Units are those of DynamoDB. `milliseconds` and `memory_mb` are those of the function, `sandbox_milliseconds` those
-    of the function that runs code. `model_dollars` is None if the price of a model is not known.
+    of the function that runs code. `model_dollars` is None if the price of a model is not known. If it `hides_cache`,
+    receipts show neither the counts of the provider's cache nor the dollars, which tell them.
     """
 
     model_calls: Count = 0
@@ -37,6 +38,7 @@ class Consumption(Schema):
     memory_mb: Count = 0
     model_dollars: float | None = None
     infrastructure_dollars: Annotated[float, Field(exclude_if=is_zero)] = 0.0
+    hides_cache: Annotated[bool, Field(exclude_if=is_zero)] = False
 
     def __add__(self, other: "Consumption") -> "Consumption":
         known = self.model_dollars is not None and other.model_dollars is not None
@@ -45,6 +47,7 @@ class Consumption(Schema):
             memory_mb=max(self.memory_mb, other.memory_mb),
             model_dollars=round((self.model_dollars or 0) + (other.model_dollars or 0), DIGITS) if known else None,
             infrastructure_dollars=round(self.infrastructure_dollars + other.infrastructure_dollars, DIGITS),
+            hides_cache=self.hides_cache or other.hides_cache,
         )
 
     def add_usage(self, usage: Usage) -> None:
@@ -67,7 +70,7 @@ class Receipt(Schema):
     """The consumption of a turn or response, and its cost in US dollars at list prices.
 
     Tokens are those of `Usage`. `tool_calls` are those that the server ran, `sandbox_milliseconds` the time of the code
-    that it ran. `model_dollars` and `dollars` are null if the price of a model is not known.
+    that it ran. `model_dollars` and `dollars` are null if the price of a model is not known, or hidden.
     """
 
     model_calls: int
@@ -89,6 +92,9 @@ class Receipt(Schema):
 
     @classmethod
     def of(cls, consumption: Consumption) -> "Receipt":
+        if consumption.hides_cache:
+            consumption = consumption.model_copy(update=dict.fromkeys(CACHE_COUNTS, 0) | {"model_dollars": None})
         known, total = consumption.model_dollars, consumption.infrastructure_dollars
         dollars = None if known is None else round(known + total, DIGITS)
-        return cls(**{name: getattr(consumption, name) for name in Consumption.model_fields}, dollars=dollars)
+        shown = {name: getattr(consumption, name) for name in cls.model_fields if name != "dollars"}
+        return cls(**shown, dollars=dollars)

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from stint.dataclasses import dataclass
 from stint.domain.fields import Omitted
+from stint.domain.inference import CACHE_COUNTS
 from stint.domain.schema import Schema
 
 UsageGroup = Literal["day", "key", "subject", "agent", "session"]
@@ -27,7 +28,8 @@ class UsageSource:
 class UsageSum(Schema):
     """The usage of a group. It has those of `day`, `key_id`, `subject` and the other ids that the request groups by.
 
-    `dollars` are the known ones: those of models with a price, and of the infrastructure.
+    `dollars` are the known ones: those of models with a price, and of the infrastructure. They are null if the use of a
+    provider's cache is hidden, because they tell it.
     """
 
     day: Omitted[str] = None
@@ -48,7 +50,11 @@ class UsageSum(Schema):
     read_units: int = 0
     milliseconds: int = 0
     sandbox_milliseconds: int = 0
-    dollars: float = 0.0
+    dollars: float | None = 0.0
+
+    def without_cache(self) -> "UsageSum":
+        """Return the sum without the use of a provider's cache."""
+        return self.model_copy(update=dict.fromkeys(CACHE_COUNTS, 0) | {"dollars": None})
 
 
 class UsageSums(Schema):

@@ -202,11 +202,13 @@ class MeteredCall:
         return chunk
 
     async def finish(self, end: Finished) -> Finished:
+        """Settle a call that has ended, and return its end as the run's caller sees it."""
         limit = self.limited_request.decoding.max_tokens
         usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit)
         await self.settle(usage or self.most_probable(), usage)
         cut = self.limit is not None and end.reason is FinishReason.length
-        return Finished(FinishReason.budget if cut else end.reason, usage)
+        shown = usage.without_cache() if usage and self.meter.counted.hides_cache else usage
+        return Finished(FinishReason.budget if cut else end.reason, shown)
 
     async def end(self) -> Finished:
         """Settle a call whose money is spent, and return the end of its answer."""

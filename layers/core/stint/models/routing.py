@@ -1,6 +1,6 @@
 """Routing of model ids to adapters."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import PromptCache
@@ -26,7 +26,7 @@ class Router:
     An id without such a prefix, from the configuration or a registration, belongs to the provider of `default_model`,
     including its slashes: Llama Stack's ids have them. vLLM's model `openai/gpt-oss-20b` is `openai/openai/gpt-oss-20b`
     here. Adapters are made when first needed, and kept. Their calls are counted for the run that makes them. `cache` is
-    what runs keep in a provider's cache by default.
+    what runs keep in a provider's cache by default. The servers of the providers `with_cache_keys` take a `cache_key`.
     """
 
     def __init__(
@@ -34,11 +34,13 @@ class Router:
         factories: Mapping[str, Callable[[], ChatModel]],
         default_model: str,
         cache: PromptCache | None = DEFAULT_CACHE,
+        with_cache_keys: Set[str] = frozenset(),
     ) -> None:
         self._factories = factories
         self.providers = sorted(factories)
         self.known_providers = frozenset({*factories, *HINTS})
         self.cache = cache
+        self.with_cache_keys = with_cache_keys
         self._default_model = default_model
         self._models: dict[str, ChatModel] = {}
 
@@ -52,6 +54,10 @@ class Router:
         if provider not in self._models:
             self._models[provider] = MeteredModel(self._factories[provider](), provider)
         return self._models[provider], provider_model_id
+
+    def takes_cache_key(self, model: ChatModel) -> bool:
+        """Return whether the server of a model that was resolved takes a cache key."""
+        return any(self._models.get(name) is model for name in self.with_cache_keys)
 
     def names_provider(self, model_id: str) -> bool:
         """Return whether an id begins with a provider, configured or not."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from stint.caller import find_principal
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS, Budgets
+from stint.domain.receipts import Consumption
 from stint.metering import Meter, Spending, find_meter, set_meter
 from stint.request_totals import count_dollars
 from stint.run_stop import admit_model_call, ending_on_stop, refuse_stopped
@@ -26,11 +27,20 @@ class Meters:
     """Begins and ends the meters of a tenant's runs.
 
     `budgets` are the tenant's own; a caller's key may have others. `memory_mb` is that of the function.
-    With `sums_usage`, each run is added to the sums of its day.
+    With `sums_usage`, each run is added to the sums of its day. With `hides_cache`, callers do not see the use of a
+    provider's cache.
     """
 
     def __init__(
-        self, tenant: str, store: Store, prices: Prices, budgets: Budgets, memory_mb: int, *, sums_usage: bool = False
+        self,
+        tenant: str,
+        store: Store,
+        prices: Prices,
+        budgets: Budgets,
+        memory_mb: int,
+        *,
+        sums_usage: bool = False,
+        hides_cache: bool = False,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -38,11 +48,13 @@ class Meters:
         self.budgets = budgets
         self.memory_mb = memory_mb
         self.sums_usage = sums_usage
+        self.hides_cache = hides_cache
         self.stops = StopMonitor(tenant, store)
 
     def begin(self) -> Meter:
         """Begin the meter of a run, which the following code and its tasks share, and watch whether it is stopped."""
-        meter = Meter(self.prices, self.memory_mb, self.make_spending())
+        counted = Consumption(model_dollars=0.0, hides_cache=self.hides_cache)
+        meter = Meter(self.prices, self.memory_mb, self.make_spending(), counted=counted)
         set_meter(meter)
         self.stops.begin()
         return meter
@@ -131,7 +143,7 @@ class Meters:
         """Return the tenant's sums of usage."""
         from stint.spending.usage import UsageReports  # noqa: PLC0415 - few stacks have them
 
-        return UsageReports(self.tenant, self.store, self.sums_usage)
+        return UsageReports(self.tenant, self.store, self.sums_usage, self.hides_cache)
 
 
 class HasMeters(Protocol):

@@ -28,11 +28,15 @@ FIELDS: dict[UsageGroup, str] = {
 
 @dataclass(frozen=True, slots=True)
 class UsageReports:
-    """The sums of a tenant. Without `enabled`, none are written."""
+    """The sums of a tenant. Without `enabled`, none are written.
+
+    With `hides_cache`, they are shown without the use of a provider's cache.
+    """
 
     tenant: str
     store: Store
     enabled: bool
+    hides_cache: bool = False
 
     async def add(self, agent_id: str, session_id: str, consumption: Consumption) -> None:
         """Add a run to the sums of today. A failure is only logged."""
@@ -70,7 +74,8 @@ class UsageReports:
         for day, found, amounts in await self.store.usage.read(self.tenant, days_of(start, end)):
             if is_own(caller, found) and matches(found, source):
                 add_to(sums, groups, day, found, amounts)
-        return UsageSums(data=[sums[key] for key in sorted(sums)])
+        found_sums = [sums[key] for key in sorted(sums)]
+        return UsageSums(data=[each.without_cache() for each in found_sums] if self.hides_cache else found_sums)
 
 
 def refuse_others(caller: Principal | None, source: UsageSource) -> None:
@@ -113,7 +118,7 @@ def add_to(
     summed = sums.setdefault(tuple(ids.values()), UsageSum(**ids))
     for name in ("runs", *COUNTS):
         setattr(summed, name, getattr(summed, name) + amounts.get(name, 0))
-    summed.dollars = round(summed.dollars + amounts.get("microdollars", 0) / MICRO, 6)
+    summed.dollars = round((summed.dollars or 0.0) + amounts.get("microdollars", 0) / MICRO, 6)
 
 
 def days_of(start: date | None, end: date | None) -> list[str]:

@@ -13,6 +13,7 @@ from stint.domain.inference import AssistantAnswer, InferenceRequest, JsonObject
 from stint.models.openai.model import OpenAICompatible
 
 BRIEF = InferenceRequest("m", (UserInput("Hello"),), verbosity="low")
+KEYED = InferenceRequest("m", (UserInput("Hello"),), cache_key="5f0c")
 GROUP = InferenceRequest(
     "m", (SystemText("Be brief.", "editor"), UserInput("Hello", "Ann"), AssistantAnswer("Hi", name="Bob"))
 )
@@ -84,6 +85,34 @@ class TestVerbosity:
         await ask(model, replace(BRIEF, model="other"))
 
         assert [body.get("verbosity") for body in server.bodies] == ["low", None, None, "low"]
+
+
+class TestCacheKeys:
+    @pytest.mark.parametrize(
+        "refusal",
+        [
+            chat.error(400, "Unknown parameter: 'prompt_cache_key'.", param="prompt_cache_key"),
+            chat.document(details("prompt_cache_key"), 422),
+        ],
+        ids=["OpenAI", "FastAPI"],
+    )
+    async def test_a_model_that_refuses_them_is_asked_without_from_then_on(
+        self, model: OpenAICompatible, server: ChatCompletionsServer, refusal: Any
+    ) -> None:
+        server.script(refusal)
+
+        await ask(model, KEYED)
+        await ask(model, KEYED)
+        await ask(model, replace(KEYED, model="other"))
+
+        assert [body.get("prompt_cache_key") for body in server.bodies] == ["5f0c", None, None, "5f0c"]
+
+    async def test_a_request_without_one_has_no_such_field(
+        self, model: OpenAICompatible, server: ChatCompletionsServer
+    ) -> None:
+        await ask(model, BRIEF)
+
+        assert "prompt_cache_key" not in server.bodies[0]
 
 
 class TestNames:

@@ -13,6 +13,7 @@ from stint.domain.llama_stack.registry import ProviderList
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS
+from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.inference.chat.chat import Chat
 from stint.services.inference.chat.stored import StoredChats
@@ -67,7 +68,11 @@ def make(model: Endless) -> Chat:
     store: Any = NoRegistrations()
     registry = Registry("t", store, Catalogue({}, {}, {}), ProviderList(data=[]), router, 60)
     reader, meters = DocumentReader(fetch, check_url), Meters("t", store, Prices(), NO_BUDGETS, 0)
-    return Chat(router, registry, reader, make_stored, meters)
+    return Chat(router, registry, reader, make_stored, meters, no_keys)
+
+
+async def no_keys(_: ChatModel) -> None:
+    return None
 
 
 def make_stored() -> StoredChats:

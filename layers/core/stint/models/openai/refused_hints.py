@@ -40,6 +40,8 @@ def adapt_request(request: InferenceRequest, refused: frozenset[str]) -> Inferen
         request = replace(request, decoding=replace(request.decoding, temperature=None))
     if "verbosity" in refused:
         request = replace(request, verbosity=None)
+    if "prompt_cache_key" in refused:
+        request = replace(request, cache_key="")
     if "json_object" in refused and isinstance(request.response_format, JsonObjectResponseFormat):
         request = replace(request, response_format=JsonSchemaResponseFormat(json_schema=ANY_OBJECT))
     if "minimal" in refused and effort_of(request) == "minimal":
@@ -53,6 +55,7 @@ def refused_fields(request: InferenceRequest, refusal: Refusal) -> set[str]:
     tests = {
         "temperature": request.decoding.temperature == 0.0 and "temperature" in words,
         "verbosity": request.verbosity is not None and "verbosity" in words,
+        "prompt_cache_key": bool(request.cache_key) and "prompt_cache_key" in words,
         "json_object": isinstance(request.response_format, JsonObjectResponseFormat) and _is_about_json_object(words),
     }
     return {name for name, refused in tests.items() if refused}

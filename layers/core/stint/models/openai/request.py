@@ -30,6 +30,8 @@ def write_request(request: InferenceRequest) -> Body:
         body["reasoning_effort"] = request.reasoning.effort
     if request.verbosity is not None:
         body["verbosity"] = request.verbosity
+    if request.cache_key:
+        body["prompt_cache_key"] = request.cache_key
     if request.top_logprobs is not None:
         body |= {"logprobs": True} | ({"top_logprobs": request.top_logprobs} if request.top_logprobs else {})
     if request.response_format is not None:

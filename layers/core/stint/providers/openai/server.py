@@ -6,7 +6,6 @@ All of them reach the network through `OpenAIServer.open`.
 import asyncio
 import json
 import random
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypedDict, Unpack
@@ -16,11 +15,11 @@ from httpx_sse import EventSource, ServerSentEvent
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import ModelError, ModelUnreachable
+from stint.providers.openai.addresses import is_of_openai
 from stint.providers.openai.connections import Connections, ConnectionTrace
 from stint.providers.openai.errors import ErrorReader, ProviderFailure, ServerSettings
 
 LONGEST_WAIT = 2.0
-OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")
 NOT_A_URL = (httpx.InvalidURL, UnicodeError)
 """The errors of httpx for an invalid base URL or redirect, and idna's for an invalid host in Punycode."""
 NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, *NOT_A_URL)
@@ -117,7 +116,7 @@ class OpenAIServer:
     @property
     def is_of_openai(self) -> bool:
         """Return whether the server is OpenAI's own."""
-        return OPENAI.match(f"{self.base_url}/") is not None
+        return is_of_openai(self.base_url)
 
     def url(self, path: str) -> str:
         """Return the URL of an operation."""

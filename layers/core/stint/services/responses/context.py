@@ -77,6 +77,7 @@ class Contexts:
             if final:
                 self.links.put(self.tenant, link, added)
         place = place_after_chain(chain.ids) if chain.complete else place_after_response(chain.read[last].header)
+        context.first_id = chain.ids[0]
         context.previous_id, (context.ancestors, context.depth) = last, place
         context.reader.lenient = False
         return context

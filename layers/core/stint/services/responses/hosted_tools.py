@@ -6,10 +6,11 @@ from typing import Self
 from stint.dataclasses import dataclass, field
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
+from stint.domain.inference import ToolSignature
 from stint.domain.openai.code_interpreter import CodeInterpreterChoice, CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationChoice, ImageGenerationTool
-from stint.domain.openai.mcp_items import McpCall, McpError, McpListTools
+from stint.domain.openai.mcp_items import McpCall, McpError, McpListTools, McpToolInfo
 from stint.domain.openai.response_options import PlainText
 from stint.domain.openai.response_tools import (
     AllowedToolsChoice,
@@ -23,6 +24,7 @@ from stint.domain.openai.response_tools import (
 )
 from stint.domain.openai.stored_responses import ResponseSettings
 from stint.domain.tools import ToolResponse
+from stint.loop.toolbox import ServerTool
 from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION
 
 WEB_SEARCH = "web_search"
@@ -148,3 +150,12 @@ def result_of(item: McpCall) -> str:
             return text
         case error:
             return error.message or error.model_dump_json()
+
+
+def list_item(server: McpTool, found: Sequence[ServerTool]) -> McpListTools:
+    return McpListTools(server_label=server.server_label, tools=[to_info(each.signature) for each in found])
+
+
+def to_info(tool: ToolSignature) -> McpToolInfo:
+    shown = {"description": tool.description or None, "annotations": tool.annotations}
+    return McpToolInfo.model_validate({"name": tool.name, "input_schema": tool.parameters, **shown})

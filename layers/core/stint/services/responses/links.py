@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from stint.dataclasses import dataclass, field
 from stint.domain.inference import AssistantAnswer, ModelMessage
@@ -19,12 +20,16 @@ from stint.services.responses.output_items import Encode, OutputItems
 from stint.services.responses.search_items import files_in
 from stint.store.lease import Lease
 
+if TYPE_CHECKING:  # few models take cache keys
+    from stint.services.runs.cache_keys import CacheKeys
+
 
 @dataclass(slots=True)
 class Context:
     """The messages before the input. `known` has the ids of their items, and `function_calls` their calls.
 
-    `previous_id` is the response that is continued, None if that is a conversation, or there is nothing before.
+    `previous_id` is the response that is continued, None if that is a conversation, or there is nothing before;
+    `first_id` is the first one of its chain that was read.
     `excused` has the open calls of failed or cancelled responses, which need no results. `sources` has the names of the
     files that they found, by their ids.
     `containers` has the ids of those in which code ran, the last one at the end.
@@ -34,6 +39,7 @@ class Context:
 
     reader: MessageBuilder
     previous_id: str | None = None
+    first_id: str | None = None
     ancestors: list[str] = field(default_factory=list)
     depth: int = 0
     known: set[str] = field(default_factory=set)
@@ -47,6 +53,16 @@ class Context:
     def place(self, header: ResponseHeader) -> None:
         """Place the header of a response after those that it continues."""
         header.previous_response_id, header.ancestors, header.depth = self.previous_id, self.ancestors, self.depth
+
+    def cache_key(self, header: ResponseHeader, keys: "CacheKeys") -> str:
+        """Return the cache key of a response, which is that of the responses before and after it."""
+        settings = header.settings
+        single = self.first_id is None and settings.store is False
+        if settings.prompt_cache_key or (single and header.conversation_id is None):
+            return keys.derive_of_caller(settings.prompt_cache_key)
+        if header.conversation_id is not None:
+            return keys.derive("conversation", header.conversation_id)
+        return keys.derive("response", self.first_id or header.response_id)
 
 
 def add_link(context: Context, link: StoredResponse, encode: Encode, previous: str | None) -> CachedLink:

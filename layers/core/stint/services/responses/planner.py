@@ -11,7 +11,7 @@ from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonS
 from stint.domain.openai.code_interpreter import CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationTool
-from stint.domain.openai.mcp_items import McpListTools, McpToolInfo
+from stint.domain.openai.mcp_items import McpListTools
 from stint.domain.openai.response_options import JsonObject, JsonSchema, PlainText, to_options
 from stint.domain.openai.response_tools import (
     AllowedToolsChoice,
@@ -32,12 +32,13 @@ from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.registry.tools import Tools, as_port
 from stint.services.responses.code_runs import CodeAccess, code_interpreter
-from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, names_of
+from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, list_item, names_of
 from stint.services.responses.masking import with_credentials
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import SEARCH_PROVIDERS, ProviderData, Toolgroup
 
-if TYPE_CHECKING:  # few responses search files
+if TYPE_CHECKING:  # few responses search files, and few models take cache keys
+    from stint.services.runs.cache_keys import CacheKeys, FindCacheKeys
     from stint.tools.knowledge.file_search import KnowledgeSearch
 
 MCP = "model-context-protocol"
@@ -51,10 +52,11 @@ NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True)
 class ResponsePlan:
-    """A plan, and the listed tools of MCP servers."""
+    """A plan, and the listed tools of MCP servers. Its model calls have a key of `cache_keys`."""
 
     plan: Plan
     listed: list[McpListTools]
+    cache_keys: "CacheKeys | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class ResponsePlanner:
     tools: Tools
     make_knowledge: Callable[[], "KnowledgeSearch"]
     make_code: Callable[[], CodeAccess]
+    find_cache_keys: "FindCacheKeys"
 
     async def plan(
         self,
@@ -111,7 +114,7 @@ class ResponsePlanner:
             cache=settings.choose_cache(self.router.cache),
         )
         check_model(model, plan)
-        return ResponsePlan(plan, listed)
+        return ResponsePlan(plan, listed, await self.find_cache_keys(model))
 
     async def make_toolbox(
         self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData, response_id: str
@@ -188,15 +191,6 @@ def check_model(model: ChatModel, plan: Plan) -> None:
     except InvalidRequest as error:
         error.param = rename_param(error.param, FIELDS)
         raise
-
-
-def list_item(server: McpTool, found: Sequence[ServerTool]) -> McpListTools:
-    return McpListTools(server_label=server.server_label, tools=[to_info(each.signature) for each in found])
-
-
-def to_info(tool: ToolSignature) -> McpToolInfo:
-    shown = {"description": tool.description or None, "annotations": tool.annotations}
-    return McpToolInfo.model_validate({"name": tool.name, "input_schema": tool.parameters, **shown})
 
 
 def refuse_repeated(names: Sequence[str]) -> None:

@@ -207,14 +207,14 @@ class Responses:
             sources=context.sources | files_in(header.input) if is_plain(header.settings) else {},
             make_line=make_line,
         )
-        reader = context.reader
+        reader, plan = context.reader, prepared.plan.plan
+        if prepared.plan.cache_keys is not None:
+            plan = replace(plan, cache_key=context.cache_key(header, prepared.plan.cache_keys))
         output = OutputItems(header.response_id, header.settings, self.contexts.opaque.encode, header.listed)
         if log.sources:
             output.add_sources(log.sources)
         add_records(reader, output, records)
-        run = Run(
-            header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later
-        )
+        run = Run(header.response_id, plan, reader.transcript, log, deadline, reader.approved, reader.later)
         log.used = lambda: run.usage
         return ResponseRun(run, log, ResponseStream(header, output), storage=make_partial_storage(self.store, log))
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest, StoreUnavailable
@@ -29,6 +29,9 @@ from stint.services.registry.tools import Tools
 from stint.services.turns.retrieval import make_retriever, without_hidden
 from stint.tools.port import CallerSession, ProviderData
 
+if TYPE_CHECKING:  # few models take cache keys
+    from stint.services.runs.cache_keys import FindCacheKeys
+
 
 @dataclass(frozen=True, slots=True)
 class Planner:
@@ -38,6 +41,7 @@ class Planner:
     registry: Registry
     tools: Tools
     shields: Shields
+    find_cache_keys: "FindCacheKeys"
 
     async def prepare(self) -> None:
         """Read the registry while a session is opened. Without this, the plan reads it itself."""
@@ -88,7 +92,14 @@ class Planner:
             cache=self.router.cache,
         )
         model.check(plan.request(()))
-        return plan
+        return await self.with_cache_key(plan, session)
+
+    async def with_cache_key(self, plan: Plan, session: CallerSession | None) -> Plan:
+        """Return a plan whose model calls have the key of their session, if the model's server takes one."""
+        keys = await self.find_cache_keys(plan.model)
+        if keys is None or session is None:
+            return plan
+        return replace(plan, cache_key=keys.derive("session", session.session_id))
 
 
 def name_shields(toolbox: Toolbox, shields: Mapping[str, ToolShields]) -> dict[str, ToolShields]:

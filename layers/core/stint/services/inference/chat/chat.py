@@ -5,7 +5,7 @@ from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING
 
 from stint.caller import find_attempt, next_object_id
-from stint.dataclasses import dataclass
+from stint.dataclasses import dataclass, replace
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.ids import name_of
@@ -23,6 +23,7 @@ from stint.spending.meters import Meters, metered
 
 if TYPE_CHECKING:
     from stint.services.inference.chat.stored import StoredChats
+    from stint.services.runs.cache_keys import FindCacheKeys
 
 TIME_IS_OVER = (
     "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
@@ -57,6 +58,7 @@ class Chat:
     reader: DocumentReader
     make_stored: MakeStoredChats
     meters: Meters
+    find_cache_keys: "FindCacheKeys"
 
     @metered
     async def start(self, request: ChatCompletionRequest, deadline: float) -> ChatRun:
@@ -70,6 +72,8 @@ class Chat:
         await admit_run(find_model=lambda: self.registry.route(request.model))
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         asked = await read_request(request, model_id, self.reader)
+        if (keys := await self.find_cache_keys(model)) is not None:
+            asked = replace(asked, cache_key=keys.derive_of_caller(request.prompt_cache_key))
         with rename_chat_fields():
             model.check(asked)
         completion = Completion(request, name_of("chatcmpl", next_object_id()))

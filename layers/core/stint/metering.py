@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import Forbidden, StintError
-from stint.domain.inference import Usage
+from stint.domain.inference import DEFAULT_TIER, Usage
 from stint.domain.prices import MILLION, ModelPrice, Prices
 from stint.domain.receipts import DIGITS, Consumption
 
@@ -120,9 +120,10 @@ class Meter:
             )
         return price or ModelPrice(input=0, output=0)
 
-    def count_call(self, model_id: str, usage: Usage | None) -> float:
-        """Count a model call, and return its dollars. `model_id` has the provider."""
+    def count_call(self, model_id: str, usage: Usage | None, tier: str = DEFAULT_TIER) -> float:
+        """Count a model call in a service tier, and return its dollars. `model_id` has the provider."""
         price = self.prices.find(model_id)
+        price = price and price.in_tier(tier)
         return self._count(usage, None if price is None or usage is None else price.cost_of(usage))
 
     def count_image(self, model_id: str, usage: Usage | None) -> float:

@@ -125,7 +125,7 @@ class AnswerDetails(Schema):
     `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`. `unsent`
     has the ids of the calls that the server does not run, or had not started when the run ended. `unannounced`: the
     step is that of a call which had finished when the run ended, and no event of the stream showed it. `refused`
-    has the ids of the calls that the tool choice forbids.
+    has the ids of the calls that the tool choice forbids. `service_tier` is the tier that served, if it is not `default`.
     """
 
     reasoning: Reasoning | None = None
@@ -136,6 +136,7 @@ class AnswerDetails(Schema):
     unsent: Omitted[list[str]] = None
     unannounced: Omitted[bool] = None
     refused: Omitted[list[str]] = None
+    service_tier: Omitted[str] = None
 
 
 # Messages have weak references, because adapters keep what they wrote of one as long as it exists.
@@ -209,6 +210,10 @@ class PromptCache:
     implicit: bool = True
 
 
+DEFAULT_TIER = "default"
+"""The service tier with a provider's standard price and speed."""
+
+
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
     """One call of a model. `model` is the provider's own id, without the routing prefix.
@@ -217,6 +222,10 @@ class InferenceRequest:
     hint that has no effect if the provider or the model has none. `top_logprobs` is the number of likely tokens with
     their log probabilities at each position of the text, besides the token itself; None is no log probabilities.
     `cache` is a hint, too. Without it, a provider that charges for writing to its cache writes nothing.
+
+    `service_tier` is default, flex, priority or another of OpenAI's names, which a provider honours or refuses. None
+    leaves it to the provider, and is never refused. `labels` say in whose name the call is made; a provider that keeps
+    a log may write them to it.
     """
 
     model: str
@@ -230,6 +239,8 @@ class InferenceRequest:
     verbosity: str | None = None
     top_logprobs: int | None = None
     cache: PromptCache | None = None
+    service_tier: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 def is_zero(value: object) -> bool:
@@ -329,10 +340,14 @@ class ToolCallChunk:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer, exactly once, as the last chunk. `usage` is None if the provider counts nothing."""
+    """The end of an answer, exactly once, as the last chunk. `usage` is None if the provider counts nothing.
+
+    `service_tier` is the tier that served, None if the provider does not say it.
+    """
 
     reason: FinishReason
     usage: Usage | None = None
+    service_tier: str | None = None
 
 
 ModelChunk = Accepted | TextChunk | ReasoningChunk | RefusalChunk | ToolCallChunk | Finished

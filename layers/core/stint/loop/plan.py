@@ -51,6 +51,7 @@ class Plan:
     pauses_at_limit: bool = False
     retriever: Retriever | None = None
     cache: PromptCache | None = None
+    service_tier: str | None = None
 
     @property
     def calls_at_once(self) -> int | None:
@@ -76,4 +77,5 @@ class Plan:
             reasoning=self.reasoning,
             verbosity=self.verbosity,
             cache=self.cache,
+            service_tier=self.service_tier,
         )

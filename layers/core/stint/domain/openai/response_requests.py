@@ -28,7 +28,7 @@ from stint.domain.openai.response_tools import (
     check_tools,
     without_credentials,
 )
-from stint.domain.openai.stored_responses import CacheRetention, ResponseSettings, ServiceTier, Truncation
+from stint.domain.openai.stored_responses import BackgroundOptions, CacheRetention, ResponseSettings, ServiceTier, Truncation
 from stint.domain.redaction import MASK
 from stint.domain.run_signals import OnDisconnect
 from stint.domain.schema import Request
@@ -172,6 +172,7 @@ class CreateResponse(ContextRequest):
     image: ImageOptions = None
     access_programs: Annotated[Nothing, UnsupportedField("Access programs are not supported. Remove it")] = None
     prompt_cache_options: Omitted[CacheOptions] = None
+    background_options: Omitted[BackgroundOptions] = None
 
     @field_validator("background")
     @classmethod
@@ -197,6 +198,25 @@ class CreateResponse(ContextRequest):
         if chosen == "cancel" and info.data.get("background"):
             raise invalid("A background response runs without its client. Remove on_disconnect, or background.")
         return chosen
+
+    @field_validator("background_options")
+    @classmethod
+    def check_background_options(
+        cls, options: BackgroundOptions | None, info: ValidationInfo
+    ) -> BackgroundOptions | None:
+        if options is None or not options.can_wait:
+            return options
+        if info.data.get("background") is False:
+            raise invalid(
+                f"Only a background response can wait for {options.completion_window}. Set background to true, or "
+                "completion_window to soonest."
+            )
+        if info.data.get("service_tier") not in (None, "auto", "flex"):
+            raise invalid(
+                f"A response with the completion_window {options.completion_window} runs as service_tier flex. Remove "
+                "service_tier, or set completion_window to soonest."
+            )
+        return options
 
     @property
     def is_single(self) -> bool:

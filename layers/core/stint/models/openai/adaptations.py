@@ -5,6 +5,7 @@ from collections.abc import Set
 
 from stint.dataclasses import replace
 from stint.domain.inference import (
+    DEFAULT_TIER,
     InferenceRequest,
     JsonObjectResponseFormat,
     JsonSchemaResponseFormat,
@@ -27,9 +28,9 @@ OTHER_NAME = re.compile(r"tool|function|json_schema")
 class Adaptations:
     """Writes each request in the form that its model accepts.
 
-    Refused hints (`verbosity`, or defaults) are omitted. Fields with a meaning take another form: `max_tokens` becomes
-    `max_completion_tokens`, participants' names go into the text, `json_object` becomes a schema. The effort of
-    reasoning is a hint: see `_effort`.
+    Refused hints (`verbosity`, or defaults, also that of the service tier) are omitted. Fields with a meaning take
+    another form: `max_tokens` becomes `max_completion_tokens`, participants' names go into the text, `json_object`
+    becomes a schema. The effort of reasoning is a hint: see `_effort`.
     """
 
     def __init__(self, messages: MessageWriter | None = None) -> None:
@@ -71,6 +72,8 @@ def _adapt(request: InferenceRequest, refused: frozenset[str]) -> InferenceReque
         request = replace(request, decoding=replace(request.decoding, temperature=None))
     if "verbosity" in refused:
         request = replace(request, verbosity=None)
+    if "service_tier" in refused and request.service_tier == DEFAULT_TIER:
+        request = replace(request, service_tier=None)
     if "json_object" in refused and isinstance(request.response_format, JsonObjectResponseFormat):
         request = replace(request, response_format=JsonSchemaResponseFormat(json_schema=ANY_OBJECT))
     effort = _effort(request, refused)
@@ -116,6 +119,7 @@ def _refused_in(request: InferenceRequest, refusal: Refusal, adapted: frozenset[
         "temperature": request.decoding.temperature == 0.0 and "temperature" in words,
         "max_tokens": request.decoding.max_tokens is not None and "max_completion_tokens" in words,
         "stream_options": "stream_options" in words,
+        "service_tier": request.service_tier == DEFAULT_TIER and "service_tier" in words,
         "verbosity": request.verbosity is not None and "verbosity" in words,
         "name": any(getattr(each, "name", "") for each in request.messages) and _is_about_names(words),
         "json_object": isinstance(request.response_format, JsonObjectResponseFormat) and _is_about_json_object(words),

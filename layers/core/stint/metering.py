@@ -73,6 +73,7 @@ class Meter:
     """The consumption of a run since it began. `earlier` was consumed before the run was resumed.
 
     `memory_mb` is the memory of the function, 0 outside of Lambda, `deadline` the end of the run by the loop's clock.
+    `user_hash` names the end user that the run's request names, if it does.
     """
 
     prices: Prices = field(default_factory=Prices)
@@ -87,6 +88,7 @@ class Meter:
     deadline: float | None = None
     agent_id: str = ""
     session_id: str = ""
+    user_hash: str = ""
 
     async def admit(self, requests: int = 1, find_model: "FindModel | None" = None) -> None:
         """Admit the run under its budgets. `find_model` returns the full id of its model, if it has one.

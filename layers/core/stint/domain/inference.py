@@ -125,7 +125,8 @@ class AnswerDetails(Schema):
     `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`. `unsent`
     has the ids of the calls that the server does not run, or had not started when the run ended. `unannounced`: the
     step is that of a call which had finished when the run ended, and no event of the stream showed it. `refused`
-    has the ids of the calls that the tool choice forbids. `service_tier` is the tier that served, if it is not `default`.
+    has the ids of the calls that the tool choice forbids. `service_tier` has the tier that served, unless that is the
+    default.
     """
 
     reasoning: Reasoning | None = None

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -23,6 +23,7 @@ MOST_DOLLARS = 1_000_000_000
 MOST_RATIO = 100
 FLEX, PRIORITY = "flex", "priority"
 TOKEN_PRICES = ("input", "output", "cached_input", "cache_write", "cache_write_1h")
+PricedTier = Annotated[str, Field(pattern=r"^(flex|priority|ultrafast)$")]
 Ratio = Annotated[float, Field(ge=0, le=MOST_RATIO, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)]
 
@@ -63,15 +64,14 @@ class ModelPrice(BaseModel):
     cache_write: Dollars | None = None
     cache_write_1h: Dollars | None = None
     image: Dollars = 0.0
-    tiers: dict[Literal["flex", "priority", "ultrafast"], Ratio] = Field(default_factory=dict)
+    tiers: Mapping[PricedTier, Ratio] = Field(default_factory=dict)
 
     def ratio_of(self, tier: str) -> float:
         """Return the price in a service tier, per standard price. One that is not known costs as much as priority."""
         if tier in PREPAID:
             return 1.0
-        known: Mapping[str, float] = self.tiers
-        default = FLEX_RATIO if tier == FLEX else known.get(PRIORITY, PRIORITY_RATIO)
-        return known.get(tier, default)
+        default = FLEX_RATIO if tier == FLEX else self.tiers.get(PRIORITY, PRIORITY_RATIO)
+        return self.tiers.get(tier, default)
 
     def in_tier(self, tier: str) -> "ModelPrice":
         """Return the price in a service tier."""

@@ -25,6 +25,7 @@ from stint.domain.inference import (
 from stint.domain.prices import ModelPrice, is_free, tier_to_bill
 from stint.domain.token_estimates import ANSWER_TOKENS, CHARACTERS_PER_TOKEN, believable, estimate_input, usage_of
 from stint.metering import Meter, Reservation, find_meter
+from stint.models.labels import find_labels
 from stint.models.port import ChatModel, CountNeedsAnswer, characters_of, close_chunks
 from stint.request_totals import count_model_error
 from stint.run_stop import admit_model_call, refuse_stopped
@@ -77,7 +78,7 @@ class MeteredModel:
 
         The answer ends with the reason `budget` when the caller's money does.
         """
-        meter = find_meter()
+        meter, request = find_meter(), replace(request, labels=find_labels())
         call = MeteredCall(meter, f"{self._provider}/{request.model}", request) if meter else None
         await admit_model_call()
         if call:

@@ -28,7 +28,13 @@ from stint.domain.openai.response_tools import (
     check_tools,
     without_credentials,
 )
-from stint.domain.openai.stored_responses import BackgroundOptions, CacheRetention, ResponseSettings, ServiceTier, Truncation
+from stint.domain.openai.stored_responses import (
+    BackgroundOptions,
+    CacheRetention,
+    ResponseSettings,
+    ServiceTier,
+    Truncation,
+)
 from stint.domain.redaction import MASK
 from stint.domain.run_signals import OnDisconnect
 from stint.domain.schema import Request

@@ -157,7 +157,8 @@ class ResponseHeader(Schema):
     renewed one. `listed` has the tools of MCP servers as they were listed at the start. `texts` has the texts of the
     input's files, in order, for the model. The events of a `streamed` background response are stored, too. `creator` is
     the principal of a background response, as in the context of a request, without a credential. `sender` names its
-    caller and end user if it continues a conversation for an end user.
+    caller and end user if it continues a conversation for an end user, `user_hash` the end user of a background
+    response whose header names one.
     After `expires_at` (seconds since 1970), the response does not exist.
     """
 
@@ -174,6 +175,7 @@ class ResponseHeader(Schema):
     streamed: Annotated[bool, Field(exclude_if=is_false)] = False
     creator: Omitted[dict[str, str]] = None
     sender: Omitted[str] = None
+    user_hash: Omitted[str] = None
     until: float = 0.0
     expires_at: Omitted[int] = None
     listed: list[McpListTools] = Field(default_factory=list)

@@ -21,8 +21,8 @@ REASONS = {
 class ConverseAnswer:
     """One answer, read event by event (API reference, ConverseStreamOutput).
 
-    `tier` is the service tier that was asked for. Bedrock refuses a tier that a model lacks, so it has served unless the
-    answer names another one.
+    `tier` is the service tier that was asked for. Bedrock refuses a tier that a model lacks, so this one has served
+    unless the answer names another.
     """
 
     def __init__(self, tier: str | None = None) -> None:

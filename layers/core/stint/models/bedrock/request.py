@@ -33,9 +33,8 @@ LACKING = {
 }
 """Parameters that Converse lacks, with the caller's field for each."""
 TIERS = ("default", "flex", "priority")
-"""The service tiers of a single request (API reference, ServiceTier). Capacity of the tier `reserved` is not per request.
-"""
-NOT_IN_METADATA = re.compile(r"[^a-zA-Z0-9\s:_@$#=/+,.-]")
+"""The service tiers of a request (API reference, ServiceTier), without `reserved`, whose capacity is bought before."""
+NOT_IN_METADATA = re.compile(r"[^a-zA-Z0-9\s:_@$#=/+,.-]", re.ASCII)
 MOST_METADATA, LONGEST_METADATA = 16, 256
 """Limits of the request's metadata (API reference, Converse): entries, and characters of a value."""
 WITHOUT_TOP_K = ("meta.", "amazon.titan", "deepseek.", "ai21.", "openai.")

@@ -21,6 +21,7 @@ from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord,
 from stint.domain.run_signals import ResponseRef
 from stint.loop.run import Run
 from stint.metering import admit_run
+from stint.models.labels import name_end_user
 from stint.run_stop import receive_signals, refuse_stopped, set_on_disconnect
 from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.responses.code_runs import new_originals, open_container
@@ -172,7 +173,9 @@ class Responses:
 
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""
-        shortens = header.settings.truncation == "auto"
+        settings = header.settings
+        name_end_user(settings.safety_identifier, settings.user, known_hash=header.user_hash)
+        shortens = settings.truncation == "auto"
         if header.previous_response_id is not None:
             with error_param("previous_response_id"):
                 return await self.contexts.from_response(header.previous_response_id, shortens=shortens)

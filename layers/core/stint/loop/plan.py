@@ -39,9 +39,9 @@ class Plan:
     max_infer_iters: int
     response_format: AnswerFormat | None
     answer_schema: dict[str, Any] | None
-    input_shields: tuple[BoundShield, ...]
-    output_shields: tuple[BoundShield, ...]
-    shield_window: int | None
+    input_shields: tuple[BoundShield, ...] = ()
+    output_shields: tuple[BoundShield, ...] = ()
+    shield_window: int | None = None
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningOptions | None = None
     verbosity: str | None = None

@@ -210,18 +210,9 @@ class CreateResponse(ContextRequest):
     def check_background_options(
         cls, options: BackgroundOptions | None, info: ValidationInfo
     ) -> BackgroundOptions | None:
-        if options is None or not options.can_wait:
-            return options
-        if info.data.get("background") is False:
-            raise invalid(
-                f"Only a background response can wait for {options.completion_window}. Set background to true, or "
-                "completion_window to soonest."
-            )
-        if info.data.get("service_tier") not in (None, "auto", "flex"):
-            raise invalid(
-                f"A response with the completion_window {options.completion_window} runs as service_tier flex. Remove "
-                "service_tier, or set completion_window to soonest."
-            )
+        tier, background = info.data.get("service_tier"), info.data.get("background", True)
+        if options is not None and (conflict := options.find_conflict(tier, background=background)):
+            raise invalid(conflict)
         return options
 
     @property

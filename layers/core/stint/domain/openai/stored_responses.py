@@ -83,6 +83,14 @@ class BackgroundOptions(Request):
         """Return whether a tier that is cheaper and slower may serve the response."""
         return self.completion_window not in (None, "soonest")
 
+    def find_conflict(self, tier: ServiceTier | None, *, background: bool) -> str | None:
+        """Return why a response cannot have these options beside others; None if it can."""
+        if self.can_wait and not background:
+            return "Only a background response can wait. Set background to true, or completion_window to soonest."
+        if self.can_wait and tier not in (None, "auto", "flex"):
+            return "A response that can wait runs as service_tier flex. Remove service_tier, or background_options."
+        return None
+
 
 def tier_of(asked: ServiceTier | None, background: BackgroundOptions | None = None) -> str | None:
     """Return the service tier of a model call; None leaves it to the provider. `fast` is a newer name of priority."""

@@ -47,7 +47,6 @@ from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
-
 Note = Callable[[str], Awaitable[None]]
 
 
@@ -173,9 +172,8 @@ class Responses:
 
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""
-        settings = header.settings
+        settings, shortens = header.settings, header.settings.truncation == "auto"
         name_end_user(settings.safety_identifier, settings.user, known_hash=header.user_hash)
-        shortens = settings.truncation == "auto"
         if header.previous_response_id is not None:
             with error_param("previous_response_id"):
                 return await self.contexts.from_response(header.previous_response_id, shortens=shortens)
@@ -193,8 +191,7 @@ class Responses:
 
         `records` has those of an interrupted run, which are not repeated.
         """
-        header, context = prepared.header, prepared.context
-        conversation, make_line = None, None
+        header, context, conversation, make_line = prepared.header, prepared.context, None, None
         if header.conversation_id is not None:
             make_line = partial(self.store.conversation_line, self.tenant, header.conversation_id)
             end = context.keeper.lease.item.get("expires_at") if context.keeper is not None else None

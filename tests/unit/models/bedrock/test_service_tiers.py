@@ -18,6 +18,10 @@ HELLO = InferenceRequest("amazon.nova-pro-v1:0", (UserInput("Hello"),))
 UNSUPPORTED = "The provided service tier is not supported for this model."
 
 
+def shape_of(name: str) -> Any:
+    return botocore.session.get_session().get_service_model("bedrock-runtime").shape_for(name)
+
+
 async def served(model: Bedrock, request: InferenceRequest) -> str | None:
     chunks = [chunk async for chunk in model.stream(request)]
     assert isinstance(chunks[-1], Finished)
@@ -105,8 +109,7 @@ async def test_labels_are_the_metadata_of_the_call(model: Bedrock, server: Conve
 @pytest.mark.parametrize("value", ["ann@müller.example", "a%b\x00c", "\u2003", "l" * 1_000, "A-z_0 9:@$#=/+,."])
 def test_metadata_is_within_the_limits_of_the_service(value: str) -> None:
     labels = tuple((f"label{place}", value) for place in range(20))
-    shape = botocore.session.get_session().get_service_model("bedrock-runtime").operation_model("ConverseStream")
-    form = shape.input_shape.members["requestMetadata"]
+    form = shape_of("RequestMetadata")
 
     written = write_converse(replace(HELLO, labels=labels)).parameters["requestMetadata"]
 
@@ -118,6 +121,4 @@ def test_metadata_is_within_the_limits_of_the_service(value: str) -> None:
 
 
 def test_the_tiers_are_those_of_the_service() -> None:
-    shape = botocore.session.get_session().get_service_model("bedrock-runtime").shape_for("ServiceTierType")
-
-    assert {*TIERS, "reserved"} == set(shape.enum)
+    assert {*TIERS, "reserved"} == set(shape_of("ServiceTierType").enum)

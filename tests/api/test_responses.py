@@ -24,7 +24,7 @@ ECHOED: dict[str, Any] = {
     "safety_identifier": "someone-else",
     "prompt_cache_key": "plums",
     "prompt_cache_retention": "24h",
-    "service_tier": "flex",
+    "service_tier": "default",
     "temperature": 0.25,
     "top_p": 0.5,
     "presence_penalty": 0.5,

@@ -8,6 +8,7 @@ All tasks of a request share them.
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from hashlib import sha256
 from typing import TypeVar
 
 from stint.dataclasses import dataclass, field, replace
@@ -52,6 +53,7 @@ class EarlierRunUnavailable(Exception):
 
 
 NO_ATTEMPT = RequestAttempt()
+USER_HASH_DIGITS = 32
 
 T = TypeVar("T")
 
@@ -96,6 +98,11 @@ def find_end_user() -> str | None:
 def end_users_of(*named: str | None) -> list[str]:
     """Return the end users that the request's body and its header name, each once."""
     return list(dict.fromkeys(filter(None, (*named, find_end_user()))))
+
+
+def hash_end_user(user: str) -> str:
+    """Return a hash of an end user of the current tenant, which names them outside of the table."""
+    return sha256(f"{find_tenant()}:{user}".encode(errors="surrogatepass")).hexdigest()[:USER_HASH_DIGITS]
 
 
 def record_owners(hashes: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import Forbidden, StintError
-from stint.domain.inference import Usage
+from stint.domain.inference import DEFAULT_TIER, Usage
 from stint.domain.prices import MILLION, ModelPrice, Prices
 from stint.domain.receipts import DIGITS, Consumption
 
@@ -72,7 +72,8 @@ class Spending(Protocol):
 class Meter:
     """The consumption of a run since it began. `earlier` was consumed before the run was resumed.
 
-    `memory_mb` is the memory of the function, 0 outside of Lambda, `deadline` the end of the run by the loop's clock.
+    `memory_mb` is that of the function, 0 outside of Lambda, `deadline` the end of the run by the loop's clock,
+    `user_hash` that of the end user that its request names.
     """
 
     prices: Prices = field(default_factory=Prices)
@@ -87,6 +88,7 @@ class Meter:
     deadline: float | None = None
     agent_id: str = ""
     session_id: str = ""
+    user_hash: str = ""
 
     async def admit(self, requests: int = 1, find_model: "FindModel | None" = None) -> None:
         """Admit the run under its budgets. `find_model` returns the full id of its model, if it has one.
@@ -120,10 +122,10 @@ class Meter:
             )
         return price or ModelPrice(input=0, output=0)
 
-    def count_call(self, model_id: str, usage: Usage | None) -> float:
-        """Count a model call, and return its dollars. `model_id` has the provider."""
+    def count_call(self, model_id: str, usage: Usage | None, tier: str = DEFAULT_TIER) -> float:
+        """Count a model call in a service tier, and return its dollars. `model_id` has the provider."""
         price = self.prices.find(model_id)
-        return self._count(usage, None if price is None or usage is None else price.cost_of(usage))
+        return self._count(usage, None if price is None or usage is None else price.in_tier(tier).cost_of(usage))
 
     def count_image(self, model_id: str, usage: Usage | None) -> float:
         """Count a model call that generated an image, and return its dollars. Many image models count no tokens."""
@@ -173,15 +175,13 @@ def find_meter() -> Meter | None:
 
 def name_run(agent_id: str, session_id: str) -> None:
     """Set the agent and the session, or the conversation, of the current run. Do nothing outside of a run."""
-    meter = _meter.get()
-    if meter is not None:
+    if (meter := _meter.get()) is not None:
         meter.agent_id, meter.session_id = agent_id, session_id
 
 
 def set_deadline(deadline: float) -> None:
     """Set the end of the current run, a time of the event loop's clock. Do nothing outside of a run."""
-    meter = _meter.get()
-    if meter is not None:
+    if (meter := _meter.get()) is not None:
         meter.deadline = deadline
 
 

@@ -10,9 +10,11 @@ from tests.services.conftest import MakeWorkerFixture
 from tests.services.polling import poll_until
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture, text_of, types_of
 
+from stint.caller import set_principal
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage
 from stint.domain.openai.mcp_items import McpCall
+from stint.domain.principals import Principal
 from stint.loop.transcript import SENT
 from stint.services.background import response_lease, worker
 from stint.services.background.response_lease import ResponseKeeper
@@ -46,6 +48,44 @@ async def test_steps_that_are_stored_are_not_run_again(make_worker_fixture: Make
         ("message", "completed"),
     ]
     assert [item["id"] for item in done if item["id"] != done[2]["id"]] == [item.id for item in response.output]
+
+
+async def test_calls_of_every_process_have_the_same_tier_and_labels(make_worker_fixture: MakeWorkerFixture) -> None:
+    first, continuation = script(called("buy"), [TextChunk("half "), asyncio.Event()]), script(said("whole"))
+    worker_fixture = make_worker_fixture(first)
+    set_principal(Principal(worker_fixture.tenant, "ann", frozenset({"use"}), "k1"))
+    fields: dict[str, Any] = {"safety_identifier": "bob", "background_options": {"completion_window": "8h"}}
+    response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL], **fields)
+    set_principal(None)
+    async with worker_fixture.dying(response_id):
+        await worker_fixture.wait_for_stored_events(response_id, "half ")
+    successor = worker_fixture.other_process(continuation)
+
+    await successor.run(response_id)
+
+    calls = [*first.requests, *continuation.requests]
+    assert len(calls) == 3
+    assert {call.service_tier for call in calls} == {"flex"}
+    [labels] = {call.labels for call in calls}
+    assert [name for name, _ in labels] == ["tenant", "key_id", "user_hash"]
+    assert dict(labels)["key_id"] == "k1"
+
+
+async def test_an_answer_before_an_interruption_is_shown_with_the_tier_that_served_it(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    asked = [*called("buy")[:-1], Finished(FinishReason.tool_calls, service_tier="flex")]
+    worker_fixture = make_worker_fixture(script(asked, [TextChunk("half "), asyncio.Event()]))
+    response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL], service_tier="flex")
+    async with worker_fixture.dying(response_id):
+        await worker_fixture.wait_for_stored_events(response_id, "half ")
+    shown = (await worker_fixture.get(response_id)).service_tier
+    end = Finished(FinishReason.stop, service_tier="default")
+    successor = worker_fixture.other_process(script([TextChunk("whole"), end]))
+
+    await successor.run(response_id)
+
+    assert (shown, (await successor.get(response_id)).service_tier) == ("flex", "default")
 
 
 async def test_calls_of_the_last_answer_that_may_have_taken_effect_are_not_sent_again(

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from stint.domain.inference import Decoding, SamplingParams, Usage
+from stint.domain.inference import Decoding, Usage
+from stint.domain.llama_stack.sampling import SamplingParams
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from stint.domain.inference import Usage
-from stint.domain.prices import InfrastructurePrices, parse_prices
+from stint.domain.prices import InfrastructurePrices, ModelPrice, parse_prices, tier_to_bill
 
 USAGE = Usage(input_tokens=1_000, output_tokens=100, total_tokens=1_100, cached_tokens=400)
 
@@ -39,6 +39,52 @@ def test_input_that_is_written_to_a_cache_has_a_price_by_its_lifetime(prices: di
     assert price.cost_of(usage) == pytest.approx(dollars / 1e6)
 
 
+@pytest.mark.parametrize(
+    ("asked", "served", "billed"),
+    [
+        (None, None, "default"),
+        ("default", None, "default"),
+        ("priority", None, "priority"),
+        ("priority", "default", "default"),
+        ("flex", "flex", "flex"),
+        ("flex", None, "default"),
+        ("flex", "default", "default"),
+        ("flex", "priority", "priority"),
+        (None, "flex", "default"),
+        (None, "priority", "priority"),
+    ],
+)
+def test_the_tier_that_served_is_billed_and_a_cheap_one_only_if_it_was_asked_for(
+    asked: str | None, served: str | None, billed: str
+) -> None:
+    assert tier_to_bill(asked, served) == billed
+
+
+@pytest.mark.parametrize(
+    ("tiers", "ratios"),
+    [
+        ({}, [1, 0.5, 2.5, 2.5, 1, 1]),
+        ({"priority": 1.75}, [1, 0.5, 1.75, 1.75, 1, 1]),
+        ({"flex": 0.75, "priority": 1.75, "ultrafast": 6}, [1, 0.75, 1.75, 6, 1, 1]),
+    ],
+)
+def test_a_tier_has_a_price_per_standard_price(tiers: dict[str, float], ratios: list[float]) -> None:
+    entry = {"input": 4, "output": 8, "cached_input": 1, "image": 0.04, "tiers": tiers}
+    price = parse_prices(json.dumps({"*": entry})).find("bedrock/claude")
+    usage = Usage(input_tokens=1_000, output_tokens=100, cached_tokens=200, cache_write_tokens=300)
+
+    assert price is not None
+    names = ("default", "flex", "priority", "ultrafast", "scale", "reserved")
+    costs = [price.in_tier(name).cost_of(usage, images=1) - 0.04 for name in names]
+    assert costs == pytest.approx([price.cost_of(usage) * ratio for ratio in ratios])
+
+
+def test_a_tier_that_nobody_knows_costs_as_much_as_priority() -> None:
+    assert (
+        ModelPrice(input=1, output=1).in_tier("hyper").input == ModelPrice(input=1, output=1).in_tier("priority").input
+    )
+
+
 def test_the_first_pattern_that_matches_applies() -> None:
     entries = {"openai/gpt-5-mini": {"input": 1, "output": 1}, "openai/*": {"input": 9, "output": 9}}
     prices = parse_prices(json.dumps(entries))
@@ -64,6 +110,8 @@ def test_infrastructure_has_list_prices_unless_the_setting_names_others() -> Non
         ('{"openai/*": {"input": 1}}', "output: Field required"),
         ('{"openai/*": {"input": -1, "output": 1}}', "greater than or equal to 0"),
         ('{"infrastructure": {"cpu": 1}}', "Extra inputs"),
+        ('{"*": {"input": 1, "output": 1, "tiers": {"flexible": 1}}}', "flexible"),
+        ('{"*": {"input": 1, "output": 1, "tiers": {"flex": -1}}}', "greater than or equal to 0"),
     ],
 )
 def test_a_malformed_setting_is_refused_with_its_name(text: str, reason: str) -> None:

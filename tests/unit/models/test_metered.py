@@ -1,12 +1,13 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import pytest
 from tests.script_model import Part, Script, collect, script
 
+from stint.caller import set_principal
 from stint.domain.errors import (
     ContextLengthExceeded,
     Forbidden,
@@ -37,6 +38,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.prices import ModelPrice, Prices
+from stint.domain.principals import Principal
 from stint.domain.token_estimates import ANSWER_TOKENS
 from stint.domain.tools import ToolCall
 from stint.metering import Meter, set_meter
@@ -134,6 +136,44 @@ async def test_a_hidden_cache_is_counted_and_settled_at_its_price_and_not_shown(
     assert end == Finished(FinishReason.stop, used.without_cache())
     assert recorded(meter).calls[-1] == ("settle", 100, 20)
     assert (meter.counted.cached_tokens, meter.counted.model_dollars) == (80, 20)
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "reserved", "spent"),
+    [
+        (None, "default", 1, 1),
+        ("flex", "flex", 1, 0.5),
+        ("flex", None, 1, 1),
+        ("priority", "priority", 2.5, 2.5),
+        ("priority", "default", 2.5, 1),
+        ("priority", None, 2.5, 2.5),
+        (None, "priority", 1, 2.5),
+    ],
+)
+async def test_money_is_reserved_for_the_tier_that_is_asked_for_and_spent_for_the_one_that_served(
+    meter: Meter, asked: str | None, served: str | None, reserved: float, spent: float
+) -> None:
+    end = Finished(FinishReason.stop, USED, served)
+
+    chunks = await collect(metered(script([Accepted(), end])).stream(replace(REQUEST, service_tier=asked)))
+
+    assert chunks[-1] == end
+    tokens = 101 + ANSWER_TOKENS
+    assert recorded(meter).calls == [("admit", tokens, tokens * reserved), ("settle", 100, 100 * spent)]
+    assert meter.counted.model_dollars == 100 * spent
+
+
+async def test_a_call_is_labelled_in_the_name_of_its_run(meter: Meter) -> None:
+    model = script(ANSWER, ANSWER)
+    set_principal(Principal("acme", "ann", frozenset({"use"}), "k1"))
+    meter.agent_id, meter.user_hash = "agent", "hash"
+
+    await collect(metered(model).stream(REQUEST))
+    set_principal(None)
+    await collect(metered(model).stream(REQUEST))
+
+    named = (("tenant", "acme"), ("key_id", "k1"), ("agent_id", "agent"), ("user_hash", "hash"))
+    assert [request.labels for request in model.requests] == [named, ()]
 
 
 async def test_the_estimate_has_the_longest_answer_that_the_request_allows(meter: Meter) -> None:

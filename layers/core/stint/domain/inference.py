@@ -5,31 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from stint.dataclasses import dataclass, field, replace
+from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.fields import Omitted
 from stint.domain.schema import Request, Schema
 from stint.domain.tools import ToolCall, ToolChoice
-
-
-class GreedySamplingStrategy(Request):
-    type: Literal["greedy"] = "greedy"
-
-
-class TopPSamplingStrategy(Request):
-    type: Literal["top_p"] = "top_p"
-    temperature: Annotated[float, Field(gt=0)] | None
-    top_p: float | None = 0.95
-
-
-class TopKSamplingStrategy(Request):
-    type: Literal["top_k"] = "top_k"
-    top_k: int = Field(ge=1)
-
-
-SamplingStrategy = Annotated[
-    GreedySamplingStrategy | TopPSamplingStrategy | TopKSamplingStrategy, Field(discriminator="type")
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +29,6 @@ class Decoding:
     repetition_penalty: float | None = None
     stop: tuple[str, ...] | None = None
     seed: int | None = None
-
-
-class SamplingParams(Request):
-    """Llama Stack's sampling parameters. `max_tokens` 0 or null leaves the length to the provider."""
-
-    strategy: SamplingStrategy = Field(default_factory=GreedySamplingStrategy)
-    max_tokens: Annotated[int, Field(ge=0)] | None = 0
-    repetition_penalty: float = 1.0
-    stop: list[str] | None = None
-
-    def to_decoding(self) -> Decoding:
-        """Return the parameters of a model call. Greedy is temperature 0; values without effect are omitted."""
-        decoding = Decoding(
-            max_tokens=self.max_tokens or None,
-            repetition_penalty=None if self.repetition_penalty == 1.0 else self.repetition_penalty,
-            stop=tuple(self.stop) if self.stop else None,
-        )
-        match self.strategy:
-            case GreedySamplingStrategy():
-                return replace(decoding, temperature=0.0)
-            case TopPSamplingStrategy(temperature=temperature, top_p=top_p):
-                return replace(decoding, temperature=temperature, top_p=top_p)
-            case TopKSamplingStrategy(top_k=top_k):
-                return replace(decoding, top_k=top_k)
 
 
 class JsonSchemaResponseFormat(Request):
@@ -125,7 +81,8 @@ class AnswerDetails(Schema):
     `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`. `unsent`
     has the ids of the calls that the server does not run, or had not started when the run ended. `unannounced`: the
     step is that of a call which had finished when the run ended, and no event of the stream showed it. `refused`
-    has the ids of the calls that the tool choice forbids.
+    has the ids of the calls that the tool choice forbids. `service_tier` has the tier that served, unless that is the
+    default.
     """
 
     reasoning: Reasoning | None = None
@@ -136,6 +93,7 @@ class AnswerDetails(Schema):
     unsent: Omitted[list[str]] = None
     unannounced: Omitted[bool] = None
     refused: Omitted[list[str]] = None
+    service_tier: Omitted[str] = None
 
 
 # Messages have weak references, because adapters keep what they wrote of one as long as it exists.
@@ -209,16 +167,19 @@ class PromptCache:
     implicit: bool = True
 
 
+DEFAULT_TIER = "default"
+"""The service tier with a provider's standard price and speed."""
+
+
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
     """One call of a model. `model` is the provider's own id, without the routing prefix.
 
-    None is the provider's default for `parallel_tool_calls` and `reasoning`. `verbosity` is low, medium or high, a
-    hint that has no effect if the provider or the model has none. `top_logprobs` is the number of likely tokens with
-    their log probabilities at each position of the text, besides the token itself; None is no log probabilities.
-    `cache` is a hint, too. Without it, a provider that charges for writing to its cache writes nothing. `cache_key` is
-    the same for calls that begin alike, so that their provider finds them in one cache. It is at most 64 characters
-    without a meaning (see `CacheKeys`), and empty if the provider is not known to take one.
+    None is the provider's default. `verbosity` is low, medium or high, a hint that has no effect if the provider or the
+    model has none. `top_logprobs` is the number of likely tokens with their log probabilities at each position of the
+    text, besides the token itself. `cache` is a hint, too: without it, a provider that charges for writing to its cache
+    writes nothing. `cache_key` is the same for calls that begin alike; see `CacheKeys`. A provider honours or refuses a
+    `service_tier`. `labels` say in whose name the call is made; a provider that keeps a log may write them to it.
     """
 
     model: str
@@ -233,6 +194,8 @@ class InferenceRequest:
     top_logprobs: int | None = None
     cache: PromptCache | None = None
     cache_key: str = ""
+    service_tier: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 def is_zero(value: object) -> bool:
@@ -343,10 +306,14 @@ class ToolCallChunk:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer, exactly once, as the last chunk. `usage` is None if the provider counts nothing."""
+    """The end of an answer, exactly once, as the last chunk. `usage` is None if the provider counts nothing.
+
+    `service_tier` is the tier that served, None if the provider does not say it.
+    """
 
     reason: FinishReason
     usage: Usage | None = None
+    service_tier: str | None = None
 
 
 ModelChunk = Accepted | TextChunk | ReasoningChunk | RefusalChunk | ToolCallChunk | Finished

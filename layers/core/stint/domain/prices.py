@@ -14,12 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import ModelError, ModelUnauthorized, ModelUnreachable
-from stint.domain.inference import Usage
+from stint.domain.inference import DEFAULT_TIER, Usage
 from stint.domain.validation import describe_faults
 
 MILLION = 1_000_000
 BAD_REQUEST = 400
 MOST_DOLLARS = 1_000_000_000
+MOST_RATIO = 100
+FLEX, PRIORITY = "flex", "priority"
+TOKEN_PRICES = ("input", "output", "cached_input", "cache_write", "cache_write_1h")
+PricedTier = Annotated[str, Field(pattern=r"^(flex|priority|ultrafast)$")]
+Ratio = Annotated[float, Field(ge=0, le=MOST_RATIO, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)]
 
 
@@ -27,11 +32,28 @@ WRITE_RATIO, HOUR_RATIO = 1.25, 2
 """Prices of input that Claude's models write to a cache for five minutes, and for an hour, per price of other input."""
 
 
+FLEX_RATIO, PRIORITY_RATIO = 0.5, 2.5
+"""Prices in the tiers flex and priority, per standard price. Flex is half of it with AWS and OpenAI. Priority is 1.75
+times as much with AWS, and 1.75 to 2.5 times with OpenAI."""
+PREPAID = frozenset({DEFAULT_TIER, "scale", "reserved"})
+"""Tiers with the standard price. The capacity of the last two is paid for beforehand."""
+
+
+def tier_to_bill(asked: str | None, served: str | None) -> str:
+    """Return the tier whose price counts. Without a provider's word, a call had the dearer one of what is possible.
+
+    So the price of flex counts only if it was asked for and has served.
+    """
+    tier = served or asked or DEFAULT_TIER
+    return DEFAULT_TIER if tier == FLEX and not asked == served == FLEX else tier
+
+
 class ModelPrice(BaseModel):
     """The price of a model's tokens, in dollars per million, and of each image that it generates.
 
     By default, input that is read from a cache costs as much as other input, and input that is written to one costs as
-    much more as for Claude's models (https://aws.amazon.com/bedrock/pricing/).
+    much more as for Claude's models (https://aws.amazon.com/bedrock/pricing/). `tiers` has the prices in other service
+    tiers, per standard price.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -42,6 +64,24 @@ class ModelPrice(BaseModel):
     cache_write: Dollars | None = None
     cache_write_1h: Dollars | None = None
     image: Dollars = 0.0
+    tiers: Mapping[PricedTier, Ratio] = Field(default_factory=dict)
+
+    def ratio_of(self, tier: str) -> float:
+        """Return the price in a service tier, per standard price. One that is not known costs as much as priority."""
+        if tier in PREPAID:
+            return 1.0
+        default = FLEX_RATIO if tier == FLEX else self.tiers.get(PRIORITY, PRIORITY_RATIO)
+        return self.tiers.get(tier, default)
+
+    def in_tier(self, tier: str) -> "ModelPrice":
+        """Return the price in a service tier."""
+        ratio = self.ratio_of(tier)
+        if ratio == 1:
+            return self
+        prices = {name: getattr(self, name) for name in TOKEN_PRICES}
+        return self.model_copy(
+            update={name: price * ratio for name, price in prices.items() if price is not None} | {"tiers": {}}
+        )
 
     def cost_of(self, usage: Usage, images: int = 0) -> float:
         """Return the dollars of a model call that generates so many images."""

@@ -7,6 +7,7 @@ from typing import Any
 from stint.dataclasses import dataclass, field
 from stint.domain.ids import new_id, new_name
 from stint.domain.inference import (
+    DEFAULT_TIER,
     AnswerDetails,
     Finished,
     FinishReason,
@@ -61,6 +62,7 @@ class Answer:
     call_ids: set[str] = field(default_factory=set)
     finish: FinishReason | None = None
     usage: Usage | None = None
+    service_tier: str | None = None
     partial: dict[int, PartialCall] = field(default_factory=dict)
     thoughts: list[ReasoningChunk] = field(default_factory=list)
     thought: bool = False
@@ -101,7 +103,7 @@ class Answer:
                 self.extend_call(chunk)
             case Finished():
                 yield from self.complete_calls()
-                self.finish, self.usage = chunk.reason, chunk.usage
+                self.finish, self.usage, self.service_tier = chunk.reason, chunk.usage, chunk.service_tier
 
     def extend_call(self, chunk: ToolCallChunk) -> None:
         call = self.partial.setdefault(chunk.index, PartialCall())
@@ -139,6 +141,7 @@ class Answer:
             refusal=self.refusal,
             filtered=filtered,
             refused=sorted(self.refused) or None,
+            service_tier=None if self.service_tier == DEFAULT_TIER else self.service_tier,
             text_lengths=encode_lengths(self.streamed),
             reasoning_lengths=encode_lengths(len(chunk.text) for chunk in self.thoughts if chunk.text),
         )

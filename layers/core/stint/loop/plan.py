@@ -39,9 +39,9 @@ class Plan:
     max_infer_iters: int
     response_format: AnswerFormat | None
     answer_schema: dict[str, Any] | None
-    input_shields: tuple[BoundShield, ...]
-    output_shields: tuple[BoundShield, ...]
-    shield_window: int | None
+    input_shields: tuple[BoundShield, ...] = ()
+    output_shields: tuple[BoundShield, ...] = ()
+    shield_window: int | None = None
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningOptions | None = None
     verbosity: str | None = None
@@ -52,6 +52,7 @@ class Plan:
     retriever: Retriever | None = None
     cache: PromptCache | None = None
     cache_key: str = ""
+    service_tier: str | None = None
 
     @property
     def calls_at_once(self) -> int | None:
@@ -78,4 +79,5 @@ class Plan:
             verbosity=self.verbosity,
             cache=self.cache,
             cache_key=self.cache_key,
+            service_tier=self.service_tier,
         )

@@ -22,9 +22,10 @@ from stint.domain.inference import (
     ModelChunk,
     Usage,
 )
-from stint.domain.prices import ModelPrice, is_free
+from stint.domain.prices import ModelPrice, is_free, tier_to_bill
 from stint.domain.token_estimates import ANSWER_TOKENS, CHARACTERS_PER_TOKEN, believable, estimate_input, usage_of
 from stint.metering import Meter, Reservation, find_meter
+from stint.models.labels import find_labels
 from stint.models.port import ChatModel, CountNeedsAnswer, characters_of, close_chunks
 from stint.request_totals import count_model_error
 from stint.run_stop import admit_model_call, refuse_stopped
@@ -77,7 +78,7 @@ class MeteredModel:
 
         The answer ends with the reason `budget` when the caller's money does.
         """
-        meter = find_meter()
+        meter, request = find_meter(), replace(request, labels=find_labels())
         call = MeteredCall(meter, f"{self._provider}/{request.model}", request) if meter else None
         await admit_model_call()
         if call:
@@ -146,6 +147,12 @@ class MeteredCall:
         self.reservation: Reservation | None = None
         self.price: ModelPrice | None = None
         self.money: AnswerMoney | None = None
+        self.served: str | None = None
+
+    @property
+    def tier(self) -> str:
+        """Return the service tier whose price counts."""
+        return tier_to_bill(self.request.service_tier, self.served)
 
     async def admit(self) -> None:
         """Reserve the estimated tokens of the call, and the price of its input and of a part of its answer.
@@ -157,7 +164,8 @@ class MeteredCall:
         spending = self.meter.spending
         if spending is None:
             return
-        price = self.price = self.meter.require_price(self.model_id)
+        self.price = self.meter.require_price(self.model_id)
+        price = self.price.in_tier(self.tier)
         longest = self.request.decoding.max_tokens or ANSWER_TOKENS
         self.reserved = usage_of(self.tokens_in, min(longest, FIRST_TOKENS))
         least = price.cost_of(usage_of(self.tokens_in, 1))
@@ -203,12 +211,12 @@ class MeteredCall:
 
     async def finish(self, end: Finished) -> Finished:
         """Settle a call that has ended, and return its end as the run's caller sees it."""
-        limit = self.limited_request.decoding.max_tokens
+        limit, self.served = self.limited_request.decoding.max_tokens, end.service_tier
         usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit)
         await self.settle(usage or self.most_probable(), usage)
         cut = self.limit is not None and end.reason is FinishReason.length
         shown = usage.without_cache() if usage and self.meter.counted.hides_cache else usage
-        return Finished(FinishReason.budget if cut else end.reason, shown)
+        return Finished(FinishReason.budget if cut else end.reason, shown, end.service_tier)
 
     async def end(self) -> Finished:
         """Settle a call whose money is spent, and return the end of its answer."""
@@ -237,13 +245,14 @@ class MeteredCall:
     async def settle(self, spent: Usage, counted: Usage | None) -> None:
         self.settled = True
         if self.begun:
-            self.meter.count_call(self.model_id, counted)
+            self.meter.count_call(self.model_id, counted, self.tier)
         try:
             if self.money is not None:
                 await self.money.close()
         finally:
             if self.reservation is not None and self.price is not None:
-                await self.reservation.settle(spent.input_tokens + spent.output_tokens, self.price.cost_of(spent))
+                dollars = self.price.in_tier(self.tier).cost_of(spent)
+                await self.reservation.settle(spent.input_tokens + spent.output_tokens, dollars)
 
 
 def lower_limit(left: float, asked: int | None) -> int | None:

@@ -1,6 +1,7 @@
 """The port every model adapter implements."""
 
 import math
+import re
 from collections.abc import AsyncIterator
 from typing import Protocol
 
@@ -19,6 +20,8 @@ from stint.domain.json_text import storable_text
 
 LONGEST_CALL_ID = 64
 """Maximum characters of a call's id that clients of Responses can send back."""
+
+TIER = re.compile(r"[a-z0-9_-]{1,32}")
 
 LEAST_LOGPROB = -9999.0
 """OpenAI's log probability of a very unlikely token, in place of minus infinity, which JSON lacks."""
@@ -113,3 +116,8 @@ def is_call_id(text: str) -> bool:
 def storable_logprob(each: TokenLogprob) -> TokenLogprob:
     logprob = each.logprob if math.isfinite(each.logprob) else LEAST_LOGPROB
     return TokenLogprob(storable_text(each.token), logprob, each.utf8, tuple(map(storable_logprob, each.top)))
+
+
+def read_tier(value: object) -> str | None:
+    """Return the service tier that a provider reports, None if it names none."""
+    return value if isinstance(value, str) and value != "auto" and TIER.fullmatch(value) else None

@@ -24,6 +24,7 @@ FIELDS = {
         "tools": r"\btool(?:s|Config|Spec)\b",
         "response_format": r"\b(?:response_format|outputConfig|json_schema)\b",
         "temperature": r"\btemperature\b",
+        "service_tier": r"\bservice_tier\b",
         "messages": r"\bmessages\b",
     }.items()
 }

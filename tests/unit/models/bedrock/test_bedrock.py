@@ -33,7 +33,6 @@ from stint.domain.inference import (
     Reasoning,
     ReasoningChunk,
     ReasoningOptions,
-    SamplingParams,
     SystemText,
     TextChunk,
     ToolCallChunk,
@@ -42,6 +41,7 @@ from stint.domain.inference import (
     Usage,
     UserInput,
 )
+from stint.domain.llama_stack.sampling import SamplingParams
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.models.bedrock.model import Bedrock
 from stint.providers.bedrock.client import connect

@@ -14,12 +14,12 @@ from stint.domain.inference import (
     JsonSchemaResponseFormat,
     Reasoning,
     ReasoningOptions,
-    SamplingParams,
     SystemText,
     ToolResult,
     ToolSignature,
     UserInput,
 )
+from stint.domain.llama_stack.sampling import SamplingParams
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.models.bedrock.request import check_converse, write_converse
 

@@ -39,7 +39,6 @@ from stint.domain.inference import (
     ReasoningChunk,
     ReasoningOptions,
     RefusalChunk,
-    SamplingParams,
     SystemText,
     TextChunk,
     ToolCallChunk,
@@ -48,6 +47,7 @@ from stint.domain.inference import (
     Usage,
     UserInput,
 )
+from stint.domain.llama_stack.sampling import SamplingParams
 from stint.domain.tools import ToolCall
 from stint.models.openai.model import OpenAICompatible
 from stint.models.port import CountNeedsAnswer

@@ -14,12 +14,12 @@ from stint.domain.inference import (
     JsonSchemaResponseFormat,
     ModelMessage,
     ReasoningOptions,
-    SamplingParams,
     SystemText,
     ToolResult,
     ToolSignature,
     UserInput,
 )
+from stint.domain.llama_stack.sampling import SamplingParams
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.models.openai.chat_completions import ChatCompletions
 

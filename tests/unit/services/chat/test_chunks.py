@@ -43,7 +43,7 @@ def deltas(told: list[ChatCompletionChunk]) -> list[dict[str, Any]]:
 
 
 def test_a_text_is_told_in_pieces_and_whole() -> None:
-    answer = completion(metadata={"topic": "plums"}, service_tier="flex")
+    answer = completion(metadata={"topic": "plums"})
 
     told = tell(answer, ReasoningChunk("hm"), TextChunk("Hello "), TextChunk(""), TextChunk("you"), STOP)
     whole = answer.whole()
@@ -60,10 +60,20 @@ def test_a_text_is_told_in_pieces_and_whole() -> None:
     message = whole.choices[0].message
     assert (message.content, message.reasoning_content, message.refusal) == ("Hello you", "hm", None)
     assert (whole.choices[0].finish_reason, whole.metadata) == ("stop", {"topic": "plums"})
-    assert {whole.service_tier, *(chunk.service_tier for chunk in told)} == {"flex"}
+    assert {whole.service_tier, *(chunk.service_tier for chunk in told)} == {"default"}
     assert whole.usage
     assert whole.usage.prompt_tokens_details.cached_tokens == 2
     assert whole.usage.completion_tokens_details.reasoning_tokens == 1
+
+
+@pytest.mark.parametrize(("asked", "served"), [("priority", "default"), ("priority", "priority"), ("auto", "flex")])
+def test_the_tier_that_served_is_told_at_the_end(asked: str, served: str) -> None:
+    answer = completion(service_tier=asked)
+
+    told = tell(answer, TextChunk("Hello"), Finished(FinishReason.stop, service_tier=served))
+
+    assert [chunk.service_tier for chunk in told] == [asked, asked, served]
+    assert answer.whole().service_tier == served
 
 
 def test_calls_are_told_apart_by_their_places() -> None:
@@ -171,7 +181,11 @@ def test_a_silent_model_said_nothing() -> None:
             ReasoningChunk("Well."),
             TextChunk("a", (TokenLogprob("a", -0.5, (97,), (TokenLogprob("b", -1.0),)),)),
             TextChunk("b", (TokenLogprob("b", -0.25),)),
-            Finished(FinishReason.length, Usage(input_tokens=1, output_tokens=2, total_tokens=3, cached_tokens=1)),
+            Finished(
+                FinishReason.length,
+                Usage(input_tokens=1, output_tokens=2, total_tokens=3, cached_tokens=1),
+                service_tier="priority",
+            ),
         ),
     ],
 )
@@ -180,6 +194,6 @@ def test_a_stored_answer_is_the_same_completion_again(chunks: tuple[ModelChunk, 
     tell(first, *chunks)
     whole = first.whole()
 
-    tell(again, *chunks_of(whole.choices[0], whole.usage))
+    tell(again, *chunks_of(whole))
 
     assert again.whole() == whole

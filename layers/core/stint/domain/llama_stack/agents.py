@@ -5,8 +5,9 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from stint.domain.fields import Omitted
-from stint.domain.inference import ResponseFormat, SamplingParams
+from stint.domain.inference import ResponseFormat
 from stint.domain.limits import MAX_INFER_ITERS
+from stint.domain.llama_stack.sampling import SamplingParams
 from stint.domain.schema import Request, Schema, Timestamp
 from stint.domain.tools import (
     AgentToolGroup,

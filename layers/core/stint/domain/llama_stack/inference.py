@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from stint.domain.content import Content
-from stint.domain.inference import ResponseFormat, SamplingParams, Usage
+from stint.domain.inference import ResponseFormat, Usage
 from stint.domain.limits import MAX_MESSAGES, PartLimit, ToolLimit
 from stint.domain.llama_stack.registrations import SystemMessage
+from stint.domain.llama_stack.sampling import SamplingParams
 from stint.domain.messages import UserMessage
 from stint.domain.run_events import Delta
 from stint.domain.schema import Request, Schema

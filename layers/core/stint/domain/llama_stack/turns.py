@@ -6,8 +6,9 @@ from typing import Annotated
 from pydantic import Field
 
 from stint.domain.content import URL, Content, Document
-from stint.domain.inference import ResponseFormat, SamplingStrategy, Usage
+from stint.domain.inference import ResponseFormat, Usage
 from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, PartLimit
+from stint.domain.llama_stack.sampling import SamplingStrategy
 from stint.domain.messages import InputMessage
 from stint.domain.receipts import Receipt
 from stint.domain.run_outcome import ErrorInfo

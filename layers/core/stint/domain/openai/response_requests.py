@@ -28,7 +28,13 @@ from stint.domain.openai.response_tools import (
     check_tools,
     without_credentials,
 )
-from stint.domain.openai.stored_responses import CacheRetention, ResponseSettings, ServiceTier, Truncation
+from stint.domain.openai.stored_responses import (
+    BackgroundOptions,
+    CacheRetention,
+    ResponseSettings,
+    ServiceTier,
+    Truncation,
+)
 from stint.domain.redaction import MASK
 from stint.domain.run_signals import OnDisconnect
 from stint.domain.schema import Request
@@ -172,6 +178,7 @@ class CreateResponse(ContextRequest):
     image: ImageOptions = None
     access_programs: Annotated[Nothing, UnsupportedField("Access programs are not supported. Remove it")] = None
     prompt_cache_options: Omitted[CacheOptions] = None
+    background_options: Omitted[BackgroundOptions] = None
 
     @field_validator("background")
     @classmethod
@@ -197,6 +204,16 @@ class CreateResponse(ContextRequest):
         if chosen == "cancel" and info.data.get("background"):
             raise invalid("A background response runs without its client. Remove on_disconnect, or background.")
         return chosen
+
+    @field_validator("background_options")
+    @classmethod
+    def check_background_options(
+        cls, options: BackgroundOptions | None, info: ValidationInfo
+    ) -> BackgroundOptions | None:
+        tier, background = info.data.get("service_tier"), info.data.get("background", True)
+        if options is not None and (conflict := options.find_conflict(tier, background=background)):
+            raise invalid(conflict)
+        return options
 
     @property
     def is_single(self) -> bool:

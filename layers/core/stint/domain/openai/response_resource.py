@@ -6,14 +6,21 @@ from typing import Literal
 from pydantic import Field
 
 from stint.domain.fields import Omitted
-from stint.domain.inference import Usage
+from stint.domain.inference import DEFAULT_TIER, Usage
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.lists import ListObject
 from stint.domain.openai.prompt_cache import CacheOptions
 from stint.domain.openai.response_options import ReasoningSettings, TextOptions
 from stint.domain.openai.response_requests import ConversationReference
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
-from stint.domain.openai.stored_responses import ResponseError, ResponseHeader, ResponseOutcome, ResponseStatus
+from stint.domain.openai.stored_responses import (
+    BackgroundOptions,
+    ResponseError,
+    ResponseHeader,
+    ResponseOutcome,
+    ResponseStatus,
+    tier_of,
+)
 from stint.domain.receipts import Receipt
 from stint.domain.schema import Schema
 
@@ -88,7 +95,8 @@ class Response(Schema):
     truncation: str = "disabled"
     usage: ResponseUsage | None = None
     store: bool = True
-    service_tier: str = "default"
+    service_tier: str = DEFAULT_TIER
+    background_options: Omitted[BackgroundOptions] = None
     metadata: dict[str, str] = Field(default_factory=dict)
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
@@ -108,12 +116,18 @@ def make_response(
     output: Sequence[OutputItem] = (),
     status: ResponseStatus = ResponseStatus.in_progress,
     ending: ResponseOutcome | None = None,
+    served: str | None = None,
 ) -> Response:
-    """Derive the resource from a stored response. `status` applies while there is no ending."""
+    """Derive the resource from a stored response. `status` applies while there is no ending.
+
+    `served` is the service tier of its last answer. Without one, the resource shows the tier that the request asks for.
+    """
     settings = header.settings
     given = {name: value for name in type(settings).model_fields if (value := getattr(settings, name)) is not None}
     if settings.prompt_cache_options is not None:
         given["prompt_cache_options"] = settings.prompt_cache_options.as_applied()
+    asked = tier_of(settings.service_tier, settings.background_options) or settings.service_tier
+    given["service_tier"] = served or asked or DEFAULT_TIER
     return Response(
         id=header.response_id,
         created_at=header.created_at,

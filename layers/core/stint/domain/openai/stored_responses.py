@@ -1,16 +1,16 @@
 """Stored responses: a header with the request, and an append-only log of records."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError, rename_param
 from stint.domain.fields import Metadata, Omitted, is_empty, is_false
-from stint.domain.inference import AnswerDetails, Decoding, PromptCache, Usage
+from stint.domain.inference import DEFAULT_TIER, AnswerDetails, Decoding, PromptCache, Usage
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.mcp_items import McpListTools
@@ -20,12 +20,13 @@ from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.partial_steps import PartialStep
 from stint.domain.principals import Principal
 from stint.domain.receipts import Consumption
-from stint.domain.schema import Schema
-from stint.domain.steps import Step, ToolExecutionStep, without_images
+from stint.domain.schema import Request, Schema
+from stint.domain.steps import InferenceStep, Step, ToolExecutionStep, without_images
 from stint.domain.stops import stop_name
 
 Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
+CompletionWindow = Literal["soonest", "2h", "8h"]
 CacheRetention = Annotated[str, Field(max_length=64)]
 MAX_INFER_ITERS = 100
 """Maximum model calls of a response. A request may set fewer."""
@@ -70,6 +71,34 @@ class ResponseError(Schema):
         return error
 
 
+class BackgroundOptions(Request):
+    """Options of a background response: how soon it is to be complete."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    completion_window: Omitted[CompletionWindow] = None
+
+    @property
+    def can_wait(self) -> bool:
+        """Return whether a tier that is cheaper and slower may serve the response."""
+        return self.completion_window not in (None, "soonest")
+
+    def find_conflict(self, tier: ServiceTier | None, *, background: bool) -> str | None:
+        """Return why a response cannot have these options beside others; None if it can."""
+        if self.can_wait and not background:
+            return "Only a background response can wait. Set background to true, or completion_window to soonest."
+        if self.can_wait and tier not in (None, "auto", "flex"):
+            return "A response that can wait runs as service_tier flex. Remove service_tier, or background_options."
+        return None
+
+
+def tier_of(asked: ServiceTier | None, background: BackgroundOptions | None = None) -> str | None:
+    """Return the service tier of a model call; None leaves it to the provider. `fast` is a newer name of priority."""
+    if background is not None and background.can_wait:
+        return "flex"
+    return None if asked == "auto" else "priority" if asked == "fast" else asked
+
+
 class ResponseSettings(Schema):
     """The settings of a request, without its input. None is the default, so that a plain request needs no space.
 
@@ -94,6 +123,7 @@ class ResponseSettings(Schema):
     include: list[Include] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
     service_tier: Omitted[ServiceTier] = None
+    background_options: Omitted[BackgroundOptions] = None
     safety_identifier: Omitted[str] = None
     prompt_cache_key: Omitted[str] = None
     prompt_cache_retention: Omitted[CacheRetention] = None
@@ -103,6 +133,12 @@ class ResponseSettings(Schema):
     is_single: Omitted[bool] = None
     include_obfuscation: Omitted[bool] = None
     container_id: Omitted[str] = None
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Return the API's names of the fields that a provider may refuse: `FIELDS`, and the one that sets the tier."""
+        waits = self.background_options is not None and self.background_options.can_wait
+        return {**FIELDS, "service_tier": "background_options"} if waits else FIELDS
 
     def choose_cache(self, default: PromptCache | None) -> PromptCache | None:
         """Return what a provider caches: by default the input of a response that others will begin with."""
@@ -129,7 +165,8 @@ class ResponseHeader(Schema):
     renewed one. `listed` has the tools of MCP servers as they were listed at the start. `texts` has the texts of the
     input's files, in order, for the model. The events of a `streamed` background response are stored, too. `creator` is
     the principal of a background response, as in the context of a request, without a credential. `sender` names its
-    caller and end user if it continues a conversation for an end user.
+    caller and end user if it continues a conversation for an end user, `user_hash` the end user of a background
+    response whose header names one.
     After `expires_at` (seconds since 1970), the response does not exist.
     """
 
@@ -146,6 +183,7 @@ class ResponseHeader(Schema):
     streamed: Annotated[bool, Field(exclude_if=is_false)] = False
     creator: Omitted[dict[str, str]] = None
     sender: Omitted[str] = None
+    user_hash: Omitted[str] = None
     until: float = 0.0
     expires_at: Omitted[int] = None
     listed: list[McpListTools] = Field(default_factory=list)
@@ -283,6 +321,15 @@ class StoredResponse:
         """Return the usage of the last record that has one."""
         told = [record.ending.usage if record.ending else record.usage for record in self.records]
         return next((usage for usage in reversed(told) if usage is not None), None)
+
+    @property
+    def service_tier(self) -> str | None:
+        """Return the tier that served the last answer; None before the first one has ended."""
+        answers = (record for record in reversed(self.records) if isinstance(record.step, InferenceStep))
+        last = next(answers, None)
+        if last is None:
+            return None
+        return (last.details.service_tier if last.details else None) or DEFAULT_TIER
 
     @property
     def consumption(self) -> Consumption | None:

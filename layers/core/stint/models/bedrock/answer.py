@@ -6,6 +6,7 @@ from typing import Any
 from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk, Usage
 from stint.models.bedrock.reasoning import ReasoningReader
+from stint.models.port import read_tier
 
 REASONS = {
     "end_turn": FinishReason.stop,
@@ -18,9 +19,14 @@ REASONS = {
 
 
 class ConverseAnswer:
-    """One answer, read event by event (API reference, ConverseStreamOutput)."""
+    """One answer, read event by event (API reference, ConverseStreamOutput).
 
-    def __init__(self) -> None:
+    `tier` is the service tier that was asked for. Bedrock refuses a tier that a model lacks, so this one has served
+    unless the answer names another.
+    """
+
+    def __init__(self, tier: str | None = None) -> None:
+        self._tier = tier
         self._thoughts = ReasoningReader()
         self._calls: dict[int, int] = {}
         self._reason: FinishReason | None = None
@@ -44,6 +50,7 @@ class ConverseAnswer:
                 self._reason = _read_reason(stop["stopReason"])
             case {"metadata": metadata}:
                 self._usage = _read_usage(metadata["usage"])
+                self._tier = read_tier(metadata.get("serviceTier", {}).get("type")) or self._tier
 
     def _feed_delta(self, block: int, delta: dict[str, Any]) -> Iterator[ModelChunk]:
         if delta.get("text"):
@@ -61,7 +68,7 @@ class ConverseAnswer:
         """
         if self._reason is None:
             raise ModelError("Bedrock's answer was interrupted")
-        return Finished(self._reason, self._usage)
+        return Finished(self._reason, self._usage, self._tier)
 
 
 def _text(value: Any) -> str:

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any, cast
 from botocore.exceptions import ClientError
 
 from stint.domain.errors import NotSupported
-from stint.domain.inference import Accepted, InferenceRequest, ModelChunk
+from stint.domain.inference import DEFAULT_TIER, Accepted, InferenceRequest, ModelChunk
 from stint.models.bedrock.answer import ConverseAnswer
 from stint.models.bedrock.cache_points import add_cache_points, refused_points
 from stint.models.bedrock.call import ConverseCall
 from stint.models.bedrock.request import ConverseRequest, check_converse, write_converse
 from stint.providers.bedrock.client import connect
-from stint.providers.bedrock.errors import ERRORS, MALFORMED, explain, message_of
+from stint.providers.bedrock.errors import ERRORS, MALFORMED, explain, is_about_tier, message_of
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
 
 COUNTED = ("messages", "system", "toolConfig", "additionalModelRequestFields")
+DEFAULT = {"type": DEFAULT_TIER}
 REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|jp|au|ca|in|sa|me|af|global)\.")
 
 
@@ -34,7 +35,8 @@ class Bedrock:
 
     A request that a model refuses because of temperature 0 is sent again without temperature; because of temperature
     with top_p (Claude's later models), with temperature only; because of strict tools, with plain ones; because of a
-    checkpoint of the cache, without those in this place. Later requests to the model are adapted at once.
+    checkpoint of the cache, without those in this place; because of the service tier `default`, without it, which means
+    the same. Later requests to the model are adapted at once.
     """
 
     def __init__(self, client: "Callable[[], BedrockRuntimeClient]" = connect) -> None:
@@ -69,7 +71,7 @@ class Bedrock:
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call, and yield its chunks; see the port."""
         written = write_converse(request)
-        answer = ConverseAnswer()
+        answer = ConverseAnswer(request.service_tier)
         call = await self._open(written)
         try:
             yield Accepted()
@@ -109,6 +111,9 @@ class Bedrock:
         parameters = written.parameters
         config = parameters.get("inferenceConfig", {})
         known = self._refused.get(parameters["modelId"], set())
+        if parameters.get("serviceTier") == DEFAULT and is_about_tier(message):
+            self._refused[parameters["modelId"]] = {*known, "serviceTier"}
+            return "serviceTier" not in known
         if written.points and (points := refused_points(message)):
             self._refused[parameters["modelId"]] = known | points
             return not points <= known
@@ -140,6 +145,8 @@ class Bedrock:
         if "topP" in refused and "temperature" in config:
             config.pop("topP", None)
         adapted = {**parameters, "inferenceConfig": config}
+        if "serviceTier" in refused and parameters.get("serviceTier") == DEFAULT:
+            del adapted["serviceTier"]
         if "strict" in refused and _tools(parameters):
             plain = [{"toolSpec": {**tool["toolSpec"], "strict": False}} for tool in _tools(parameters)]
             adapted["toolConfig"] = {**parameters["toolConfig"], "tools": plain}

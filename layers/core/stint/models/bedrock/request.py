@@ -1,6 +1,7 @@
 """The parameters of a ConverseStream call."""
 
 import json
+import re
 from typing import Any
 
 from stint.dataclasses import dataclass
@@ -31,6 +32,11 @@ LACKING = {
     "seed": "seed",
 }
 """Parameters that Converse lacks, with the caller's field for each."""
+TIERS = ("default", "flex", "priority")
+"""The service tiers of a request (API reference, ServiceTier), without `reserved`, whose capacity is bought before."""
+NOT_IN_METADATA = re.compile(r"[^a-zA-Z0-9\s:_@$#=/+,.-]", re.ASCII)
+MOST_METADATA, LONGEST_METADATA = 16, 256
+"""Limits of the request's metadata (API reference, Converse): entries, and characters of a value."""
 WITHOUT_TOP_K = ("meta.", "amazon.titan", "deepseek.", "ai21.", "openai.")
 
 
@@ -38,7 +44,8 @@ def check_converse(request: InferenceRequest) -> None:
     """Refuse parameters that Converse or the model's family lacks. The messages are not checked.
 
     Raises:
-        InvalidRequest: a penalty, a seed, a grammar, logprobs, or a top_k or effort that the family lacks.
+        InvalidRequest: a penalty, a seed, a grammar, logprobs, a service tier that no model has, or a top_k or effort
+            that the family lacks.
     """
     for name, field in LACKING.items():
         if getattr(request.decoding, name) is not None:
@@ -48,6 +55,11 @@ def check_converse(request: InferenceRequest) -> None:
         raise InvalidRequest(f"Model {request.model!r} does not support top_k. Remove it.", param="sampling_params")
     if request.top_logprobs is not None:
         raise InvalidRequest("Bedrock's Converse returns no log probabilities. Remove logprobs.", param="logprobs")
+    if request.service_tier not in (None, *TIERS):
+        raise InvalidRequest(
+            f"Bedrock has no service tier {request.service_tier!r}, only {', '.join(TIERS)}. Choose one, or remove it.",
+            param="service_tier",
+        )
     if request.response_format is not None:
         read_schema(request.response_format)
     write_effort(request)
@@ -73,12 +85,19 @@ def write_converse(request: InferenceRequest) -> ConverseRequest:
         "additionalModelRequestFields": {**_top_k(request.model, request.decoding.top_k), **reasoning},
         "toolConfig": tools,
         "outputConfig": {**_text_format(request), **({"effort": effort} if effort else {})},
+        "serviceTier": {"type": request.service_tier} if request.service_tier else None,
+        "requestMetadata": _metadata(request.labels),
     }
     written = {name: value for name, value in parameters.items() if value or name == "messages"}
     if request.cache is None:
         return ConverseRequest(written)
     points = find_cache_points(written, request.cache, conversation.breakpoints)
     return ConverseRequest(written, points, request.cache.lifetime)
+
+
+def _metadata(labels: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Write labels as the metadata that Bedrock's invocation log shows. What it does not allow is replaced by `_`."""
+    return {name: NOT_IN_METADATA.sub("_", value)[:LONGEST_METADATA] for name, value in labels[:MOST_METADATA]}
 
 
 def _text_format(request: InferenceRequest) -> Parameters:

@@ -18,7 +18,7 @@ from stint.domain.inference import (
     Usage,
 )
 from stint.models.openai.usage import CHAT_USAGE, MOST_TOKENS, read_usage
-from stint.models.port import LEAST_LOGPROB
+from stint.models.port import LEAST_LOGPROB, read_tier
 
 REASONS = {
     "length": FinishReason.length,
@@ -56,6 +56,7 @@ class ChatCompletionReader:
         self._ids: set[str] = set()
         self._reason: str | None = None
         self._usage: Usage | None = None
+        self._tier: str | None = None
         self._logprobs: list[TokenLogprob] = []
 
     @property
@@ -67,6 +68,7 @@ class ChatCompletionReader:
         """Read the JSON of one chunk, or of a whole answer that was not streamed."""
         if isinstance(payload.get("usage"), dict):
             self._usage = read_usage(payload["usage"], CHAT_USAGE)
+        self._tier = read_tier(payload.get("service_tier")) or self._tier
         for choice in payload.get("choices") or []:
             if choice.get("index") not in (0, None):
                 continue
@@ -84,7 +86,7 @@ class ChatCompletionReader:
         reason = REASONS.get(self._reason or "stop", FinishReason.stop)
         if reason in (FinishReason.stop, FinishReason.tool_calls):
             reason = FinishReason.tool_calls if self._calls else FinishReason.stop
-        yield Finished(reason, self._usage)
+        yield Finished(reason, self._usage, self._tier)
 
     def _texts(self, delta: dict[str, Any]) -> Iterator[ModelChunk]:
         """Yield the texts of a delta. Log probabilities of tokens without text belong to the text that follows."""

@@ -33,9 +33,9 @@ NOT_OF_OPENAI = ("top_k", "repetition_penalty")
 class ChatCompletions:
     """Writes each request in the form that its model accepts. `strict`: the server is OpenAI's own.
 
-    Refused hints (`verbosity`, `prompt_cache_key`, or defaults) are omitted. Fields with a meaning take another form:
-    `max_tokens` becomes `max_completion_tokens`, participants' names go into the text, `json_object` becomes a schema.
-    The effort of reasoning is a hint: see `_effort`.
+    Refused hints (`verbosity`, `prompt_cache_key`, or defaults, also of the service tier) are omitted. Fields with a
+    meaning take another form: `max_tokens` becomes `max_completion_tokens`, participants' names go into the text,
+    `json_object` becomes a schema. The effort of reasoning is a hint: see `_effort`.
     """
 
     path = "chat/completions"

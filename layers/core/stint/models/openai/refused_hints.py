@@ -4,6 +4,7 @@ import re
 
 from stint.dataclasses import replace
 from stint.domain.inference import (
+    DEFAULT_TIER,
     InferenceRequest,
     JsonObjectResponseFormat,
     JsonSchemaResponseFormat,
@@ -40,6 +41,8 @@ def adapt_request(request: InferenceRequest, refused: frozenset[str]) -> Inferen
         request = replace(request, decoding=replace(request.decoding, temperature=None))
     if "verbosity" in refused:
         request = replace(request, verbosity=None)
+    if "service_tier" in refused and request.service_tier == DEFAULT_TIER:
+        request = replace(request, service_tier=None)
     if "prompt_cache_key" in refused:
         request = replace(request, cache_key="")
     if "json_object" in refused and isinstance(request.response_format, JsonObjectResponseFormat):
@@ -55,6 +58,7 @@ def refused_fields(request: InferenceRequest, refusal: Refusal) -> set[str]:
     tests = {
         "temperature": request.decoding.temperature == 0.0 and "temperature" in words,
         "verbosity": request.verbosity is not None and "verbosity" in words,
+        "service_tier": request.service_tier == DEFAULT_TIER and "service_tier" in words,
         "prompt_cache_key": bool(request.cache_key) and "prompt_cache_key" in words,
         "json_object": isinstance(request.response_format, JsonObjectResponseFormat) and _is_about_json_object(words),
     }

@@ -28,6 +28,8 @@ def write_request(request: InferenceRequest) -> Body:
     }
     if request.reasoning is not None and request.reasoning.effort:
         body["reasoning_effort"] = request.reasoning.effort
+    if request.service_tier is not None:
+        body["service_tier"] = request.service_tier
     if request.verbosity is not None:
         body["verbosity"] = request.verbosity
     if request.cache_key:

@@ -29,6 +29,7 @@ from stint.models.openai_responses.reasoning import (
     write_item,
     write_phase,
 )
+from stint.models.port import read_tier
 
 ABOUT_REQUEST = ("invalid_", "image_", "unsupported_", "empty_image")
 """The beginnings of the codes of a response that failed because of its request."""
@@ -66,6 +67,7 @@ class ResponseEventReader:
         self._phase = ""
         self._ending: FinishReason | None = None
         self._usage: Usage | None = None
+        self._tier: str | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -104,7 +106,7 @@ class ResponseEventReader:
         reason = self._ending or FinishReason.stop
         if reason is FinishReason.stop and self._calls:
             reason = FinishReason.tool_calls
-        yield Finished(reason, self._usage)
+        yield Finished(reason, self._usage, self._tier)
 
     # ---- items
 
@@ -249,6 +251,7 @@ class ResponseEventReader:
         for index, item in enumerate(response.get("output") or []):
             yield from self._complete(index, item)
         self._usage = read_usage(response.get("usage") or {}, RESPONSE_USAGE) if response.get("usage") else None
+        self._tier = read_tier(response.get("service_tier"))
         reason = (response.get("incomplete_details") or {}).get("reason") if status == "incomplete" else None
         if status == "completed":
             self._ending = FinishReason.stop

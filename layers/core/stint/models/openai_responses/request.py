@@ -24,6 +24,8 @@ def write_request(request: InferenceRequest, refused: frozenset[str]) -> Body:
     if request.top_logprobs is not None:
         include.append("message.output_text.logprobs")
         body["top_logprobs"] = request.top_logprobs
+    if request.service_tier is not None:
+        body["service_tier"] = request.service_tier
     if request.cache_key:
         body["prompt_cache_key"] = request.cache_key
     if include:

@@ -9,6 +9,7 @@ from stint.dataclasses import replace
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.inference import (
+    DEFAULT_TIER,
     Accepted,
     AnswerFormat,
     AssistantAnswer,
@@ -88,7 +89,7 @@ class Scripted:
         self._names, self._provider = names, provider
 
     def check(self, request: InferenceRequest) -> None:
-        """Refuse grammars and unknown names; see the port."""
+        """Refuse grammars, service tiers and unknown names; see the port."""
         if request.model not in self._names:
             names = ", ".join(f"{self._provider}/{name}" for name in sorted(self._names))
             raise InvalidRequest(
@@ -99,6 +100,11 @@ class Scripted:
             )
         if request.response_format is not None:
             read_schema(request.response_format)
+        if request.service_tier not in (None, DEFAULT_TIER):
+            raise InvalidRequest(
+                f"The scripted model has no service tier {request.service_tier!r}. Remove service_tier.",
+                param="service_tier",
+            )
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count the words of the messages, as in the usage of an answer. Tools and formats do not count."""

@@ -40,6 +40,7 @@ OVERLOADED = frozenset({"serviceunavailableexception", "modelnotreadyexception"}
 REFUSED = frozenset({400, 404, 413, 422})
 NOT_FOUND = "resourcenotfoundexception"
 ACCESS_DENIED = "accessdeniedexception"
+TIER = re.compile(r"service[ _-]?tier|\b(?:flex|priority)\b", re.IGNORECASE)
 CREDENTIALS = "check the AWS credentials"
 HINTS = {
     ACCESS_DENIED: (
@@ -86,6 +87,11 @@ def message_of(error: ClientError) -> str:
     return shorten(str(error.response.get("Error", {}).get("Message") or "no message"))
 
 
+def is_about_tier(message: str) -> bool:
+    """Return whether Bedrock's message is about the service tier of a request."""
+    return TIER.search(message) is not None
+
+
 def _explain_refusal(error: ClientError, parameters: dict[str, Any]) -> StintError:
     code = str(error.response.get("Error", {}).get("Code", ""))
     kind = code.lower()
@@ -110,6 +116,10 @@ def _explain_refusal(error: ClientError, parameters: dict[str, Any]) -> StintErr
 def _explain_request(message: str, kind: str, status: int | None, parameters: dict[str, Any]) -> StintError:
     if is_about_length(message):
         return ContextLengthExceeded(message, param="messages", upstream_status=status)
+    if "serviceTier" in parameters and is_about_tier(message):
+        model, tier = parameters["modelId"], parameters["serviceTier"]["type"]
+        told = f"{message} (model {model!r} does not offer the service tier {tier!r} here: choose another one)"
+        return InvalidRequest(told, param="service_tier")
     if "additionalModelRequestFields" in parameters and re.search(
         r"thinking\.|budget_tokens|reasoning|effort", message
     ):

@@ -5,7 +5,7 @@ import logging
 from contextlib import suppress
 from functools import partial
 
-from stint.caller import find_attempt, find_end_user, find_principal
+from stint.caller import find_attempt, find_end_user, find_principal, hash_end_user
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.openai.response_requests import CreateResponse
@@ -88,7 +88,9 @@ class Background:
         prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
         principal = find_principal()
         prepared.header.creator = principal.to_context() if principal is not None else None
-        if prepared.header.conversation_id is not None and find_end_user() is not None:
+        if (user := find_end_user()) is not None:
+            prepared.header.user_hash = hash_end_user(user)
+        if prepared.header.conversation_id is not None and user is not None:
             from stint.services.runs.senders import name_sender  # noqa: PLC0415 - few act for an end user
 
             prepared.header.sender = name_sender()  # the worker does not act for the end user

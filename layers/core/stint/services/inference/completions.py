@@ -14,6 +14,7 @@ from stint.domain.openai.completions import TextChoice, TextCompletion, TextComp
 from stint.domain.run_events import TextDelta
 from stint.loop.answer import Answer
 from stint.metering import admit_run
+from stint.models.labels import name_end_user
 from stint.models.routing import Router
 from stint.services.inference.runs import InferenceRun, merge_deltas, start_runs
 from stint.services.registry.registry import Registry
@@ -75,6 +76,7 @@ class TextCompletions:
         """
         await admit_run(find_model=lambda: self.registry.route(request.model))
         model, model_id = self.router.resolve(await self.registry.route(request.model))
+        name_end_user(request.user)
         decoding = request.to_decoding()
         calls = [InferenceRequest(model_id, (UserInput(text),), decoding=decoding) for text in request.prompts]
         return TextCompletionRun(request, start_runs(model, calls, deadline))

@@ -5,13 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from stint.domain.errors import InvalidRequest, NotSupported
-from stint.domain.inference import (
-    GreedySamplingStrategy,
-    SamplingParams,
-    SamplingStrategy,
-    TopKSamplingStrategy,
-    TopPSamplingStrategy,
-)
 from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig, ToolShieldNames
 from stint.domain.llama_stack.memory_retrieval import CustomQueryGeneratorConfig
 from stint.domain.llama_stack.october_2024_agents import (
@@ -25,6 +18,13 @@ from stint.domain.llama_stack.october_2024_agents import (
     SearchToolDefinition,
     ToolDefinition,
     WolframAlphaToolDefinition,
+)
+from stint.domain.llama_stack.sampling import (
+    GreedySamplingStrategy,
+    SamplingParams,
+    SamplingStrategy,
+    TopKSamplingStrategy,
+    TopPSamplingStrategy,
 )
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef
 from stint.services.october.memory_tool import RAG, to_memory

@@ -15,7 +15,7 @@ from stint.domain.openai.opaque import CompactedContext
 from stint.domain.openai.response_requests import CompactRequest, InputTokensRequest
 from stint.domain.openai.response_resource import CompactedResponse, InputTokens, ResponseUsage
 from stint.domain.openai.response_tools import without_credentials
-from stint.domain.openai.stored_responses import ResponseSettings
+from stint.domain.openai.stored_responses import ResponseSettings, tier_of
 from stint.loop.answer import Answer
 from stint.loop.model_call import Inference
 from stint.metering import admit_run
@@ -64,7 +64,8 @@ class Compaction:
             raise InvalidRequest("There is nothing to compact: send input or previous_response_id.", param="input")
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         system = (SystemText(request.instructions),) if request.instructions else ()
-        asked = InferenceRequest(model=model_id, messages=(*system, *transcript.messages, UserInput(TASK)))
+        messages = (*system, *transcript.messages, UserInput(TASK))
+        asked = InferenceRequest(model=model_id, messages=messages, service_tier=tier_of(request.service_tier))
         model.check(asked)
         answer = await answer_to(Inference(model, asked), deadline)
         if answer.finish is FinishReason.budget:

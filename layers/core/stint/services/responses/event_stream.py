@@ -69,8 +69,10 @@ class ResponseStream:
                 event.response_id = self.header.response_id
             yield event
 
-    def resource(self, status: ResponseStatus, ending: ResponseOutcome | None = None) -> Response:
-        return make_response(self.header, self.output.all_items, status, ending)
+    def resource(
+        self, status: ResponseStatus, ending: ResponseOutcome | None = None, served: str | None = None
+    ) -> Response:
+        return make_response(self.header, self.output.all_items, status, ending, served)
 
     def emit_created(self, *, queued: bool = False) -> Iterator[ResponseEvent]:
         """Yield the first events. A background response is queued first."""
@@ -107,7 +109,7 @@ class ResponseStream:
         else:
             self.output.finish(ending)
         yield from self.number(self.missing_items())
-        response = self.resource(ending.status, ending)
+        response = self.resource(ending.status, ending, stored.service_tier)
         events: list[ResponseEvent] = []
         match ending.status:
             case ResponseStatus.completed:

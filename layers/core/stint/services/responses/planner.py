@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stint.dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from stint.domain.openai.response_tools import (
     ResponseToolChoice,
     WebSearchTool,
 )
-from stint.domain.openai.stored_responses import FIELDS, MAX_INFER_ITERS, ResponseSettings
+from stint.domain.openai.stored_responses import MAX_INFER_ITERS, ResponseSettings, tier_of
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.loop.plan import Plan
 from stint.loop.structured_output import check_schema
@@ -101,9 +101,6 @@ class ResponsePlanner:
             max_infer_iters=settings.max_infer_iters or MAX_INFER_ITERS,
             response_format=answer_format,
             answer_schema=schema,
-            input_shields=(),
-            output_shields=(),
-            shield_window=None,
             parallel_tool_calls=settings.parallel_tool_calls,
             reasoning=to_options(settings.reasoning),
             verbosity=settings.text.verbosity if settings.text else None,
@@ -112,8 +109,9 @@ class ResponsePlanner:
             shortens=settings.truncation == "auto",
             pauses_at_limit=True,
             cache=settings.choose_cache(self.router.cache),
+            service_tier=tier_of(settings.service_tier, settings.background_options),
         )
-        check_model(model, plan)
+        check_model(model, plan, settings.fields)
         return ResponsePlan(plan, listed, await self.find_cache_keys(model))
 
     async def make_toolbox(
@@ -184,12 +182,12 @@ def signature_of(tool: FunctionTool) -> ToolSignature:
     return ToolSignature(tool.name, tool.description or "", tool.parameters or NO_PARAMETERS, tool.strict)
 
 
-def check_model(model: ChatModel, plan: Plan) -> None:
+def check_model(model: ChatModel, plan: Plan, fields: Mapping[str, str]) -> None:
     """Raise InvalidRequest if a model's provider lacks a feature. The error has the API's name of the field."""
     try:
         model.check(plan.request(()))
     except InvalidRequest as error:
-        error.param = rename_param(error.param, FIELDS)
+        error.param = rename_param(error.param, fields)
         raise
 
 

@@ -21,6 +21,7 @@ from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord,
 from stint.domain.run_signals import ResponseRef
 from stint.loop.run import Run
 from stint.metering import admit_run
+from stint.models.labels import name_end_user
 from stint.run_stop import receive_signals, refuse_stopped, set_on_disconnect
 from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.responses.code_runs import new_originals, open_container
@@ -46,7 +47,6 @@ from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
-
 Note = Callable[[str], Awaitable[None]]
 
 
@@ -172,7 +172,8 @@ class Responses:
 
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""
-        shortens = header.settings.truncation == "auto"
+        settings, shortens = header.settings, header.settings.truncation == "auto"
+        name_end_user(settings.safety_identifier, settings.user, known_hash=header.user_hash)
         if header.previous_response_id is not None:
             with error_param("previous_response_id"):
                 return await self.contexts.from_response(header.previous_response_id, shortens=shortens)
@@ -190,8 +191,7 @@ class Responses:
 
         `records` has those of an interrupted run, which are not repeated.
         """
-        header, context = prepared.header, prepared.context
-        conversation, make_line = None, None
+        header, context, conversation, make_line = prepared.header, prepared.context, None, None
         if header.conversation_id is not None:
             make_line = partial(self.store.conversation_line, self.tenant, header.conversation_id)
             end = context.keeper.lease.item.get("expires_at") if context.keeper is not None else None

@@ -14,6 +14,7 @@ from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletionChunk
 from stint.loop.model_call import Inference
 from stint.metering import admit_run
+from stint.models.labels import name_end_user
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.inference.chat.chunks import Completion
@@ -71,6 +72,7 @@ class Chat:
         """
         await admit_run(find_model=lambda: self.registry.route(request.model))
         model, model_id = self.router.resolve(await self.registry.route(request.model))
+        name_end_user(request.safety_identifier, request.user)
         asked = await read_request(request, model_id, self.reader)
         if (keys := await self.find_cache_keys(model)) is not None:
             asked = replace(asked, cache_key=keys.derive_of_caller(request.prompt_cache_key))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from stint.dataclasses import dataclass, field
 from stint.domain.ids import new_name
 from stint.domain.inference import (
+    DEFAULT_TIER,
     Finished,
     FinishReason,
     ModelChunk,
@@ -62,6 +63,11 @@ class Completion:
     finish_reason: ChatFinish = "stop"
     usage: Usage | None = None
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    service_tier: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Show the tier that the request asks for until the end, which has the one that served."""
+        self.service_tier = self.request.service_tier or DEFAULT_TIER
 
     def first_chunk(self) -> ChatCompletionChunk:
         """Yield the first chunk, which has the role."""
@@ -104,6 +110,7 @@ class Completion:
     def finish(self, finished: Finished) -> Iterator[ChatCompletionChunk]:
         self.finish_reason = finish_of(finished.reason, called=bool(self.calls))
         self.usage = finished.usage
+        self.service_tier = finished.service_tier or DEFAULT_TIER
         yield self.chunk(ChatDelta(), self.finish_reason)
         options = self.request.stream_options
         if options is not None and options.include_usage and self.usage is not None:
@@ -124,7 +131,7 @@ class Completion:
             created=self.created,
             model=self.request.model,
             choices=[] if delta is None else [choice_of(delta, finish_reason, logprobs)],
-            service_tier=self.request.service_tier or "default",
+            service_tier=self.service_tier,
             obfuscation=padding_of(padded) if pads else None,
         )
 
@@ -146,7 +153,7 @@ class Completion:
                 ChatChoice(message=message, finish_reason=self.finish_reason, logprobs=ChatLogprobs.of(self.logprobs))
             ],
             usage=CompletionUsage.of(self.usage) if self.usage else None,
-            service_tier=self.request.service_tier or "default",
+            service_tier=self.service_tier,
             metadata=self.request.metadata or None,
         )
 

@@ -42,6 +42,7 @@ from stint.domain.openai.chat_input import (
 from stint.domain.openai.parts import InputFile
 from stint.domain.openai.prompt_cache import breakpoints_in, choose_cache
 from stint.domain.openai.response_options import JsonObject
+from stint.domain.openai.stored_responses import tier_of
 from stint.domain.tools import ToolChoice
 from stint.loop.structured_output import check_schema
 from stint.loop.transcript import Transcript
@@ -72,6 +73,7 @@ async def read_request(request: ChatCompletionRequest, model_id: str, reader: Do
         verbosity=request.verbosity,
         top_logprobs=(request.top_logprobs or 0) if request.logprobs else None,
         cache=choose_cache(request.prompt_cache_options, request.prompt_cache_retention, None),
+        service_tier=tier_of(request.service_tier),
     )
 
 

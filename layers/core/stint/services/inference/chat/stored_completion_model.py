@@ -16,7 +16,7 @@ from stint.domain.inference import (
     ToolCallChunk,
     Usage,
 )
-from stint.domain.openai.chat_output import ChatChoice, ChatCompletion, ChatTokenLogprob, CompletionUsage, TopLogprob
+from stint.domain.openai.chat_output import ChatCompletion, ChatTokenLogprob, CompletionUsage, TopLogprob
 from stint.models.port import ChatModel
 from stint.services.inference.chat.stored import StoredChats
 
@@ -32,7 +32,7 @@ class StoredCompletionModel:
 
     async def stream(self, request: InferenceRequest) -> AsyncIterator[ModelChunk]:  # noqa: ARG002 - it is answered
         """Yield the stored answer."""
-        for chunk in chunks_of(self.completion.choices[0], self.completion.usage):
+        for chunk in chunks_of(self.completion):
             yield chunk
 
     async def count_tokens(self, request: InferenceRequest) -> int:  # noqa: ARG002 - it is answered
@@ -47,8 +47,9 @@ async def find_answer(stored: StoredChats, completion_id: str) -> ChatModel | No
         return None
 
 
-def chunks_of(choice: ChatChoice, usage: CompletionUsage | None) -> Iterator[ModelChunk]:
+def chunks_of(completion: ChatCompletion) -> Iterator[ModelChunk]:
     """Yield an answer as its model did, in one piece for each part."""
+    choice, usage = completion.choices[0], completion.usage
     message = choice.message
     if message.reasoning_content:
         yield ReasoningChunk(message.reasoning_content)
@@ -59,7 +60,7 @@ def chunks_of(choice: ChatChoice, usage: CompletionUsage | None) -> Iterator[Mod
         yield RefusalChunk(message.refusal)
     for index, call in enumerate(message.tool_calls or []):
         yield ToolCallChunk(index, call.id, call.function.name, call.function.arguments)
-    yield Finished(FinishReason(choice.finish_reason), usage_of(usage) if usage else None)
+    yield Finished(FinishReason(choice.finish_reason), usage_of(usage) if usage else None, completion.service_tier)
 
 
 def logprob_of(each: ChatTokenLogprob | TopLogprob) -> TokenLogprob:

@@ -18,20 +18,22 @@ from tests.system.run_process import Run, free_port
 from tests.system.test_auth_clients import KEY
 
 Json = dict[str, Any]
+WRONG_KEY = f"stk_{'0' * 32}_{'0' * 64}"
 WORDS = {"STINT_SCRIPTED_WORD_SECONDS": "0.005"}
 
 
 @dataclass(frozen=True)
 class Peers:
-    """The first system and its client, the second one and the tap before it.
+    """The first system and its client, the second one with one of its keys, and the tap before it.
 
-    The providers of the first one are `peer`, which is called by the Responses API, and `plain` and `other`, which are
-    the same server without `api`. The provider `lab` of the second one is a server of Chat Completions.
+    The providers of the first one are `peer`, which is called by the Responses API, and the same server without `api`:
+    `plain`, `other` and, with a wrong key, `stranger`. The provider `lab` of the second one has Chat Completions only.
     """
 
     first: Run
     second: Run
     tap: PeerTap
+    key: str
     lab: ChatCompletionsServer
     client: OpenAI
 
@@ -59,12 +61,13 @@ def running_peers(folder: Path) -> Iterator[Peers]:
         tap = PeerTap(second.port)
         server = {"base_url": f"http://127.0.0.1:{tap.port}/v1", "key_variable": "STINT_PEER_KEY"}
         servers = [server | {"id": "peer", "api": "responses"}, server | {"id": "plain"}, server | {"id": "other"}]
-        shell = WORDS | {"STINT_PROVIDERS": json.dumps(servers), "STINT_PEER_KEY": key}
+        servers.append(server | {"id": "stranger", "key_variable": "STINT_WRONG_KEY"})
+        shell = WORDS | {"STINT_PROVIDERS": json.dumps(servers), "STINT_PEER_KEY": key, "STINT_WRONG_KEY": WRONG_KEY}
         first = Run(folder / "first", free_port(), shell=shell)
         first.read_until("Ctrl-C stops")
         http = DefaultHttpxClient(trust_env=False)
         with OpenAI(base_url=f"{first.url}/v1", api_key="key", http_client=http, max_retries=0) as client:
-            yield Peers(first, second, tap, lab, client)
+            yield Peers(first, second, tap, key, lab, client)
         first.stop()
         second.stop()
         tap.close()

@@ -203,6 +203,13 @@ def test_the_counts_of_tokens_are_those_of_the_second(peers: Peers) -> None:
     assert usage.output_tokens_details.reasoning_tokens == 7
 
 
+def test_tokens_are_counted_by_the_shortest_answer_that_the_second_accepts(peers: Peers) -> None:
+    counted = peers.client.responses.input_tokens.count(model=MODEL, input="How many words are these?")
+
+    assert counted.input_tokens == 5
+    assert [sent["max_output_tokens"] for sent in peers.tap.requests] == [16]
+
+
 def test_other_endings_are_those_of_the_second(peers: Peers) -> None:
     def create(text: str) -> Any:
         return peers.client.responses.create(model=MODEL, input=text)
@@ -272,6 +279,41 @@ def test_an_answer_that_is_cut_later_has_failed_and_can_be_asked_for_again(peers
     assert stored.output_text == "".join(texts)
     assert again.output_text.endswith("word9")
     assert len(peers.tap.exchanges) == 3
+
+
+def test_a_call_that_is_cut_is_not_made(peers: Peers, sums: Any) -> None:
+    calls = peers.client.responses.create(model=MODEL, input='call: add {"a": 1, "b": 2}', tools=[sums]).output
+    before = count_additions(sums)
+    peers.tap.plan(Cut(b"event: response.function_call_arguments.done"))
+    with pytest.raises(APIStatusError, match="closed the connection"):
+        peers.client.responses.create(model=MODEL, input='call: add {"a": 1, "b": 2}', tools=[sums])
+
+    assert [item.type for item in calls] == ["mcp_list_tools", "mcp_call", "message"]
+    assert before == count_additions(sums) > 0
+
+
+def count_additions(sums: Any) -> int:
+    stats: dict[str, int] = httpx.get(f"{sums['server_url']}/../stats", trust_env=False, timeout=60).json()
+    return stats["add"]
+
+
+def test_an_answer_that_is_cut_after_its_end_is_whole(peers: Peers) -> None:
+    peers.tap.plan(Cut(b"data: [DONE]"))
+    response = peers.client.responses.create(model=MODEL, input="say: Hello there")
+
+    assert (response.status, response.output_text) == ("completed", "Hello there")
+    assert len(peers.tap.exchanges) == 1
+
+
+def test_an_answer_that_is_cut_in_a_conversation_leaves_nothing_in_it(peers: Peers) -> None:
+    conversation = peers.client.conversations.create().id
+    peers.tap.plan(Cut(b"event: response.completed"))
+    with pytest.raises(APIStatusError, match="closed the connection"):
+        peers.client.responses.create(model=MODEL, input="say: Once", conversation=conversation)
+    for text in ("say: Again", "say: Later"):
+        peers.client.responses.create(model=MODEL, input=text, conversation=conversation)
+
+    assert [item["content"] for item in peers.tap.requests[-1]["input"]] == ["say: Again", "Again", "say: Later"]
 
 
 def test_a_turn_that_is_cut_can_be_taken_again(peers: Peers, llama: LlamaStackClient) -> None:

@@ -98,10 +98,9 @@ def test_images_and_every_parameter_are_passed_on(peers: Peers) -> None:
     parts = [{"type": "input_text", "text": "Look"}, {"type": "input_image", "image_url": IMAGE, "detail": "low"}]
     options: Any = {"temperature": 0.5, "top_p": 0.9, "max_output_tokens": 64, "parallel_tool_calls": False}
     options |= {"text": {"verbosity": "low"}, "tool_choice": {"type": "function", "name": "get_weather"}}
-    asked = peers.client.responses.create(
-        model=MODEL, input=[{"role": "user", "content": parts}], tools=[WEATHER], **options
-    )
-    seen = peers.client.responses.create(model=MODEL, input=[{"role": "user", "content": parts}])
+    question: Any = [{"role": "user", "content": parts}]
+    asked = peers.client.responses.create(model=MODEL, input=question, tools=[WEATHER], **options)
+    seen = peers.client.responses.create(model=MODEL, input=question)
 
     first, second = peers.tap.requests
     assert call_of(asked).name == "get_weather"

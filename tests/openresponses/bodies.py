@@ -1,4 +1,4 @@
-"""Checks of the response bodies of the Responses API. Each check raises Mismatch."""
+"""Checks of the bodies of the Responses API. Each check raises Mismatch."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,6 +9,7 @@ from tests.openresponses.schema import (
     Json,
     Mismatch,
     check_component,
+    document,
     event_components,
 )
 from tests.openresponses.types import check_openai_event, check_openai_item, check_openai_object, check_openai_response
@@ -66,6 +67,14 @@ def _check_status(body: Json) -> None:
     require(status != "completed" or body["usage"] is not None, "A completed response has no usage")
     open_items = [item["id"] for item in body["output"] if item.get("status") == "in_progress"]
     require(status not in TERMINAL or not open_items, f"Items {open_items} are in progress in a {status} response")
+
+
+def check_request(body: Json) -> None:
+    """Check the body of "Create a response". What Open Responses does not know, a strict server refuses."""
+    check_component("CreateResponseBody", body)
+    known = document()["components"]["schemas"]["CreateResponseBody"]["properties"]
+    require(set(body) <= set(known), f"Open Responses has no {sorted(set(body) - set(known))}")
+    check_distinct("Ids of items in the input", [item["id"] for item in body["input"] if "id" in item])
 
 
 def check_event(event: Json, response: Json | None) -> None:

@@ -44,6 +44,26 @@ def test_a_good_answer_passes_and_another_does_not(method: str, target: str, sta
     assert bad[0].startswith(f"{method} ")
 
 
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ({"model": "m", "input": [{"type": "message", "role": "user", "content": "Hi"}]}, ""),
+        ({"model": "m", "input": [{"type": "message", "role": "judge", "content": "Hi"}]}, "CreateResponseBody"),
+        ({"model": "m", "input": [], "max_output_tokens": 3}, "max_output_tokens"),
+        ({"model": "m", "input": [], "top_k": 3}, "has no ['top_k']"),
+        ({"model": "m", "input": [{"type": "item_reference", "id": "a"}] * 2}, "more than once"),
+    ],
+)
+def test_a_request_of_stint_is_checked_where_that_is_asked_for(body: dict[str, Any], complaint: str) -> None:
+    exchange = Exchange.of("POST", "/v1/responses")
+    assert exchange is not None
+    exchange.request += json.dumps(body).encode()
+    exchange.check_request()
+
+    found = take_complaints()
+    assert [complaint in each for each in found] == [True] * bool(complaint)
+
+
 def test_other_apis_are_not_looked_at() -> None:
     assert Exchange.of("GET", "/v1/agents") is None
     assert Exchange.of("OPTIONS", "/v1/responses") is None

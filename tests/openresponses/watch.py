@@ -42,6 +42,7 @@ class Exchange:
     status: int = 0
     media_type: str = ""
     marked: bool = True
+    request: bytearray = field(default_factory=bytearray)
     body: bytearray = field(default_factory=bytearray)
 
     @classmethod
@@ -61,6 +62,17 @@ class Exchange:
             self.after = int(last)
         named = b"LlamaStackClient/" in sent.get(b"user-agent", b"")
         self.marked = not named and b"x-llamastack-client-version" not in sent
+
+    def check_request(self) -> None:
+        """Check the body of a request, which Stint sent as a client."""
+        from tests.openresponses.bodies import check_request
+
+        if f"{self.method} {self.route}" != "POST responses":
+            return
+        try:
+            check_request(json.loads(self.request))
+        except (AssertionError, ValueError) as error:
+            self.note(f"The request is wrong: {error}")
 
     def note(self, complaint: str) -> None:
         """Record an error."""

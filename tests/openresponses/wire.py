@@ -38,13 +38,16 @@ class Tap:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(10)
 
+    def hear_request(self, exchange: Exchange) -> None:
+        """Do nothing with a request that has been read: those of tests may be wrong on purpose."""
+
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self.server_port)
         except OSError:
             writer.transport.abort()
             return
-        conversation = Conversation()
+        conversation = Conversation(self.hear_request)
         up = asyncio.create_task(_pump(reader, server_writer, conversation.hear_client))
         down = asyncio.create_task(_pump(server_reader, writer, conversation.hear_server))
         try:
@@ -68,9 +71,13 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hear
 
 
 class Conversation:
-    """The exchanges on one connection: requests in order, each with its response."""
+    """The exchanges on one connection: requests in order, each with its response.
 
-    def __init__(self) -> None:
+    `hear_request` is called when the request of an exchange has been read.
+    """
+
+    def __init__(self, hear_request: Callable[[Exchange], None]) -> None:
+        self.hear_request = hear_request
         self.client = h11.Connection(h11.SERVER)
         self.server = h11.Connection(h11.CLIENT)
         self.exchange: Exchange | None = None
@@ -93,6 +100,12 @@ class Conversation:
                 bare = h11.Request(method=event.method, target=event.target, headers=[("host", "watched")])
                 self.server.send(bare)
                 self.server.send(h11.EndOfMessage())
+            elif self.exchange is None:
+                continue
+            elif isinstance(event, h11.Data):
+                self.exchange.request += event.data
+            elif isinstance(event, h11.EndOfMessage):
+                self.hear_request(self.exchange)
 
     def hear_server(self, data: bytes) -> None:
         """Process bytes of the server."""

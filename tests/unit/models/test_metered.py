@@ -516,8 +516,8 @@ async def test_tokens_that_only_an_answer_shows_are_paid_for(meter: Meter) -> No
 
     assert await metered(model).count_tokens(asked) == 90
 
-    assert [request.decoding.max_tokens for request in model.requests] == [1]
-    assert recorded(meter).calls == [("admit", 102, 102), ("settle", 100, 100)]
+    assert [request.decoding.max_tokens for request in model.requests] == [16]
+    assert recorded(meter).calls == [("admit", 117, 117), ("settle", 100, 100)]
     assert meter.counted.model_calls == 1
 
 

@@ -37,6 +37,8 @@ FIRST_TOKENS = 8_000
 """Most tokens of an answer that are paid for before it begins."""
 MOST_LIMIT = 128_000
 """Longest answer that is limited because of money. Models end longer ones by themselves."""
+COUNTING_TOKENS = 16
+"""Longest answer that is requested for its usage: OpenAI's Responses API takes no lower limit."""
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -52,14 +54,15 @@ class MeteredModel:
         self._model.check(request)
 
     async def count_tokens(self, request: InferenceRequest) -> int:
-        """Count tokens, if necessary by an answer of one token, which costs as much as the messages; see the port.
+        """Count tokens, if necessary by a short answer, which costs as much as the messages; see the port.
 
         Raises NotSupported if the provider counts nothing.
         """
         try:
             return await self._model.count_tokens(request)
         except CountNeedsAnswer:
-            return await self._count_by_answer(replace(request, decoding=replace(request.decoding, max_tokens=1)))
+            shortest = replace(request.decoding, max_tokens=COUNTING_TOKENS)
+            return await self._count_by_answer(replace(request, decoding=shortest))
 
     async def _count_by_answer(self, request: InferenceRequest) -> int:
         usage = None

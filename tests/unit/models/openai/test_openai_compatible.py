@@ -763,6 +763,8 @@ class TestFailures:
             ({"code": 400, "type": "BadRequestError"}, InvalidRequest),
             ({"type": "invalid_request_error"}, InvalidRequest),
             ({"type": "overloaded_error"}, ModelOverloaded),
+            ({"code": "model_overloaded", "type": "model_error"}, ModelOverloaded),
+            ({"code": "server_is_overloaded"}, ModelOverloaded),
             ({"code": "9" * 5000}, ModelError),
             ({"code": "context_length_exceeded"}, ContextLengthExceeded),
         ],

@@ -22,6 +22,8 @@ from stint.providers.refusals import find_field, is_about_length, parse_retry_af
 REPEATED = frozenset({429, 500, 502, 503, 504, 529})
 REFUSED = frozenset({400, 404, 413, 422})
 NO_QUOTA = "insufficient_quota"
+OVERLOADED = {"overloaded_error", "server_is_overloaded", ModelOverloaded.code}
+"""Codes or types of errors in a stream, which has no status any more."""
 FIELDS = {
     "top_k": "sampling_params",
     "repetition_penalty": "sampling_params",
@@ -178,7 +180,7 @@ def explain(refusal: Refusal, settings: ServerSettings) -> StintError:
     if status == 429 or refusal.is_about_quota or refusal.code == RateLimited.code:
         code = NO_QUOTA if refusal.is_about_quota else None
         return RateLimited(message, code=code, upstream_status=status, retry_after=refusal.retry_after)
-    if status in (503, 529) or "overloaded_error" in (refusal.code, refusal.kind):
+    if status in (503, 529) or OVERLOADED & {refusal.code, refusal.kind}:
         return ModelOverloaded(message, upstream_status=status, retry_after=refusal.retry_after)
     return ModelError(message, upstream_status=status)
 

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING
 
 from stint.dataclasses import replace
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, NotSupported, StintError
-from stint.domain.inference import (
-    Accepted,
-    Finished,
-    FinishReason,
-    InferenceRequest,
-    ModelChunk,
-    Usage,
-)
+from stint.domain.inference import Accepted, Finished, FinishReason, InferenceRequest, ModelChunk, Usage
 from stint.domain.prices import ModelPrice, is_free, tier_to_bill
 from stint.domain.token_estimates import ANSWER_TOKENS, CHARACTERS_PER_TOKEN, believable, estimate_input, usage_of
 from stint.metering import Meter, Reservation, find_meter

@@ -40,6 +40,8 @@ HINTS = {
 MODEL = re.compile(r"(?i)\bmodels?\b|model_|deployment")
 OTHER_OPERATION = re.compile(r"supported on this route|does not support the '/|only supported in v1/responses")
 IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{1,63}")
+WRONG_REQUEST = re.compile(r"^(?:invalid|unsupported)_(?!api_key)|image")
+"""Codes of answers that failed because of their request."""
 LONGEST_PARAM = 100
 
 
@@ -94,8 +96,10 @@ class Refusal:
 
     @property
     def is_about_request(self) -> bool:
-        """Whether the error is about the request. In a stream only the type of the error shows it."""
-        return self.status in REFUSED or (self.status is None and self.kind == InvalidRequest.type)
+        """Whether the error is about the request. In a stream, the type or the code of the error shows it."""
+        if self.status is not None:
+            return self.status in REFUSED
+        return self.kind == InvalidRequest.type or WRONG_REQUEST.search(self.code) is not None
 
 
 class ProviderFailure(Exception):

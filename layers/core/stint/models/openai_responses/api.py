@@ -83,9 +83,10 @@ class ResponsesApi:
 def _refused_in(request: InferenceRequest, refusal: Refusal) -> set[str]:
     words = f"{refusal.param} {refusal.message}".lower()
     is_about_encryption = "encrypted" in f"{refusal.code} {words}"
+    is_about_include = refusal.param == "include" and "logprobs" not in words
     is_damaged = refusal.code == "invalid_encrypted_content" or "could not be" in words
     tests = {
-        ENCRYPTED_REASONING: refusal.param == "include" or (is_about_encryption and "not supported" in words),
+        ENCRYPTED_REASONING: is_about_include or (is_about_encryption and "not supported" in words),
         REASONING_ITEMS: is_about_encryption and is_damaged,
         "summary": bool(request.reasoning and request.reasoning.summary) and "summar" in words,
         "minimal": refuses_minimal(effort_of(request), words),

@@ -119,7 +119,7 @@ class ModelResponsesServer(ScriptedHTTPServer):
 
 def _items_in(reply: Reply) -> list[Json]:
     """Return the items of a scripted answer."""
-    items: dict[Any, Json] = {}
+    items: dict[str, Json] = {}
     lines = [line for part in reply.parts if isinstance(part, bytes) for line in part.split(b"\n")]
     for line in lines:
         try:
@@ -127,7 +127,7 @@ def _items_in(reply: Reply) -> list[Json]:
         except (ValueError, RecursionError):
             continue
         if isinstance(event, dict) and event.get("type") == "response.output_item.done":
-            items[event.get("output_index")] = event["item"]
+            items[str(event.get("output_index"))] = event["item"]
         response = event.get("response", event) if isinstance(event, dict) else None
         output = response.get("output") if isinstance(response, dict) else None
         if isinstance(output, list) and output:
@@ -226,8 +226,8 @@ def halves(text: str) -> list[str]:
 
 def sse(event: Any, number: int = 0) -> bytes:
     numbered = {**event, "sequence_number": number} if isinstance(event, dict) else event
-    kind = f"event: {event['type']}\n" if isinstance(event, dict) and isinstance(event.get("type"), str) else ""
-    return f"{kind}data: {json.dumps(numbered)}\n\n".encode()
+    kind = str(event.get("type")) if isinstance(event, dict) else ""
+    return f"event: {json.dumps(kind)[1:-1]}\ndata: {json.dumps(numbered)}\n\n".encode()
 
 
 def reply(events: Iterable[Json | Part], **options: Any) -> Reply:

@@ -29,7 +29,9 @@ def among_events(event: Any) -> Reply:
 
 
 def _at(offset: int, events: list[Json]) -> list[Json]:
-    return [{**each, "output_index": each["output_index"] + offset} if "output_index" in each else each for each in events]
+    return [
+        {**each, "output_index": each["output_index"] + offset} if "output_index" in each else each for each in events
+    ]
 
 
 def done(item: Any, **fields: Any) -> Json:
@@ -156,24 +158,23 @@ RAW_EVENTS: dict[str, bytes] = {
 
 def make_responses(arguments: dict[str, str]) -> dict[str, Reply]:
     """Return the answers by their names. The unit tests have every value in every field."""
-    answers = {f"arguments_{name}": reply(events_of(call("call_1", "lookup", text))) for name, text in arguments.items()}
+    made = {name: call("call_1", "lookup", text) for name, text in arguments.items()}
+    answers = {f"arguments_{name}": reply(events_of(item)) for name, item in made.items()}
     answers |= {f"raw_{name}": reply([b"data: " + text + b"\n\n"]) for name, text in RAW_EVENTS.items()}
-    many = [delta("output_text", "a", output_index=place, item_id=f"m{place}") for place in range(50_000)]
-    answers["messages_50000"] = reply([b"".join(map(sse, many)), *events_of()[-1:]])
-    summary = [delta("reasoning_summary_text", "a", summary_index=place) for place in range(50_000)]
-    answers["summaries_50000"] = reply([b"".join(map(sse, summary)), done(thought()), *events_of(message("x"))[-1:]])
+    many = [delta("output_text", "a", output_index=place, item_id=f"m{place}") for place in range(3_000)]
+    answers["messages_3000"] = reply([b"".join(map(sse, many)), *events_of()[-1:]])
+    summary = [delta("reasoning_summary_text", "a", summary_index=place) for place in range(3_000)]
+    answers["summaries_3000"] = reply([b"".join(map(sse, summary)), done(thought()), *events_of(message("x"))[-1:]])
     answers["calls_250"] = reply(events_of(*(call(f"c{place}", "lookup") for place in range(250)))[-1:])
     answers["output_100000"] = reply([ended(output=[{"type": "new"}] * 100_000)])
     answers["calls_30000"] = reply([ended(output=[call(f"c{place}", "lookup") for place in range(30_000)])])
     answers["encrypted"] = reply(events_of(thought("a", encrypted="x" * 1_000_000), message("x")))
-    answers["reasoning_items"] = reply(
-        [b"".join(sse(done(thought("a", encrypted="x" * 100), output_index=n)) for n in range(20_000)), *events_of()[-1:]]
-    )
-    answers["phases"] = reply(
-        [
-            b"".join(sse({**added(phase=("commentary", "final_answer")[n % 2]), "output_index": n}) for n in range(20_000)),
-            *events_of(message("x"))[-1:],
-        ]
-    )
+    thoughts = [done(thought("a", encrypted="x" * 100), output_index=place) for place in range(20_000)]
+    answers["reasoning_items"] = reply([b"".join(map(sse, thoughts)), *events_of()[-1:]])
+    phases = ("commentary", "final_answer") * 10_000
+    begun = [{**added(phase=phase), "output_index": place} for place, phase in enumerate(phases)]
+    answers["phases"] = reply([b"".join(map(sse, begun)), *events_of(message("x"))[-1:]])
+    unknown = [{"type": "response.new.delta", "delta": "a"}, {"type": "response.output_text.done", "text": "a"}]
+    answers["ignored_100000"] = reply([b"".join(map(sse, unknown)) * 50_000, *events_of(message("x"))])
     answers["silent_end"] = reply([*events_of(message("x"))[:-1], {"type": "response.done", "response": {}}])
     return answers

@@ -52,7 +52,8 @@ def admit_all_efforts(schemas: Json) -> None:
 def admit_raw_reasoning(schemas: Json) -> None:
     """Allow reasoning itself in the input. Upstream allows null only, but its servers without encryption return it."""
     part = {"type": "object", "properties": {"type": {"enum": ["reasoning_text"]}}, "required": ["type", "text"]}
-    schemas["ReasoningItemParam"]["properties"]["content"] = {"anyOf": [{"type": "null"}, {"type": "array", "items": part}]}
+    content = {"anyOf": [{"type": "null"}, {"type": "array", "items": part}]}
+    schemas["ReasoningItemParam"]["properties"]["content"] = content
 
 
 def admit_json_objects(schemas: Json) -> None:

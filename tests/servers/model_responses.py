@@ -180,9 +180,7 @@ def response(
 def events_of(*items: Json, **fields: Any) -> list[Json]:
     """Return OpenAI's sequence of events, without numbers. `fields` are those of `response`."""
     begun = response(status="in_progress", usage=None, **({"model": fields["model"]} if "model" in fields else {}))
-    events: list[Json] = [
-        {"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")
-    ]
+    events: list[Json] = [{"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")]
     for index, item in enumerate(items):
         events += [{**event, "output_index": index} for event in _events_of_item(item)]
     whole = response(*items, **fields)

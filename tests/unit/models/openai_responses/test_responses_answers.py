@@ -97,9 +97,7 @@ FEWER = {
 
 
 @pytest.mark.parametrize("name", FEWER)
-async def test_what_a_server_does_not_stream_is_read_from_what_follows(
-    server: ModelResponsesServer, name: str
-) -> None:
+async def test_what_a_server_does_not_stream_is_read_from_what_follows(server: ModelResponsesServer, name: str) -> None:
     chunks = await read(server, FEWER[name], asked(tools=(ADD,)))
 
     assert parts_in(chunks) == WHOLE
@@ -337,9 +335,10 @@ async def test_an_error_of_the_request_names_its_parameter(server: ModelResponse
         ({}, None),
         ({"input_tokens": 3, "output_tokens": 4}, Usage(input_tokens=3, output_tokens=4, total_tokens=7)),
         ({**USAGE, "input_tokens": -1}, None),
-        ({**USAGE, "input_tokens_details": None, "output_tokens_details": 7}, Usage(
-            input_tokens=11, output_tokens=7, total_tokens=18
-        )),
+        (
+            {**USAGE, "input_tokens_details": None, "output_tokens_details": 7},
+            Usage(input_tokens=11, output_tokens=7, total_tokens=18),
+        ),
     ],
 )
 async def test_the_usage_is_that_of_the_server(

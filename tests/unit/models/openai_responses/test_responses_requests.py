@@ -62,7 +62,8 @@ async def test_a_plain_request_has_only_what_it_needs(server: ModelResponsesServ
 
 async def test_a_conversation_is_items(server: ModelResponsesServer) -> None:
     call = ToolCall(call_id="c1", tool_name="add", arguments={"a": 1}, arguments_json='{ "a":1}')
-    told = (SystemText("Be kind."), UserInput("Hi", "Ann"), AssistantAnswer("Wait", (call,)), ToolResult("c1", "add", "3"))
+    begun = (SystemText("Be kind."), UserInput("Hi", "Ann"))
+    told = (*begun, AssistantAnswer("Wait", (call,)), ToolResult("c1", "add", "3"))
 
     body = await sent(server, *told, tools=(ADD,))
 
@@ -307,7 +308,7 @@ async def test_reasoning_that_the_server_cannot_decrypt_is_omitted(server: Model
 
 async def test_a_refusal_that_nothing_can_change_is_an_error(server: ModelResponsesServer) -> None:
     for reply in (
-        refusal("Unsupported parameter: 'reasoning.effort' is not supported with this model.", param="reasoning.effort"),
+        refusal("Unsupported parameter: 'reasoning.effort' is not supported here.", param="reasoning.effort"),
         refusal("Invalid schema for function 'add'", param="tools[0].parameters"),
         refusal("Your input has the encrypted word", param="input"),
     ):

@@ -31,6 +31,7 @@ from stint.models.openai_responses.reasoning import (
     write_phase,
 )
 
+
 class ResponseReader:
     """One answer, read event by event. `origin` is the server and the model of the request.
 
@@ -65,9 +66,9 @@ class ResponseReader:
             raise TypeError("The payload is neither an event nor a response")
         match payload["type"].removeprefix("response."):
             case "output_item.added":
-                yield from self._begin(self._items.index_in(payload), payload.get("item"))
+                yield from self._begin(self._items.index_in(payload), payload.get("item", {}))
             case "output_item.done":
-                yield from self._complete(self._items.index_in(payload), payload.get("item"))
+                yield from self._complete(self._items.index_in(payload), payload.get("item", {}))
             case "output_text.delta":
                 yield from self._text(self._items.index_in(payload), _delta(payload), payload.get("logprobs"))
             case "refusal.delta":

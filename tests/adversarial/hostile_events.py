@@ -29,9 +29,8 @@ def among_events(event: Any) -> Reply:
 
 
 def _at(offset: int, events: list[Json]) -> list[Json]:
-    return [
-        {**each, "output_index": each["output_index"] + offset} if "output_index" in each else each for each in events
-    ]
+    """Return events with higher places of their items."""
+    return [{**each, "output_index": each.get("output_index", 0) + offset} for each in events]
 
 
 def done(item: Any, **fields: Any) -> Json:
@@ -161,13 +160,13 @@ def make_responses(arguments: dict[str, str]) -> dict[str, Reply]:
     made = {name: call("call_1", "lookup", text) for name, text in arguments.items()}
     answers = {f"arguments_{name}": reply(events_of(item)) for name, item in made.items()}
     answers |= {f"raw_{name}": reply([b"data: " + text + b"\n\n"]) for name, text in RAW_EVENTS.items()}
-    many = [delta("output_text", "a", output_index=place, item_id=f"m{place}") for place in range(3_000)]
-    answers["messages_3000"] = reply([b"".join(map(sse, many)), *events_of()[-1:]])
-    summary = [delta("reasoning_summary_text", "a", summary_index=place) for place in range(3_000)]
-    answers["summaries_3000"] = reply([b"".join(map(sse, summary)), done(thought()), *events_of(message("x"))[-1:]])
+    many = [delta("output_text", "a", output_index=place, item_id=f"m{place}") for place in range(1_000)]
+    answers["messages_1000"] = reply([b"".join(map(sse, many)), *events_of()[-1:]])
+    summary = [delta("reasoning_summary_text", "a", summary_index=place) for place in range(1_000)]
+    answers["summaries_1000"] = reply([b"".join(map(sse, summary)), done(thought()), *events_of(message("x"))[-1:]])
     answers["calls_250"] = reply(events_of(*(call(f"c{place}", "lookup") for place in range(250)))[-1:])
     answers["output_100000"] = reply([ended(output=[{"type": "new"}] * 100_000)])
-    answers["calls_30000"] = reply([ended(output=[call(f"c{place}", "lookup") for place in range(30_000)])])
+    answers["calls_10000"] = reply([ended(output=[call(f"c{place}", "lookup") for place in range(30_000)])])
     answers["encrypted"] = reply(events_of(thought("a", encrypted="x" * 1_000_000), message("x")))
     thoughts = [done(thought("a", encrypted="x" * 100), output_index=place) for place in range(20_000)]
     answers["reasoning_items"] = reply([b"".join(map(sse, thoughts)), *events_of()[-1:]])

@@ -43,7 +43,7 @@ class ResponseReader:
     may_end_with_done = False
 
     def __init__(self, origin: str) -> None:
-        self._origin = origin
+        self.origin = origin
         self._items = BegunItems()
         self._characters = self._thought = self._calls = 0
         self._messages = 0
@@ -211,7 +211,7 @@ class ResponseReader:
     def _sign(self, line: str) -> Iterator[ReasoningChunk]:
         """Yield what is needed to send an item back. Items beyond the limit are omitted."""
         if line and self._signed + len(line) <= MAX_CHARACTERS:
-            head = "" if self._signed else write_head(self._origin)
+            head = "" if self._signed else write_head(self.origin)
             self._signed += len(line)
             yield ReasoningChunk(signature=head + line, late=self._is_late())
 

@@ -9,7 +9,7 @@ from stint.domain.inference import InferenceRequest, ReasoningChunk
 from stint.models.bedrock.request import write_converse
 from stint.models.openai.chat_completions import ChatCompletions
 from stint.models.openai_responses.api import ResponsesApi
-from stint.models.openai_responses.reasoning import Place, write_head, write_item
+from stint.models.openai_responses.reasoning import AnswerPlace, write_head, write_item
 
 CLAUDE = "anthropic.claude-sonnet-5"
 RESPONSES = ResponsesApi("https://example.com/v1")
@@ -19,7 +19,7 @@ def signed_thought(text: str = "I wonder.", model: str = "m") -> ReasoningChunk:
     """Return reasoning with its signature by the Responses API, as that of the server of `blocks_of_responses`."""
     item = {"id": "rs_1", "encrypted_content": "gAAAA"}
     origin = RESPONSES.reader(InferenceRequest(model, ())).origin
-    return ReasoningChunk(text, write_head(origin) + write_item(item, Place(0, 0), [(0, len(text))]))
+    return ReasoningChunk(text, write_head(origin) + write_item(item, AnswerPlace(0, 0), [(0, len(text))]))
 
 
 def assert_growing(requests: Sequence[InferenceRequest]) -> None:

@@ -25,14 +25,14 @@ from stint.models.openai_responses.begun_items import BegunItem, BegunItems, str
 from stint.models.openai_responses.reasoning import (
     BETWEEN,
     MAX_CHARACTERS,
-    Place,
+    AnswerPlace,
     write_head,
     write_item,
     write_phase,
 )
 
 
-class ResponseReader:
+class ModelResponseReader:
     """One answer, read event by event. `origin` is the server and the model of the request.
 
     It reads OpenAI's documented events, those of Open Responses, and a whole response that was not streamed. Items of
@@ -218,8 +218,8 @@ class ResponseReader:
     def _is_late(self) -> bool:
         return bool(self._characters or self._calls)
 
-    def _here(self) -> Place:
-        return Place(self._characters, self._calls)
+    def _here(self) -> AnswerPlace:
+        return AnswerPlace(self._characters, self._calls)
 
     # ---- the end
 

@@ -15,7 +15,7 @@ from stint.models.openai.refused_hints import (
     refused_fields,
     refuses_minimal,
 )
-from stint.models.openai_responses.answer import ResponseReader
+from stint.models.openai_responses.answer import ModelResponseReader
 from stint.models.openai_responses.items import ItemWriter
 from stint.models.openai_responses.request import ENCRYPTED_REASONING, write_request
 from stint.providers.openai.errors import FIELDS, Refusal
@@ -49,8 +49,8 @@ class ResponsesApi:
                     param=FIELDS.get(name, name),
                 )
 
-    def reader(self, request: InferenceRequest) -> ResponseReader:
-        return ResponseReader(self._origin(request))
+    def reader(self, request: InferenceRequest) -> ModelResponseReader:
+        return ModelResponseReader(self._origin(request))
 
     def refused_by(self, model: str) -> frozenset[str]:
         """Return what a model is known to refuse."""

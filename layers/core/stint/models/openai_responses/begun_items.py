@@ -3,7 +3,7 @@
 from typing import Any
 
 from stint.dataclasses import dataclass, field
-from stint.models.openai_responses.reasoning import Place
+from stint.models.openai_responses.reasoning import AnswerPlace
 
 
 @dataclass(slots=True)
@@ -16,7 +16,7 @@ class BegunItem:
 
     kind: str
     item_id: str
-    place: Place
+    place: AnswerPlace
     read: int = 0
     call: int | None = None
     texts: list[tuple[int, int]] = field(default_factory=list)

@@ -26,7 +26,7 @@ MARK = '{"reasoning_of":'
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AnswerPlace:
     """A place in an answer: after so many characters of its text, and so many calls."""
 
     characters: int
@@ -37,7 +37,7 @@ class Place:
 class PlacedItem:
     """A reasoning item, or the phase of the message that begins at the place."""
 
-    place: Place
+    place: AnswerPlace
     item: Item | None
     phase: str = ""
 
@@ -47,7 +47,7 @@ def write_head(origin: str) -> str:
     return f"{MARK}{json.dumps(origin)}}}"
 
 
-def write_item(item: Item, place: Place, texts: Sequence[tuple[int, int]]) -> str:
+def write_item(item: Item, place: AnswerPlace, texts: Sequence[tuple[int, int]]) -> str:
     """Return the line of an item, after a line break; empty if no server could use the item.
 
     `texts` are the places of its texts in the joined text.
@@ -61,7 +61,7 @@ def write_item(item: Item, place: Place, texts: Sequence[tuple[int, int]]) -> st
     return "\n" + _dump({**line, "encrypted_content": encrypted} if is_summary else line)
 
 
-def write_phase(phase: str, place: Place) -> str:
+def write_phase(phase: str, place: AnswerPlace) -> str:
     """Return the line of the phase of a message, after a line break."""
     return "\n" + _dump({"phase": phase, "at": [place.characters, place.calls]})
 
@@ -82,7 +82,7 @@ def read_items(reasoning: Reasoning | None, origin: str) -> Iterator[PlacedItem]
 
 def _read_line(entry: Item, text: str) -> PlacedItem:
     characters, calls = entry["at"]
-    place = Place(int(characters), int(calls))
+    place = AnswerPlace(int(characters), int(calls))
     return PlacedItem(place, None, entry["phase"]) if "phase" in entry else PlacedItem(place, _to_item(entry, text))
 
 

@@ -160,10 +160,10 @@ def make_responses(arguments: dict[str, str]) -> dict[str, Reply]:
     made = {name: call("call_1", "lookup", text) for name, text in arguments.items()}
     answers = {f"arguments_{name}": reply(events_of(item)) for name, item in made.items()}
     answers |= {f"raw_{name}": reply([b"data: " + text + b"\n\n"]) for name, text in RAW_EVENTS.items()}
-    many = [delta("output_text", "a", output_index=place, item_id=f"m{place}") for place in range(1_000)]
-    answers["messages_1000"] = reply([b"".join(map(sse, many)), *events_of()[-1:]])
-    summary = [delta("reasoning_summary_text", "a", summary_index=place) for place in range(1_000)]
-    answers["summaries_1000"] = reply([b"".join(map(sse, summary)), done(thought()), *events_of(message("x"))[-1:]])
+    many = [delta("output_text", "a", output_index=place, item_id=f"m{place}") for place in range(200)]
+    answers["messages_200"] = reply([b"".join(map(sse, many)), *events_of()[-1:]])
+    summary = [delta("reasoning_summary_text", "a", summary_index=place) for place in range(200)]
+    answers["summaries_200"] = reply([b"".join(map(sse, summary)), done(thought()), *events_of(message("x"))[-1:]])
     answers["calls_250"] = reply(events_of(*(call(f"c{place}", "lookup") for place in range(250)))[-1:])
     answers["output_100000"] = reply([ended(output=[{"type": "new"}] * 100_000)])
     answers["calls_10000"] = reply([ended(output=[call(f"c{place}", "lookup") for place in range(30_000)])])

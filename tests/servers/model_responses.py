@@ -207,7 +207,7 @@ def _events_of_item(item: Json) -> Iterable[Json]:
 
 def _events_of_part(name: str, kind: str, part: Json, **place: Any) -> Iterable[Json]:
     key = "refusal" if part["type"] == "refusal" else "text"
-    own = {"logprobs": []} if kind == "output_text" else {}
+    own: Json = {"logprobs": []} if kind == "output_text" else {}
     logprobs = part.get("logprobs") or []
     yield {"type": f"response.{name}.added", "part": {**part, key: "", **own}, **place}
     for number, piece in enumerate(re.findall(r"\S+\s*|\s+", part[key])):

@@ -11,6 +11,7 @@ from stint.domain.inference import (
     Finished,
     InferenceRequest,
     ModelChunk,
+    ModelMessage,
     ReasoningChunk,
     RefusalChunk,
     TextChunk,
@@ -94,7 +95,7 @@ def answer_of(chunks: list[ModelChunk]) -> AssistantAnswer:
 
 def continued(answer: AssistantAnswer, **fields: Any) -> InferenceRequest:
     """Return the next request: with the results of the answer's calls, or another message of the user."""
-    results = [ToolResult(call.call_id, call.tool_name, "3") for call in answer.tool_calls]
+    results: list[ModelMessage] = [ToolResult(call.call_id, call.tool_name, "3") for call in answer.tool_calls]
     return asked(UserInput("Hello you"), answer, *(results or [UserInput("And?")]), **{"tools": (ADD,), **fields})
 
 

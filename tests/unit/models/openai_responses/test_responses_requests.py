@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -78,7 +79,7 @@ async def test_a_conversation_is_items(server: ModelResponsesServer) -> None:
 
 async def test_images_are_in_messages_and_in_the_results_of_tools(server: ModelResponsesServer) -> None:
     call = ToolCall(call_id="c1", tool_name="add", arguments={})
-    content = [TextContentItem(text="Look:"), GIF, URL_IMAGE]
+    content: list[TextContentItem | ImageContentItem] = [TextContentItem(text="Look:"), GIF, URL_IMAGE]
     told = (UserInput(content), AssistantAnswer("", (call,)), ToolResult("c1", "add", [GIF]))
 
     body = await sent(server, *told, tools=(ADD,))
@@ -159,7 +160,7 @@ async def test_decoding_and_reasoning_have_their_fields(server: ModelResponsesSe
     assert "reasoning" not in await sent(server, reasoning=ReasoningOptions())
 
 
-LACKING = {
+LACKING: dict[str, tuple[Any, str]] = {
     "stop": (("END",), "stop"),
     "seed": (7, "seed"),
     "top_k": (5, "sampling_params"),
@@ -172,7 +173,7 @@ LACKING = {
 @pytest.mark.parametrize("name", LACKING)
 async def test_what_the_api_lacks_is_refused_by_name(server: ModelResponsesServer, name: str) -> None:
     value, field = LACKING[name]
-    request = asked(decoding=Decoding(**{name: value}))
+    request = asked(decoding=replace(Decoding(), **{name: value}))
     model = connect(server)
 
     with pytest.raises(InvalidRequest, match=name) as checked:

@@ -179,7 +179,7 @@ async def test_openai_refuses_what_it_has_in_neither(
     server: OneServer, openai: Callable[..., OpenAICompatible], name: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=name):
-        openai().check(asked(decoding=Decoding(**{name: 2})))
+        openai().check(asked(decoding=replace(Decoding(), **{name: 2})))
 
     assert server.paths == []
 

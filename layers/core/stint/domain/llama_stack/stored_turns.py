@@ -56,12 +56,13 @@ class TurnRecord(Schema):
     """One entry of a turn's log: a step, an ending, or the last step with the ending.
 
     A record without any of them is a fence. It changes nothing, and occupies the key of the next record of a writer
-    that lost the session. `text_lengths` are those of the streamed pieces of the step's text. `reasoning` is
-    that of the step's answer if its provider needs it in later calls. `early` has the steps of calls whose results arrived before those of earlier calls, with their checks; they are appended later, in the
-    model's order. `unsent` has the ids of an answer's calls that the server does not run, or had not started when the
-    turn ended. The ending of a turn that failed or was cancelled also has its `unfinished` step, for readers who rejoin
-    the stream; `unannounced` steps were stored right before it, and are not in the stream. `merged` has
-    messages that the turn took before its next model call.
+    that lost the session. `text_lengths` are those of the streamed pieces of the step's text. `reasoning` is that of
+    the step's answer if its provider needs it in later calls. `early` has the steps of calls whose results arrived
+    before those of earlier calls, with their checks; they are appended later, in the model's order. `unsent` has the
+    ids of an answer's calls that the server does not run, or had not started when the turn ended. The ending of a turn
+    that failed or was cancelled also has its `unfinished` step, for readers who rejoin the stream; `unannounced` steps
+    were stored right before it, and are not in the stream. `merged` has messages that the turn took before its next
+    model call.
     """
 
     step: Step | None = None

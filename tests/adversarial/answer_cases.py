@@ -56,9 +56,9 @@ def find_unusable(body: dict[str, Any]) -> str | None:
     return None
 
 
-def through_turns(names: list[str], *, streamed: bool) -> Case:
+def through_turns(names: list[str], *, streamed: bool, provider: str = "hostile") -> Case:
     for name in names:
-        session = yield from create_session(model=f"hostile/{PREFIX}{name}", client_tools=[TOOL])
+        session = yield from create_session(model=f"{provider}/{PREFIX}{name}", client_tools=[TOOL])
         message = {"role": "user", "content": GO}
         answer = yield post(f"{session}/turn", {"messages": [message], "stream": streamed})
         assert answer.status in (200, *FAILED, 400), (name, answer.status, answer.body[:500])
@@ -83,9 +83,9 @@ def results_of(output: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"type": "function_call_output", "call_id": call["call_id"], "output": "1"} for call in calls]
 
 
-def through_responses(names: list[str], *, streamed: bool) -> Case:
+def through_responses(names: list[str], *, streamed: bool, provider: str = "hostile") -> Case:
     for name in names:
-        body = {"model": f"hostile/{PREFIX}{name}", "tools": [FUNCTION], "stream": streamed}
+        body = {"model": f"{provider}/{PREFIX}{name}", "tools": [FUNCTION], "stream": streamed}
         answer = yield post("/v1/responses", {**body, "input": GO})
         assert answer.status in (200, *FAILED, 400), (name, answer.status, answer.body[:500])
         response = response_of(answer)

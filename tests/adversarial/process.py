@@ -53,6 +53,7 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
     adapters = Adapters(world.settings)
     world.models["fetched"] = lambda: fetch_images(OpenAICompatible(chat_url), world.settings, adapters.fetch)
     world.models["hostile"] = lambda: SanitizedToolNames(OpenAICompatible(chat_url, repeats=0))
+    world.models["events"] = lambda: SanitizedToolNames(OpenAICompatible(chat_url, repeats=0, api="responses"))
     app = create_app(
         "all", *list_parts(), make_services=world.make_services, read_settings=lambda: world.settings, buffered=False
     )

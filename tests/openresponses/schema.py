@@ -49,6 +49,18 @@ def admit_all_efforts(schemas: Json) -> None:
     schemas["ReasoningEffortEnum"]["enum"] += ["minimal", "max"]
 
 
+def admit_raw_reasoning(schemas: Json) -> None:
+    """Allow reasoning itself in the input. Upstream allows null only, but its servers without encryption return it."""
+    part = {"type": "object", "properties": {"type": {"enum": ["reasoning_text"]}}, "required": ["type", "text"]}
+    content = {"anyOf": [{"type": "null"}, {"type": "array", "items": part}]}
+    schemas["ReasoningItemParam"]["properties"]["content"] = content
+
+
+def admit_json_objects(schemas: Json) -> None:
+    """Allow OpenAI's format of any JSON object in requests. In responses, upstream has it."""
+    schemas["TextFormatParam"]["oneOf"].append(_typed(["json_object"]))
+
+
 def admit_hosted_items(schemas: Json) -> None:
     """Allow items of server-side tools in OpenAI's format. Another check requires that a request has the tool."""
     types = sorted({name for names in HOSTED_ITEMS.values() for name in names} | {"mcp_approval_response"})
@@ -80,6 +92,8 @@ def admit_file_citations(schemas: Json) -> None:
 DEVIATIONS: tuple[Callable[[Json], None], ...] = (
     echo_real_schemas,
     admit_all_efforts,
+    admit_raw_reasoning,
+    admit_json_objects,
     admit_hosted_items,
     admit_hosted_tools,
     admit_file_citations,

@@ -85,6 +85,9 @@ class ScriptedHTTPServer:
     def script(self, *replies: Reply) -> None:
         self._replies.extend(replies)
 
+    def record(self, received: Received) -> None:
+        self.requests.append(received)
+
     def forget(self) -> None:
         """Drop scripted replies and recorded requests, so that tests can share a server."""
         self._replies.clear()
@@ -110,7 +113,7 @@ class ScriptedHTTPServer:
         try:
             while True:
                 received = await _read(reader, connection)
-                self.requests.append(received)
+                self.record(received)
                 reply = self._replies.popleft() if self._replies else self._answer(received)
                 if self.closes_connections:
                     reply = replace(reply, headers={**reply.headers, "Connection": "close"})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.script_model import Part, Script, called, said
-from tests.services.prefixes import assert_growing
+from tests.services.prefixes import assert_growing, signed_thought
 from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture
 from tests.store.conftest import Cloud
@@ -69,6 +69,11 @@ class Talk:
         thought = ReasoningChunk("I wonder.", "c2lnbmF0dXJl")
         await self.respond("Think.", [thought, TextChunk("So"), Finished(FinishReason.stop)])
 
+    async def think_of_tools(self) -> None:
+        """Reason before calls, by Bedrock or the Responses API."""
+        thought = self.random.choice((ReasoningChunk("I wonder.", "c2lnbmF0dXJl"), signed_thought()))
+        await self.respond("Buy.", [thought, *called("buy", "look")], [thought, *said("Done")])
+
     async def run_tools(self) -> None:
         await self.respond("Buy.", called("buy", "look", text="Let me see."), called("sell"), said("Done"))
 
@@ -86,7 +91,7 @@ async def test_a_call_of_a_chain_or_conversation_begins_with_the_one_before(
     monkeypatch.setattr(WorkerFixture, "with_cache_keys", frozenset({"test"}))
     talk = Talk(cloud, tenant, seed)
     await talk.open()
-    acts = [talk.say_something, talk.show_picture, talk.think, talk.run_tools, talk.call_functions]
+    acts = [talk.say_something, talk.show_picture, talk.think, talk.think_of_tools, talk.run_tools, talk.call_functions]
     for _ in range(STEPS):
         await talk.random.choice(acts)()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tests.script_model import Part, Script, called, said
-from tests.services.prefixes import assert_growing
+from tests.services.prefixes import assert_growing, signed_thought
 from tests.services.turn_fixture import TurnFixture, die
 from tests.services.turns.test_turn_tools import KIND, FakeTools, Making
 from tests.services.turns.test_waiting_turns import admission, message
@@ -62,6 +62,12 @@ class Talk:
         thought = ReasoningChunk("I wonder.", "c2lnbmF0dXJl")
         self.answer([thought, TextChunk("So"), Finished(FinishReason.stop)])
         await self.process.turn("Think.")
+
+    async def think_of_tools(self) -> None:
+        """Reason before calls, by Bedrock or the Responses API."""
+        thought = self.random.choice((ReasoningChunk("I wonder.", "c2lnbmF0dXJl"), signed_thought()))
+        self.answer([thought, *called("add", "sub")], [thought, *said("Done")])
+        await self.process.turn("Compute.")
 
     async def run_tools(self) -> None:
         self.answer(called("add", "sub", text="Let me see."), called("mul"), said("Done"))
@@ -141,7 +147,15 @@ async def test_a_call_of_a_session_begins_with_the_one_before(
     monkeypatch.setattr(TurnFixture, "with_cache_keys", frozenset({"test"}))
     talk = Talk(cloud, tenant, seed)
     await talk.open()
-    acts = [talk.say_something, talk.think, talk.run_tools, talk.merge, talk.ask_client, talk.ignore_client]
+    acts = [
+        talk.say_something,
+        talk.think,
+        talk.think_of_tools,
+        talk.run_tools,
+        talk.merge,
+        talk.ask_client,
+        talk.ignore_client,
+    ]
     for _ in range(steps):
         await talk.random.choice([*acts, talk.fail, talk.retry, talk.die])()
         talk.change_process()

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError
 from stint.dataclasses import dataclass, field
 from stint.domain.content import DocumentText
 from stint.domain.fields import is_unset
-from stint.domain.inference import Usage
+from stint.domain.inference import AnswerDetails, Reasoning, Usage
 from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, TurnStatus
 from stint.domain.messages import InputMessage
 from stint.domain.partial_steps import PartialStep
@@ -56,17 +56,19 @@ class TurnRecord(Schema):
     """One entry of a turn's log: a step, an ending, or the last step with the ending.
 
     A record without any of them is a fence. It changes nothing, and occupies the key of the next record of a writer
-    that lost the session. `text_lengths` are those of the streamed pieces of the step's text. `early` has the steps of
-    calls whose results arrived before those of earlier calls, with their checks; they are appended later, in the
-    model's order. `unsent` has the ids of an answer's calls that the server does not run, or had not started when the
-    turn ended. The ending of a turn that failed or was cancelled also has its `unfinished` step, for readers who rejoin
-    the stream; `unannounced` steps were stored right before it, and are not in the stream. `merged` has
-    messages that the turn took before its next model call.
+    that lost the session. `text_lengths` are those of the streamed pieces of the step's text. `reasoning` is that of
+    the step's answer if its provider needs it in later calls. `early` has the steps of calls whose results arrived
+    before those of earlier calls, with their checks; they are appended later, in the model's order. `unsent` has the
+    ids of an answer's calls that the server does not run, or had not started when the turn ended. The ending of a turn
+    that failed or was cancelled also has its `unfinished` step, for readers who rejoin the stream; `unannounced` steps
+    were stored right before it, and are not in the stream. `merged` has messages that the turn took before its next
+    model call.
     """
 
     step: Step | None = None
     ending: RunOutcome | None = None
     text_lengths: str | None = None
+    reasoning: Reasoning | None = None
     early: list[ToolExecutionStep | ShieldCallStep] | None = None
     unsent: list[str] | None = None
     unfinished: PartialStep | None = None
@@ -128,6 +130,12 @@ class StoredTurn:
         for record in self.records:
             entries += [*(record.merged or ()), *([record.step] if record.step is not None else [])]
         return [*entries, *self.steps[sum(record.step is not None for record in self.records) :]]
+
+    @property
+    def details(self) -> dict[str, AnswerDetails]:
+        """Return what the model needs besides the steps, by their ids."""
+        found = [(record.step, record.reasoning) for record in self.records if record.reasoning is not None]
+        return {step.step_id: AnswerDetails(reasoning=reasoning) for step, reasoning in found if step is not None}
 
     @property
     def merged(self) -> list[MergedMessage]:

@@ -154,7 +154,7 @@ class OpenAICompatible:
 
     def _remember(self, route: ModelRoute, request: InferenceRequest, missing: ProviderFailure) -> None:
         """Remember the route that answered: for the model, if the server has the other operation for other models."""
-        is_about_server = missing.refusal is not None and missing.refusal.status in (404, 405)
+        is_about_server = missing.refusal is not None and missing.refusal.is_about_server
         self._answered["" if is_about_server else request.model] = route
 
     def _routes_of_server(self, request: InferenceRequest) -> Sequence[ModelRoute]:

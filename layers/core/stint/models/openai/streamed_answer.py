@@ -9,7 +9,7 @@ from stint.domain.errors import ModelError
 from stint.domain.inference import Accepted, ModelChunk
 from stint.domain.json_text import parse_leniently
 from stint.providers.openai.errors import ErrorReader, ProviderFailure, ServerSettings
-from stint.providers.openai.server import DONE, OpenAIServer, ServerResponse
+from stint.providers.openai.server import DONE, OpenAIServer, ServerResponse, drain
 
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"
@@ -26,7 +26,8 @@ class FailedAnswer(Exception):
 class AnswerReader(Protocol):
     """Reads one answer, piece by piece.
 
-    `kind` is what a piece is, such as `chat completion`. `may_end_with_done`: the event `[DONE]` ends an answer, too.
+    `kind` is what a piece is, such as `chat completion`. `may_end_with_done`: the event `[DONE]` ends an answer, too,
+    before which more may follow the end.
     """
 
     kind: str
@@ -88,13 +89,18 @@ def _check_content_type(response: ServerResponse, settings: ServerSettings) -> N
 async def _read_payloads(response: ServerResponse, answer: AnswerReader) -> AsyncGenerator[str, None]:
     if response.content_type == JSON:
         yield await response.read()
-        return
+        if answer.is_finished or answer.may_end_with_done:
+            return
+        raise ProviderFailure(ModelError(f"The model's provider sent JSON that is not a {answer.kind}"))
     async with aclosing(response.events()) as events:
         async for data in events:
             if data == DONE and answer.may_end_with_done:
                 return
             if data != DONE:
                 yield data
+            if answer.is_finished and not answer.may_end_with_done:
+                await drain(events)
+                return
     if not answer.is_finished:
         raise ProviderFailure(ModelError("The provider's answer was interrupted"), may_repeat=True)
 

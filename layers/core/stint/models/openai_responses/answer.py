@@ -4,10 +4,10 @@ Servers differ in the events that they send. So what an item has is read from it
 from its end, and then from the response's end, which contains all items.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
-from stint.dataclasses import dataclass, field
 from stint.domain.inference import (
     Finished,
     FinishReason,
@@ -21,6 +21,7 @@ from stint.domain.inference import (
 from stint.models.openai.answer import read_logprobs
 from stint.models.openai.streamed_answer import FailedAnswer
 from stint.models.openai.usage import RESPONSE_USAGE, read_usage
+from stint.models.openai_responses.begun_items import BegunItem, BegunItems, string
 from stint.models.openai_responses.reasoning import (
     BETWEEN,
     MAX_CHARACTERS,
@@ -31,24 +32,8 @@ from stint.models.openai_responses.reasoning import (
 )
 from stint.models.port import read_tier
 
-ABOUT_REQUEST = ("invalid_", "image_", "unsupported_", "empty_image")
-"""The beginnings of the codes of a response that failed because of its request."""
 
-
-@dataclass(slots=True)
-class _Item:
-    """An item that has begun. `read` is the number of characters of its text, refusal or arguments so far."""
-
-    kind: str
-    read: int = 0
-    call: int | None = None
-    named: bool = False
-    texts: list[tuple[int, int]] = field(default_factory=list)
-    part: tuple[str, Any] | None = None
-    is_done: bool = False
-
-
-class ResponseEventReader:
+class ModelResponseReader:
     """One answer, read event by event. `origin` is the server and the model of the request.
 
     It reads OpenAI's documented events, those of Open Responses, and a whole response that was not streamed. Items of
@@ -59,8 +44,8 @@ class ResponseEventReader:
     may_end_with_done = False
 
     def __init__(self, origin: str) -> None:
-        self._origin = origin
-        self._items: dict[int, _Item] = {}
+        self.origin = origin
+        self._items = BegunItems()
         self._characters = self._thought = self._calls = 0
         self._messages = 0
         self._signed = 0
@@ -76,28 +61,29 @@ class ResponseEventReader:
 
     def feed(self, payload: dict[str, Any]) -> Iterator[ModelChunk]:
         """Read the JSON of one event, or of a whole response."""
-        kind = payload.get("type")
-        if kind is None and payload.get("object") == "response":
+        if payload.get("object") == "response":
             yield from self._end(payload)
             return
-        match str(kind).removeprefix("response."):
+        if not isinstance(payload.get("type"), str):
+            raise TypeError("The payload is neither an event nor a response")
+        match payload["type"].removeprefix("response."):
             case "output_item.added":
-                yield from self._begin(_place(payload), payload["item"])
+                yield from self._begin(self._items.index_in(payload), payload.get("item", {}))
             case "output_item.done":
-                yield from self._complete(_place(payload), payload["item"])
+                yield from self._complete(self._items.index_in(payload), payload.get("item", {}))
             case "output_text.delta":
-                yield from self._text(_place(payload), payload["delta"], payload.get("logprobs"))
+                yield from self._text(self._items.index_in(payload), _delta(payload), payload.get("logprobs"))
             case "refusal.delta":
-                yield from self._refuse(_place(payload), payload["delta"])
+                yield from self._refuse(self._items.index_in(payload), _delta(payload))
             case "function_call_arguments.delta":
-                yield from self._arguments(_place(payload), payload["delta"])
-            case "completed" | "incomplete" | "failed" | "done" | "cancelled":
-                yield from self._end(payload["response"])
+                yield from self._arguments(self._items.index_in(payload), _delta(payload))
+            case "completed" | "incomplete" | "failed" | "done" | "cancelled" as status:
+                yield from self._end({"status": status, **payload.get("response", {})})
             case "error":
-                raise FailedAnswer(_explained({key: value for key, value in payload.items() if key != "type"}))
+                raise FailedAnswer({key: value for key, value in payload.items() if key != "type"})
             case name if name.startswith("reasoning") and name.endswith(".delta"):
                 part = ("summary", payload.get("summary_index")) if "summary" in name else ("content", None)
-                yield from self._think(_place(payload), part, payload["delta"])
+                yield from self._think(self._items.index_in(payload), part, _delta(payload))
             case _:
                 pass
 
@@ -113,11 +99,11 @@ class ResponseEventReader:
     def _begin(self, index: int, item: dict[str, Any]) -> Iterator[ModelChunk]:
         if index in self._items:
             return
-        begun = self._items[index] = _Item(str(item.get("type")))
+        begun = BegunItem(str(item.get("type")), string(item.get("id")), self._here())
+        self._items.add(index, begun)
         if begun.kind == "message":
             yield from self._begin_message(item.get("phase"))
         elif begun.kind == "function_call":
-            begun.call, self._calls = self._calls, self._calls + 1
             yield from self._name(begun, item)
 
     def _begin_message(self, phase: Any) -> Iterator[ModelChunk]:
@@ -129,13 +115,13 @@ class ResponseEventReader:
             yield self._write(BETWEEN)
         self._messages += 1
 
-    def _name(self, begun: _Item, item: dict[str, Any]) -> Iterator[ModelChunk]:
+    def _name(self, begun: BegunItem, item: dict[str, Any], *, is_done: bool = False) -> Iterator[ModelChunk]:
         """Return the first chunk of a call as soon as its name is known."""
-        name = item.get("name")
-        if begun.call is not None and not begun.named and isinstance(name, str) and name:
-            begun.named = True
-            call_id = item.get("call_id") or item.get("id")
-            yield ToolCallChunk(begun.call, call_id=call_id if isinstance(call_id, str) else "", name=name)
+        name = string(item.get("name"))
+        if begun.call is None and (name or is_done):
+            begun.call, self._calls = self._calls, self._calls + 1
+            call_id = string(item.get("call_id")) or string(item.get("id"))
+            yield ToolCallChunk(begun.call, call_id=call_id, name=name)
 
     def _item(self, index: int, kind: str) -> Iterator[ModelChunk]:
         """Begin an item whose beginning was not sent."""
@@ -197,15 +183,15 @@ class ResponseEventReader:
         if begun.kind == "message":
             yield from self._complete_message(index, item)
         elif begun.kind == "function_call":
-            yield from self._name(begun, item)
-            yield from self._arguments(index, _string(item.get("arguments"))[begun.read :])
+            yield from self._name(begun, item, is_done=True)
+            yield from self._arguments(index, _written(item.get("arguments"))[begun.read :])
         elif begun.kind == "reasoning":
             yield from self._complete_reasoning(index, item)
 
     def _complete_message(self, index: int, item: dict[str, Any]) -> Iterator[ModelChunk]:
         skipped = self._items[index].read
         for part in item.get("content") or []:
-            text = _string(part.get("text")) or _string(part.get("refusal"))
+            text = string(part.get("text")) or string(part.get("refusal"))
             rest, skipped = text[skipped:], max(skipped - len(text), 0)
             if part.get("type") == "refusal":
                 yield from self._refuse(index, rest)
@@ -216,18 +202,18 @@ class ResponseEventReader:
         begun = self._items[index]
         if not begun.read:
             for place, part in enumerate(item.get("summary") or []):
-                yield from self._think(index, ("summary", place), _string(part.get("text")))
+                yield from self._think(index, ("summary", place), string(part.get("text")))
         if not begun.read:
             for part in item.get("content") or []:
-                yield from self._think(index, ("content", None), _string(part.get("text")))
+                yield from self._think(index, ("content", None), string(part.get("text")))
         is_summary = begun.part is not None and begun.part[0] == "summary"
         texts = begun.texts if is_summary == bool(item.get("encrypted_content")) else []
-        yield from self._sign(write_item(item, self._here(), texts))
+        yield from self._sign(write_item(item, begun.place, texts))
 
     def _sign(self, line: str) -> Iterator[ReasoningChunk]:
         """Yield what is needed to send an item back. Items beyond the limit are omitted."""
         if line and self._signed + len(line) <= MAX_CHARACTERS:
-            head = "" if self._signed else write_head(self._origin)
+            head = "" if self._signed else write_head(self.origin)
             self._signed += len(line)
             yield ReasoningChunk(signature=head + line, late=self._is_late())
 
@@ -247,9 +233,11 @@ class ResponseEventReader:
         """
         status = response.get("status")
         if status not in ("completed", "incomplete"):
-            raise FailedAnswer(_explained(response.get("error") or {"message": f"The response is {status!r}."}))
-        for index, item in enumerate(response.get("output") or []):
-            yield from self._complete(index, item)
+            raise FailedAnswer(response.get("error") or {"message": f"The response is {status!r}."})
+        for place, item in enumerate(response.get("output") or []):
+            index = self._items.index_at_end(place, item)
+            if index is not None:
+                yield from self._complete(index, item)
         self._usage = read_usage(response.get("usage") or {}, RESPONSE_USAGE) if response.get("usage") else None
         self._tier = read_tier(response.get("service_tier"))
         reason = (response.get("incomplete_details") or {}).get("reason") if status == "incomplete" else None
@@ -259,19 +247,14 @@ class ResponseEventReader:
             self._ending = FinishReason.content_filter if reason == "content_filter" else FinishReason.length
 
 
-def _place(payload: dict[str, Any]) -> int:
-    index = payload.get("output_index", 0)
-    if not isinstance(index, int):
-        raise TypeError("output_index is not an integer")
-    return index
+def _delta(event: dict[str, Any]) -> str:
+    """Return the piece of text of an event. Raises TypeError if it is none."""
+    delta = event.get("delta")
+    if delta is not None and not isinstance(delta, str):
+        raise TypeError("The delta is not a text")
+    return delta or ""
 
 
-def _explained(error: Any) -> Any:
-    """Return an error object with its type, which a response lacks, if its code says that the request is wrong."""
-    if isinstance(error, dict) and str(error.get("code")).startswith(ABOUT_REQUEST):
-        return {"type": "invalid_request_error", **error}
-    return error
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _written(arguments: Any) -> str:
+    """Return the JSON of a call's arguments, which some servers send as an object."""
+    return string(arguments) if arguments is None or isinstance(arguments, str) else json.dumps(arguments)

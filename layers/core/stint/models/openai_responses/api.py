@@ -15,7 +15,7 @@ from stint.models.openai.refused_hints import (
     refused_fields,
     refuses_minimal,
 )
-from stint.models.openai_responses.answer import ResponseEventReader
+from stint.models.openai_responses.answer import ModelResponseReader
 from stint.models.openai_responses.items import ItemWriter
 from stint.models.openai_responses.request import ENCRYPTED_REASONING, write_request
 from stint.providers.openai.errors import FIELDS, Refusal
@@ -49,8 +49,8 @@ class ResponsesApi:
                     param=FIELDS.get(name, name),
                 )
 
-    def reader(self, request: InferenceRequest) -> ResponseEventReader:
-        return ResponseEventReader(self._origin(request))
+    def reader(self, request: InferenceRequest) -> ModelResponseReader:
+        return ModelResponseReader(self._origin(request))
 
     def refused_by(self, model: str) -> frozenset[str]:
         """Return what a model is known to refuse."""
@@ -83,9 +83,10 @@ class ResponsesApi:
 def _refused_in(request: InferenceRequest, refusal: Refusal) -> set[str]:
     words = f"{refusal.param} {refusal.message}".lower()
     is_about_encryption = "encrypted" in f"{refusal.code} {words}"
+    is_about_include = refusal.param == "include" and "logprobs" not in words
     is_damaged = refusal.code == "invalid_encrypted_content" or "could not be" in words
     tests = {
-        ENCRYPTED_REASONING: refusal.param == "include" or (is_about_encryption and "not supported" in words),
+        ENCRYPTED_REASONING: is_about_include or (is_about_encryption and "not supported" in words),
         REASONING_ITEMS: is_about_encryption and is_damaged,
         "summary": bool(request.reasoning and request.reasoning.summary) and "summar" in words,
         "minimal": refuses_minimal(effort_of(request), words),

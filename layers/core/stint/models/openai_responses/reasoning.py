@@ -56,7 +56,8 @@ def write_item(item: Item, place: AnswerPlace, texts: Sequence[tuple[int, int]])
     is_summary = isinstance(encrypted, str) and bool(encrypted)
     if not is_summary and not texts:
         return ""
-    line = {"id": item.get("id"), "at": [place.characters, place.calls], "texts": texts}
+    item_id = item.get("id")
+    line = {"id": item_id if isinstance(item_id, str) else "", "at": [place.characters, place.calls], "texts": texts}
     return "\n" + _dump({**line, "encrypted_content": encrypted} if is_summary else line)
 
 
@@ -75,7 +76,7 @@ def read_items(reasoning: Reasoning | None, origin: str) -> Iterator[PlacedItem]
     for line in lines:
         try:
             yield _read_line(json.loads(line), reasoning.text)
-        except (ValueError, LookupError, TypeError):  # only if it was stored before content was signed
+        except (ValueError, LookupError, TypeError, OverflowError):  # only if it was stored before content was signed
             return
 
 

@@ -40,8 +40,11 @@ HINTS = {
     405: "check {base_url}, which mostly ends in /v1",
 }
 MODEL = re.compile(r"(?i)\bmodels?\b|model_|deployment")
+OPERATIONS = ("/chat/completions", "/responses")
 OTHER_OPERATION = re.compile(r"supported on this route|does not support the '/|only supported in v1/responses")
 IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{1,63}")
+WRONG_REQUEST = re.compile(r"^(?:invalid|unsupported)_(?!api_key)|image")
+"""Codes of answers that failed because of their request."""
 LONGEST_PARAM = 100
 
 
@@ -86,18 +89,28 @@ class Refusal:
     def is_about_operation(self) -> bool:
         """Whether the server lacks the operation, or has it for other models only.
 
-        A status of 404 or 405 may also be about the model, which the error names. Bedrock's endpoints, and OpenAI's
-        chat completions, refuse a model that another operation has with these words.
+        Bedrock's endpoints, and OpenAI's chat completions, refuse a model that another operation has with these words.
         """
-        text = f"{self.code} {self.kind} {self.param} {self.message}"
-        if OTHER_OPERATION.search(text):
-            return True
-        return self.status == 405 or (self.status == 404 and MODEL.search(text) is None)
+        return self.is_about_server or OTHER_OPERATION.search(self.text) is not None
+
+    @property
+    def is_about_server(self) -> bool:
+        """Whether the server lacks the operation. The status may also be about the model, which the error names."""
+        if self.status not in (404, 405) or OTHER_OPERATION.search(self.text):
+            return False
+        words = (word for word in self.text.split() if not any(path in word for path in OPERATIONS))
+        return MODEL.search(" ".join(words)) is None  # URLs may have the word, too
+
+    @property
+    def text(self) -> str:
+        return f"{self.code} {self.kind} {self.param} {self.message}"
 
     @property
     def is_about_request(self) -> bool:
-        """Whether the error is about the request. In a stream only the type of the error shows it."""
-        return self.status in REFUSED or (self.status is None and self.kind == InvalidRequest.type)
+        """Whether the error is about the request. In a stream, the type or the code of the error shows it."""
+        if self.status is not None:
+            return self.status in REFUSED
+        return self.kind == InvalidRequest.type or WRONG_REQUEST.search(self.code) is not None
 
 
 class ProviderFailure(Exception):

@@ -11,7 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypedDict, Unpack
 
 import httpx
-from httpx_sse import EventSource, ServerSentEvent
+from httpx_sse import EventSource
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import ModelError, ModelUnreachable
@@ -75,14 +75,14 @@ class ServerResponse:
         async with aclosing(EventSource(self.response).aiter_sse()) as events:
             async for event in events:
                 if event.data.strip() == DONE:
-                    await _drain(events)
+                    await drain(events)
                     yield DONE
                     return
                 if event.data:
                     yield event.data
 
 
-async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
+async def drain(events: AsyncGenerator[Any, None]) -> None:
     """Read the body to its end, so that the connection can be reused."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):

@@ -33,11 +33,12 @@ def add_turn(transcript: Transcript, turn: StoredTurn) -> None:
     if has_refused_input(turn):
         return
     add_input(transcript, turn.header)
+    details = turn.details
     for entry in turn.entries:
         if isinstance(entry, MergedMessage):
             add_merged(transcript, entry)
         else:
-            transcript.add_step(entry)
+            transcript.add_step(entry, details.get(entry.step_id))
     if turn.status in CLOSING:
         transcript.close_sent(sent_calls(turn))
     if was_refused(turn):

@@ -1,0 +1,66 @@
+"""The items of an answer that have begun, which servers name by a place, an id, or both."""
+
+from typing import Any
+
+from stint.dataclasses import dataclass, field
+from stint.models.openai_responses.reasoning import AnswerPlace
+
+
+@dataclass(slots=True)
+class BegunItem:
+    """An item that has begun at a place of the answer.
+
+    `read` is the number of characters of its text, refusal or arguments so far, `call` the number of a call whose name
+    is known. `texts` are the places of the texts of its reasoning in all reasoning, `part` is the last of them.
+    """
+
+    kind: str
+    item_id: str
+    place: AnswerPlace
+    read: int = 0
+    call: int | None = None
+    texts: list[tuple[int, int]] = field(default_factory=list)
+    part: tuple[str, Any] | None = None
+    is_done: bool = False
+
+
+class BegunItems:
+    """The items by their `output_index`, or by a number if the server sends none."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, BegunItem] = {}
+        self._places: dict[str, int] = {}
+
+    def __getitem__(self, index: int) -> BegunItem:
+        return self._items[index]
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._items
+
+    def add(self, index: int, item: BegunItem) -> None:
+        self._items[index] = item
+        if item.item_id:
+            self._places.setdefault(item.item_id, index)
+
+    def index_in(self, event: dict[str, Any]) -> int:
+        """Return the place of an event's item. Raises TypeError if the event has none."""
+        index = event.get("output_index")
+        if isinstance(index, int):
+            return index
+        item_id = string(event.get("item_id")) or string((event.get("item") or {}).get("id"))
+        if index is not None or not item_id:
+            raise TypeError("The event has neither an output_index nor an id")
+        return self._places.setdefault(item_id, len(self._places))
+
+    def index_at_end(self, index: int, item: dict[str, Any]) -> int | None:
+        """Return the place of an item of the whole response, which may omit others; None if it is unknown."""
+        item_id, begun = string(item.get("id")), self._items.get(index)
+        if begun is None or begun.item_id != item_id:
+            index = self._places.get(item_id, index)
+            begun = self._items.get(index)
+        return index if begun is None or begun.kind == str(item.get("type")) else None
+
+
+def string(value: Any) -> str:
+    """Return a text, and an empty one for anything else."""
+    return value if isinstance(value, str) else ""

@@ -283,7 +283,7 @@ async def test_without_either_the_first_error_is_raised(server: OneServer, model
 async def test_the_error_of_the_other_one_is_raised_if_it_is_about_the_request(
     server: OneServer, model: OpenAICompatible
 ) -> None:
-    """Whoever has it knows best what is wrong."""
+    """A server that has the operation knows what is wrong."""
     server.script(MISSING["Go"](CHAT), NO_MODEL["OpenAI"])
 
     with pytest.raises(InvalidRequest, match="does not exist"):

@@ -1,4 +1,4 @@
-"""What models refuse although an answer does not depend on it, in both of OpenAI's APIs."""
+"""Fields that models refuse although an answer does not depend on them, in both of OpenAI's APIs."""
 
 import re
 

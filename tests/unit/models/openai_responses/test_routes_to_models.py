@@ -69,11 +69,11 @@ NO_MODEL: dict[str, Reply] = {
 class OneServer(ScriptedHTTPServer):
     """A server with some of the operations. `missing` makes the answer to the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, responding: responses.ModelResponsesServer) -> None:
         super().__init__(self.answer)
         self.has = {CHAT, RESPONSES}
         self.missing = MISSING["FastAPI"]
-        self._responses = responses.ModelResponsesServer()
+        self._responses = responding
 
     @property
     def paths(self) -> list[str]:
@@ -89,7 +89,7 @@ class OneServer(ScriptedHTTPServer):
 
 @pytest.fixture
 def server() -> Iterator[OneServer]:
-    with OneServer() as server:
+    with responses.ModelResponsesServer() as responding, OneServer(responding) as server:
         yield server
 
 

@@ -108,6 +108,9 @@ class ToLoopback(httpx.AsyncBaseTransport):
         self.transport = httpx.AsyncHTTPTransport()
         self.hosts: set[str] = set()
 
+    async def aclose(self) -> None:
+        await self.transport.aclose()
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self.hosts.add(request.url.host)
         request.url = request.url.copy_with(scheme=self.url.scheme, host=self.url.host, port=self.url.port)

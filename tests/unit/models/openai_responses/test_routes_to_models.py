@@ -69,11 +69,11 @@ NO_MODEL: dict[str, Reply] = {
 class OneServer(ScriptedHTTPServer):
     """A server with some of the operations. `missing` makes the answer to the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, responding: responses.ModelResponsesServer) -> None:
         super().__init__(self.answer)
         self.has = {CHAT, RESPONSES}
         self.missing = MISSING["FastAPI"]
-        self._responses = responses.ModelResponsesServer()
+        self._responses = responding
 
     @property
     def paths(self) -> list[str]:
@@ -89,7 +89,7 @@ class OneServer(ScriptedHTTPServer):
 
 @pytest.fixture
 def server() -> Iterator[OneServer]:
-    with OneServer() as server:
+    with responses.ModelResponsesServer() as responding, OneServer(responding) as server:
         yield server
 
 
@@ -107,6 +107,9 @@ class ToLoopback(httpx.AsyncBaseTransport):
         self.url = httpx.URL(url)
         self.transport = httpx.AsyncHTTPTransport()
         self.hosts: set[str] = set()
+
+    async def aclose(self) -> None:
+        await self.transport.aclose()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self.hosts.add(request.url.host)
@@ -283,7 +286,7 @@ async def test_without_either_the_first_error_is_raised(server: OneServer, model
 async def test_the_error_of_the_other_one_is_raised_if_it_is_about_the_request(
     server: OneServer, model: OpenAICompatible
 ) -> None:
-    """Whoever has it knows best what is wrong."""
+    """A server that has the operation knows what is wrong."""
     server.script(MISSING["Go"](CHAT), NO_MODEL["OpenAI"])
 
     with pytest.raises(InvalidRequest, match="does not exist"):

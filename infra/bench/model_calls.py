@@ -15,7 +15,7 @@ from statistics import median
 from stint.domain.inference import AssistantAnswer, InferenceRequest, ModelMessage, UserInput
 from stint.loop.model_call import Inference
 from stint.models.fetched_images import FetchedImages
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.tool_names import SanitizedToolNames
 

@@ -34,7 +34,7 @@ from stint.bootstrap.chat_models import fetch_images
 from stint.domain.ids import new_id
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.models.tool_names import SanitizedToolNames
 from stint.tools.mcp.package import prepare_mcp
 

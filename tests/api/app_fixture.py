@@ -43,7 +43,7 @@ from stint.http.app import create_app
 from stint.http.routes import agents
 from stint.http.routes.inspection import list_parts
 from stint.http.routes.october_2024_parts import list_october_parts
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted

@@ -12,7 +12,7 @@ from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.bootstrap.adapters import Adapters
 from stint.models.fetched_images import FetchedImages
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.net.guard import Guard
 from stint.tools.http.provider import HttpEndpoints
 from stint.tools.mcp.provider import McpTools

@@ -14,7 +14,7 @@ from tests.api.test_responses_reasoning import ENCRYPTED, LOW, WAYS, resume
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.servers.model_responses import ModelResponsesServer, call, message, stream, thought
 
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 
 GO = "get_weather {}"
 MODEL = "thinker/m"

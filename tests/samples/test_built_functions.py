@@ -35,7 +35,7 @@ MANAGED = re.compile(r"/stint-functions-[^/]+/runtime/")
 TIME = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+Z|\"(milliseconds|\w*dollars)\":[^,}]+")
 STDLIB = sysconfig.get_path("stdlib")
 NOT_IN_LAMBDA = {"openai", "uvicorn", "moto", "pytest", "llama_stack_client", "infra", "tests"}
-PROVIDERS = {"stint.models.bedrock.model", "stint.models.openai.model"}
+PROVIDERS = {"stint.models.bedrock.model", "stint.models.openai_compatible"}
 STREAMING = {"turns", "responses", "knowledge", "october"}
 WORKER_FILES = [file for file in FILES if file.parent.name == "worker"]
 FIRST_EVENT = {"agents": "get_agent", "turns": "create_turn_streaming", "registry": "list_models"}

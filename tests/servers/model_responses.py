@@ -189,7 +189,9 @@ def events_of(*items: Json, **fields: Any) -> list[Json]:
 
 def _events_of_item(item: Json) -> Iterable[Json]:
     kind, own = item["type"], {"item_id": item["id"]}
-    empty = {"content": []} if kind == "message" else {"summary": []} if kind == "reasoning" else {"arguments": ""}
+    empty: Json = (
+        {"content": []} if kind == "message" else {"summary": []} if kind == "reasoning" else {"arguments": ""}
+    )
     status = {} if kind == "reasoning" else {"status": "in_progress"}
     begun = {key: value for key, value in item.items() if key != "content" or kind == "message"}
     yield {"type": "response.output_item.added", "item": {**begun, **empty, **status}}

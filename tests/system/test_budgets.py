@@ -85,7 +85,7 @@ def test_a_turn_of_the_scripted_model_loads_no_other_provider(engine: Engine) ->
     modules = modules_after_a_turn("scripted/demo", engine)
 
     assert "stint.models.scripted.model" in modules
-    assert modules & (NEVER | {"httpx", "stint.models.openai.model", "stint.models.bedrock.model"}) == set()
+    assert modules & (NEVER | {"httpx", "stint.models.openai_compatible", "stint.models.bedrock.model"}) == set()
 
 
 def test_a_turn_of_an_openai_model_loads_httpx_and_no_sdk(

@@ -215,7 +215,8 @@ def test_neither_a_cold_start_nor_an_unknown_path_builds_a_route(function: str) 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_cold_start_loads_no_model_adapter(function: str) -> None:
-    adapters = {f"stint.models.{name}" for name in ("openai.model", "bedrock.model", "scripted.model")}
+    clients = ("openai_compatible", "openai.chat_completions", "openai_responses.api")
+    adapters = {f"stint.models.{name}" for name in (*clients, "bedrock.model", "scripted.model")}
 
     assert modules_of(function) & adapters == set()
 

@@ -11,7 +11,7 @@ from tests.services.turns.test_turn_tools import KIND, FakeTools, Making
 from tests.store.conftest import Cloud
 
 from stint.domain.llama_stack.turns import TurnStatus
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 from infra.bench.model_server import running_model_server
 
 from stint.domain.inference import Finished, InferenceRequest, TextChunk, UserInput
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 
 
 async def test_the_model_of_the_benchmark_answers_and_measures_its_reading() -> None:

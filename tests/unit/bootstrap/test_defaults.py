@@ -16,7 +16,7 @@ from stint.documents.limits import Limits
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.models.fetched_images import FetchedImages
 from stint.models.metered import MeteredModel
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import HINTS
 from stint.models.tool_names import SanitizedToolNames

@@ -15,7 +15,7 @@ from stint.bootstrap.agents import warn_of_short_keys
 from stint.bootstrap.defaults import configured, providers
 from stint.domain.errors import InvalidRequest, ModelUnauthorized
 from stint.domain.inference import InferenceRequest, UserInput
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.observability import make_logger
 from stint.retrieval.embedders.openai import OpenAIEmbeddings
 from stint.retrieval.metered import MeteredEmbedder

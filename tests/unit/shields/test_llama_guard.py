@@ -9,7 +9,7 @@ from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest, ShieldFailed
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.tools import ToolCall
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.models.routing import Router
 from stint.shields.llama_guard import LlamaGuard
 from stint.shields.port import Shield

@@ -47,7 +47,7 @@ def make_openai(settings: "Settings", fetch: "Fetch") -> ChatModel:
 
     Another server may be in a private network.
     """
-    from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
+    from stint.models.openai_compatible import OpenAICompatible  # noqa: PLC0415
     from stint.providers.api_key import ApiKey  # noqa: PLC0415
 
     key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
@@ -67,7 +67,7 @@ def make_named(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> C
 
 def connect_to(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> ChatModel:
     """Return the models of a named server. Images by URL are fetched here, unless the server is OpenAI's own."""
-    from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
+    from stint.models.openai_compatible import OpenAICompatible  # noqa: PLC0415
 
     if server.kind == "scripted":
         return make_scripted(settings, server.id)
@@ -92,7 +92,7 @@ def make_bedrock_openai(server: "ModelServer", settings: "Settings") -> ChatMode
     """Return the models of one of Bedrock's endpoints of OpenAI's APIs. Requests are signed."""
     from stint.models.bedrock_openai.endpoints import BedrockEndpoint  # noqa: PLC0415
     from stint.models.bedrock_openai.request_signer import RequestSigner, find_region  # noqa: PLC0415
-    from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
+    from stint.models.openai_compatible import OpenAICompatible  # noqa: PLC0415
 
     region = server.region or settings.bedrock_region or find_region()
     endpoint = BedrockEndpoint(region, server.endpoint, server.base_url, server.api)

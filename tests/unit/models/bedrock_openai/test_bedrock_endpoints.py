@@ -17,7 +17,7 @@ from stint.bootstrap.adapters import Adapters
 from stint.domain.errors import InvalidRequest, ModelUnauthorized
 from stint.domain.inference import InferenceRequest, TextChunk, UserInput
 from stint.models.bedrock_openai.endpoints import BedrockEndpoint
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.settings import read_settings
 
 KEY, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI", "session-token"

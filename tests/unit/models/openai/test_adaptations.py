@@ -10,7 +10,7 @@ from tests.servers.chat_completions import ChatCompletionsServer
 
 from stint.domain.errors import StintError
 from stint.domain.inference import AssistantAnswer, InferenceRequest, JsonObjectResponseFormat, SystemText, UserInput
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 
 BRIEF = InferenceRequest("m", (UserInput("Hello"),), verbosity="low")
 KEYED = InferenceRequest("m", (UserInput("Hello"),), cache_key="5f0c")

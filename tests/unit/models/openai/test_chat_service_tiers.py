@@ -11,7 +11,7 @@ from tests.servers.chat_completions import ChatCompletionsServer
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Finished, InferenceRequest, UserInput
 from stint.models.openai.answer import ChatCompletionReader
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 
 HELLO = InferenceRequest("m", (UserInput("Hello"),))
 UNKNOWN = {"detail": [{"type": "extra_forbidden", "loc": ["body", "service_tier"], "msg": "Extra inputs"}]}

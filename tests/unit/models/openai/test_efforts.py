@@ -18,7 +18,7 @@ from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import InferenceRequest, ReasoningOptions, ToolSignature, UserInput
 from stint.domain.tools import ToolChoice
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 
 TOOL = ToolSignature("lookup", "", {"type": "object"})
 INSTEAD = "Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. "

@@ -20,7 +20,7 @@ from stint.domain.inference import (
     Usage,
     UserInput,
 )
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import storable_chunk
 
 

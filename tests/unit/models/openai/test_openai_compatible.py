@@ -49,7 +49,7 @@ from stint.domain.inference import (
 )
 from stint.domain.llama_stack.sampling import SamplingParams
 from stint.domain.tools import ToolCall
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import CountNeedsAnswer
 
 KEY = "sk-secret-123"

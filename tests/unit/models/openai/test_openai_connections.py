@@ -13,7 +13,7 @@ from tests.servers.scripted_http import Reply
 
 from stint.domain.errors import ModelError
 from stint.domain.inference import InferenceRequest, TextChunk, UserInput
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 
 HELLO = InferenceRequest("demo", (UserInput("Hello"),))
 

@@ -21,7 +21,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.loop.answer import Answer
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import storable_chunk
 
 KEY = "sk-secret-123"

@@ -14,7 +14,7 @@ from tests.unit.models.openai_responses.calling import asked, collect, text_in
 
 from stint.domain.errors import InvalidRequest, ModelError, StintError
 from stint.domain.inference import Decoding
-from stint.models.openai.model import OpenAICompatible
+from stint.models.openai_compatible import OpenAICompatible
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 JSON = {"Content-Type": "application/json"}
@@ -177,12 +177,12 @@ async def test_openai_is_called_by_chat_completions_for_what_only_they_have(
     assert server.paths == [CHAT, RESPONSES]
 
 
-@pytest.mark.parametrize("name", ["top_k", "repetition_penalty"])
+@pytest.mark.parametrize("decoding", [Decoding(top_k=2), Decoding(repetition_penalty=2)])
 async def test_openai_refuses_what_it_has_in_neither(
-    server: OneServer, openai: Callable[..., OpenAICompatible], name: str
+    server: OneServer, openai: Callable[..., OpenAICompatible], decoding: Decoding
 ) -> None:
-    with pytest.raises(InvalidRequest, match=name):
-        openai().check(asked(decoding=replace(Decoding(), **{name: 2})))
+    with pytest.raises(InvalidRequest, match="OpenAI's models do not support"):
+        openai().check(asked(decoding=decoding))
 
     assert server.paths == []
 

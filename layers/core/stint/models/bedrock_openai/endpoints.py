@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from stint.domain.inference import InferenceRequest
-from stint.models.openai.model import ApiName, ModelRoute, needs_chat_completions
+from stint.models.openai_compatible import ApiName, ModelRoute, needs_chat_completions
 
 EndpointName = Literal["runtime", "mantle"]
 

@@ -9,6 +9,9 @@ from stint.models.openai.message_writer import write_json
 
 Body = dict[str, Any]
 
+CHAT_ONLY = ("top_k", "repetition_penalty", "frequency_penalty", "presence_penalty", "stop", "seed")
+"""Parameters of a request that the Responses API lacks."""
+
 
 def write_request(request: InferenceRequest) -> Body:
     """Write a model call as a streaming chat completions request, without its messages.

@@ -6,7 +6,6 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import InferenceRequest
 from stint.models.json_schemas import read_schema
 from stint.models.openai.message_writer import write_json
-from stint.models.openai.model import CHAT_ONLY
 from stint.models.openai.refused_hints import (
     RefusedFields,
     adapt_request,
@@ -15,6 +14,7 @@ from stint.models.openai.refused_hints import (
     refused_fields,
     refuses_minimal,
 )
+from stint.models.openai.request import CHAT_ONLY
 from stint.models.openai_responses.answer import ModelResponseReader
 from stint.models.openai_responses.items import ItemWriter
 from stint.models.openai_responses.request import ENCRYPTED_REASONING, write_request

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import Literal, NamedTuple, Protocol, Unpack
 
 from stint.domain.inference import Accepted, InferenceRequest, ModelChunk
+from stint.models.openai.request import CHAT_ONLY
 from stint.models.openai.streamed_answer import AnswerReader, stream_answer
 from stint.models.port import CountNeedsAnswer
 from stint.providers.openai.errors import ProviderFailure, Refusal
@@ -181,8 +182,6 @@ class OpenAICompatible:
         return ResponsesApi(self.server.base_url)
 
 
-CHAT_ONLY = ("top_k", "repetition_penalty", "frequency_penalty", "presence_penalty", "stop", "seed")
-"""Parameters that the Responses API lacks."""
 LEAST_OUTPUT_TOKENS = 16
 """OpenAI's minimum of `max_output_tokens`."""
 

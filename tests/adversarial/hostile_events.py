@@ -168,7 +168,7 @@ def make_responses(arguments: dict[str, str]) -> dict[str, Reply]:
     answers["output_100000"] = reply([ended(output=[{"type": "new"}] * 100_000)])
     answers["calls_10000"] = reply([ended(output=[call(f"c{place}", "lookup") for place in range(30_000)])])
     answers["encrypted"] = reply(events_of(thought("a", encrypted="x" * 1_000_000), message("x")))
-    thoughts = [done(thought("a", encrypted="x" * 100), output_index=place) for place in range(20_000)]
+    thoughts = [done(thought("", encrypted="x" * 100), output_index=place) for place in range(20_000)]
     answers["reasoning_items"] = reply([b"".join(map(sse, thoughts)), *events_of()[-1:]])
     phases = ("commentary", "final_answer") * 10_000
     begun = [{**added(phase=phase), "output_index": place} for place, phase in enumerate(phases)]

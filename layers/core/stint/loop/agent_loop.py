@@ -70,6 +70,12 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
                     yield event
                     if isinstance(event, RunEnded):
                         return
+            if run.plan.compaction is not None:
+                from stint.loop.compaction import compact_if_due  # noqa: PLC0415 - few runs compact their history
+
+                async with aclosing(compact_if_due(run, run.plan.compaction)) as compacting:
+                    async for event in compacting:
+                        yield event
             answer = Answer(run.run_id, max_calls=run.plan.calls_at_once, aliases=run.plan.toolbox.aliases)
             guard = OutputGuard(run.output_check(), run.plan.shield_window)
             async with aclosing(infer(run, answer, guard)) as chunks:

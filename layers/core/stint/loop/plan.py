@@ -1,6 +1,6 @@
 """The plan of a run: its model, tools, shields and limits."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stint.dataclasses import dataclass, replace
@@ -18,6 +18,19 @@ from stint.loop.retrieval import Retriever
 from stint.loop.screening import BoundShield
 from stint.loop.toolbox import Toolbox
 from stint.models.port import ChatModel
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRule:
+    """When the history is compacted: when the input of a model call has more than `threshold` tokens.
+
+    It is also compacted when the model refuses it as too long, and before it reaches `max_bytes` of JSON, of which the
+    oldest would not be read again. `clean` returns a summary in the form that later runs can read.
+    """
+
+    threshold: int | None
+    max_bytes: int
+    clean: Callable[[str], str] = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,7 @@ class Plan:
     pauses_at_limit: bool = False
     retriever: Retriever | None = None
     cache: PromptCache | None = None
+    compaction: CompactionRule | None = None
 
     @property
     def calls_at_once(self) -> int | None:

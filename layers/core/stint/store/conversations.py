@@ -26,11 +26,15 @@ Items = list[StoredItem]
 
 @dataclass(frozen=True, slots=True)
 class ItemHistory:
-    """A conversation's items, oldest first. `complete`: none was omitted. `lapsed` is that of an ItemPage."""
+    """A conversation's items, oldest first. `complete`: none was omitted. `lapsed` is that of an ItemPage.
+
+    `size` is in bytes of JSON, without an item that replaces those before it.
+    """
 
     items: list[StoredItem]
     complete: bool
     lapsed: bool = False
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,12 @@ class ConversationStore:
         """Return the records of items. Those that are too large are in S3 when this returns."""
         blobs = keys.conversation_blobs(tenant, conversation_id, expires=expires_at is not None)
         end = expiry(expires_at)
-        places = [keys.conversation_item(tenant, conversation_id, one.item.id)._asdict() | end for one in added]
+        places = [
+            keys.conversation_item(tenant, conversation_id, one.item.id)._asdict()
+            | end
+            | ({"compacts": 1} if one.compacts else {})
+            for one in added
+        ]
         return await map_concurrently(
             lambda one: self._documents.pack(one[0], one[1], blobs), list(zip(places, added, strict=True))
         )
@@ -192,7 +201,8 @@ class ConversationStore:
     async def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
         """Read a conversation's items: one Query per MB, and the blobs concurrently.
 
-        With `max_bytes` of JSON, read the newest items that fit, at least one.
+        With `max_bytes` of JSON, read the newest items that fit, at least one, back to the last one that replaces those
+        before it.
         """
         key = keys.conversation(tenant, conversation_id)
         found = self._table.query(key.pk, newest_first=True)
@@ -204,9 +214,13 @@ class ConversationStore:
         async for item in found:
             total += context_size(item)
             if chosen and max_bytes is not None and total > max_bytes:
-                return ItemHistory(await self._read(chosen[::-1], brief=True), False, has_lapsed(own))
+                return ItemHistory(await self._read(chosen[::-1], brief=True), False, has_lapsed(own), total)
             chosen.append(item)
-        return ItemHistory(await self._read(chosen[::-1], brief=max_bytes is not None), True, has_lapsed(own))
+            if "compacts" in item and max_bytes is not None:
+                total -= context_size(item)
+                break
+        brief = max_bytes is not None
+        return ItemHistory(await self._read(chosen[::-1], brief=brief), True, has_lapsed(own), total)
 
     async def _read(self, found: Sequence[items.Item], *, brief: bool = False) -> Items:
         return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found, brief=brief)]

@@ -87,6 +87,8 @@ class ResponseStore:
         item = keys.response_record(tenant, response_id, index)._asdict() | expiry(expires_at)
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
+        if record.compaction is not None:
+            item["compacts"] = 1
         prefix, ending = keys.response_blobs(tenant, response_id, expires=expires_at is not None), record.ending
         counted = ending.consumption if ending else None
         await self._documents.put_record(item, record, prefix, counted)

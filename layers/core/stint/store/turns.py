@@ -77,6 +77,8 @@ class TurnStore:
             item["ended_as"] = RunStatus.completed.value
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
+        if record.compaction is not None:
+            item["compacts"] = 1
         consumption = record.ending.consumption if record.ending else None
         return await self._documents.put_record(item, record, _blobs(lease, turn_id), consumption)
 
@@ -117,7 +119,8 @@ class TurnStore:
     ) -> History:
         """Read a session's turns: one Query per MB or PAGE of records, and the blobs concurrently.
 
-        With `max_bytes` of JSON, read the newest turns that fit, at least one. With `since`, read that turn and later
+        With `max_bytes` of JSON, read the newest turns that fit, at least one, back to the last one that compacts those
+        before it, which count as no turns. With `since`, read that turn and later
         ones, without segments. `segments` reads older turns in compact form; the last turn is read itself in any case.
         A session that does not exist has an empty history. Raises NotFound for one that has expired.
         """
@@ -132,11 +135,14 @@ class TurnStore:
         async for log in turn_logs(newest.uncovered()):
             if log.header is None:
                 continue
-            total += log.context_size
+            total += log.needed_size
             if chosen and max_bytes is not None and total > max_bytes:
                 complete = False
                 break
-            chosen.append(log)
+            chosen.append(log if not chosen or max_bytes is None else log.compacted)
+            if log.compacts and max_bytes is not None:
+                newest = newest.without_older()
+                break
         if newest.transcribed and not chosen:  # a segment ends before the last turn, unless that was removed
             return await self.history(tenant, agent_id, session_id, max_bytes, segments=False)
         older, all_fit = newest.fitting(total, max_bytes) if complete else ([], False)

@@ -54,6 +54,7 @@ class Resumer:
                 header.model, settings, settings.tools, NO_PROVIDER_DATA, header.response_id
             )
             context.reader.read(header.input, header.texts)
+            context.reader.transcript.begin_run_after_answer()
             prepared = PreparedResponse(header, context, plan)
             response = self.responses.make_run(prepared, deadline, stored=True, records=stored.records)
             response.log.lease = keeper
@@ -87,6 +88,7 @@ def restore_counts(response: ResponseRun, stored: StoredResponse) -> None:
     run.tool_calls = sum(isinstance(step, ToolExecutionStep) for step in steps)
     run.called = called_tools(step for step in steps if isinstance(step, ToolExecutionStep))
     run.usage = stored.usage
+    run.summary_tokens = sum(record.compaction.output_tokens for record in stored.records if record.compaction)
     resume_meter(stored.consumption)
 
 

@@ -66,7 +66,7 @@ class Contexts:
         if (last := chain.ids[-1]) in chain.read:
             chain.read[last] = await mark_interrupted(self.store, self.tenant, chain.read[last])
             self.refuse_running(chain.read[last])
-        context = Context(MessageBuilder(Transcript(), lenient=not chain.complete))
+        context = Context(MessageBuilder(Transcript(), lenient=chain.compacted or not chain.complete))
         final = chain.complete
         for previous, link in zip([None, *chain.ids], chain.ids, strict=False):
             if link not in chain.read:
@@ -188,6 +188,7 @@ class Contexts:
         calls = {item.call_id for item in items if isinstance(item, FunctionCall)}
         return Context(
             reader,
+            size=history.size,
             known={item.id for item in items},
             function_calls=calls,
             sources=files_in(items),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from stint.dataclasses import dataclass
 from stint.domain.openai.conversations import StoredItem
-from stint.domain.openai.items import FunctionCall, OutputItem
+from stint.domain.openai.items import CompactionItem, FunctionCall, OutputItem
 from stint.domain.openai.mcp_items import McpApprovalRequest
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
 from stint.services.conversations.item_files import distribute_texts
@@ -43,7 +43,8 @@ class ConversationWriter:
         added = [StoredItem(item=item) for item in response.merged_items]
         for item in finished_items(response, output.items):
             call_id, begins = output.call_ids.get(item.id), True if item.id in first else None
-            added.append(StoredItem(item=item, call_id=call_id, begins_answer=begins))
+            compacts = True if isinstance(item, CompactionItem) else None
+            added.append(StoredItem(item=item, call_id=call_id, begins_answer=begins, compacts=compacts))
         return await self.store.pack_items(self.tenant, self.conversation_id, [*said, *added], self.expires_at)
 
     async def put_items(self, packed: Sequence[Item]) -> None:

@@ -20,6 +20,7 @@ from stint.domain.openai.response_events import (
 from stint.domain.openai.response_resource import Response, make_response
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseStatus, StoredResponse
 from stint.domain.run_events import (
+    CompactionComplete,
     LoopEvent,
     ReasoningEnded,
     ReasoningProgress,
@@ -29,6 +30,7 @@ from stint.domain.run_events import (
     TextDelta,
     ToolCallDelta,
 )
+from stint.domain.stored_messages import CompactedHistory
 from stint.services.responses.item_events import ItemStream
 from stint.services.responses.masking import masked
 from stint.services.responses.output_items import OutputItems, is_reasoning_raw, output_of
@@ -135,6 +137,8 @@ class ResponseStream:
                 opened = self.output.opened(call)
                 if opened is not None:
                     yield from self.items.emit_call(opened)
+            case CompactionComplete(compaction=compaction):
+                yield from self.compaction_events(compaction)
             case StepComplete(step_details=step):
                 items, self.ahead = self.output.add_step(step, details)[self.ahead :], 0
                 self.citations = None
@@ -142,6 +146,13 @@ class ResponseStream:
                     yield from self.items.emit_rest(item)
             case _:
                 pass
+
+    def emit_compaction(self, compaction: CompactedHistory) -> Iterator[ResponseEvent]:
+        """Yield the events of a stored compaction."""
+        yield from self.number(self.compaction_events(compaction))
+
+    def compaction_events(self, compaction: CompactedHistory) -> Iterator[ResponseEvent]:
+        yield from self.items.emit_rest(self.output.add_compaction(compaction))
 
     def emit_text(self, item_id: str, delta: TextDelta) -> Iterator[ResponseEvent]:
         """Yield a piece of a text, whose markers become annotations."""

@@ -9,6 +9,7 @@ from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.items import (
+    CompactionItem,
     FunctionCall,
     HostedCall,
     Message,
@@ -17,10 +18,12 @@ from stint.domain.openai.items import (
     WebSearchCall,
 )
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpCall, McpListTools
+from stint.domain.openai.opaque import CompactedContext
 from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.openai.stored_responses import ResponseOutcome, ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.schema import Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
+from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.conversations.include import CODE_OUTPUTS, ENCRYPTED_REASONING, FILE_RESULTS, SEARCH_SOURCES
 from stint.services.responses.answer_calls import AnswerCalls
@@ -79,6 +82,8 @@ class OutputItems:
         if record.cited is not None:
             self.add_sources(record.cited)
         self.early |= {step.tool_calls[0].call_id: step for step in record.early or ()}
+        if record.compaction is not None:
+            self.add_compaction(record.compaction)
         if record.step is not None:
             self.add_step(record.step, record.details)
         if record.ending is not None:
@@ -109,6 +114,13 @@ class OutputItems:
             case _:
                 pass
         return self.items[first:]
+
+    def add_compaction(self, compaction: CompactedHistory) -> CompactionItem:
+        """Add the item of a compaction, which has all that the model sees of what was before it."""
+        content = CompactedContext(**dict(compaction))
+        item = CompactionItem(id=self.next_id("cmp"), encrypted_content=self.encode(content))
+        self.items.append(item)
+        return item
 
     def add_answer(self, step: InferenceStep, details: AnswerDetails) -> None:
         self.answers.add(len(self.items))

@@ -23,7 +23,7 @@ from stint.domain.openai.response_tools import (
 )
 from stint.domain.openai.stored_responses import FIELDS, MAX_INFER_ITERS, ResponseSettings
 from stint.domain.tools import ToolChoice, ToolConfig
-from stint.loop.plan import Plan
+from stint.loop.plan import CompactionRule, Plan
 from stint.loop.structured_output import check_schema
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.models.json_schemas import ANY_OBJECT
@@ -66,6 +66,7 @@ class ResponsePlanner:
     tools: Tools
     make_knowledge: Callable[[], "KnowledgeSearch"]
     make_code: Callable[[], CodeAccess]
+    history_bytes: int
 
     async def plan(
         self,
@@ -109,9 +110,18 @@ class ResponsePlanner:
             shortens=settings.truncation == "auto",
             pauses_at_limit=True,
             cache=settings.choose_cache(self.router.cache),
+            compaction=self.compaction_of(settings),
         )
         check_model(model, plan)
         return ResponsePlan(plan, listed)
+
+    def compaction_of(self, settings: ResponseSettings) -> CompactionRule | None:
+        """Return when the history is compacted; None if it is not."""
+        for managed in settings.context_management or ():
+            from stint.services.responses.compaction import without_markers  # noqa: PLC0415 - few responses compact
+
+            return CompactionRule(managed.compact_threshold, self.history_bytes, without_markers)
+        return None
 
     async def make_toolbox(
         self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData, response_id: str

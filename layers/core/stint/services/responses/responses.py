@@ -22,7 +22,6 @@ from stint.domain.run_signals import ResponseRef
 from stint.loop.run import Run
 from stint.metering import admit_run
 from stint.run_stop import receive_signals, refuse_stopped, set_on_disconnect
-from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.responses.code_runs import new_originals, open_container
 from stint.services.responses.context import Contexts
 from stint.services.responses.conversation_writer import ConversationWriter
@@ -125,7 +124,7 @@ class Responses:
             self.open_context(header, deadline),
             resolver.read(self.reader, self.contexts.opaque, new_originals(header.settings)),
             self.planner.plan(header.model, header.settings, request.tools, provider_data, header.response_id),
-            self.contexts.opaque.warm_if(ENCRYPTED_REASONING in header.settings.include),
+            self.contexts.opaque.warm_if(header.settings.signs_items),
             return_exceptions=True,
         )
         context = value_of(opened)
@@ -137,6 +136,7 @@ class Responses:
             if not (context.known or resolved):
                 refuse_nothing()
             context.reader.append_items(resolved)
+            context.reader.transcript.begin_run_after_answer()
             refuse_too_many_approvals(context.reader.approved)
             refuse_unanswered(unanswered)
             header.set_input(resolved.values())
@@ -172,7 +172,7 @@ class Responses:
 
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""
-        shortens = header.settings.truncation == "auto"
+        shortens = header.settings.truncation == "auto" or bool(header.settings.context_management)
         if header.previous_response_id is not None:
             with error_param("previous_response_id"):
                 return await self.contexts.from_response(header.previous_response_id, shortens=shortens)
@@ -215,6 +215,7 @@ class Responses:
         run = Run(
             header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later
         )
+        run.history_bytes = context.size
         log.used = lambda: run.usage
         return ResponseRun(run, log, ResponseStream(header, output), storage=make_partial_storage(self.store, log))
 

@@ -16,7 +16,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.schema import Schema
 from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice, ToolConfig, is_tool_name
-from stint.loop.plan import Plan
+from stint.loop.plan import CompactionRule, Plan
 from stint.loop.screening import ToolShields
 from stint.loop.structured_output import check_schema
 from stint.loop.toolbox import NO_SHIELDS, Toolbox
@@ -38,6 +38,7 @@ class Planner:
     registry: Registry
     tools: Tools
     shields: Shields
+    history_bytes: int
 
     async def prepare(self) -> None:
         """Read the registry while a session is opened. Without this, the plan reads it itself."""
@@ -71,6 +72,7 @@ class Planner:
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
         if config.tool_config.tool_choice is ToolChoice.none:  # the result of any call is then an error
             toolbox = replace(toolbox, client={}, server={})
+        managed = config.context_management or []
         plan = Plan(
             model=model,
             model_id=model_id,
@@ -86,6 +88,7 @@ class Planner:
             shield_window=self.shields.window,
             retriever=retriever,
             cache=self.router.cache,
+            compaction=next((CompactionRule(each.compact_threshold, self.history_bytes) for each in managed), None),
         )
         model.check(plan.request(()))
         return plan

@@ -1,0 +1,161 @@
+"""Compaction of the history of a run before a model call that it is too long for.
+
+A model's summary replaces all messages but the newest: those that the model has not answered, and the user's messages
+that led to them. It is stored before it is announced, so that every process sees the same messages from then on. A
+summary that fails changes nothing: the model call then succeeds or fails as it would have without.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+
+from stint.domain.errors import (
+    Cancelled,
+    ContextLengthExceeded,
+    DeadlineExceeded,
+    Interrupted,
+    ShieldFailed,
+    StintError,
+    Stopped,
+)
+from stint.domain.ids import new_id
+from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, Usage, UserInput
+from stint.domain.run_events import CompactionComplete, StepEvent, StepStart
+from stint.domain.schema import now
+from stint.domain.steps import MemoryRetrievalStep
+from stint.domain.stored_messages import CompactedHistory, StoredMessage
+from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, estimate_input, length_of
+from stint.loop.model_call import with_deadline
+from stint.loop.plan import CompactionRule
+from stint.loop.run import Run
+from stint.loop.summaries import Summarizer
+from stint.loop.transcript import Transcript
+
+logger = logging.getLogger(__name__)
+
+SMALLEST_SHARE = 8
+"""A history below this fraction of the threshold is not compacted: the rest of the input exceeds it."""
+LONGEST_REQUEST = 64_000
+"""Characters of the user's earlier messages that are kept with the results that they led to."""
+ENDINGS = (Cancelled, DeadlineExceeded, Interrupted, Stopped)
+"""Errors that end a run, whatever it does at the time."""
+
+
+def is_due(run: Run, rule: CompactionRule) -> bool:
+    """Return whether the next model call is too long, and compaction can shorten it."""
+    request = run.next_request()
+    run.estimated = estimate_input(request)
+    older = older_messages(run.transcript)
+    if not older:
+        return False
+    tokens = run.estimated
+    if run.measured is not None:
+        before, counted = run.measured
+        tokens = max(counted + tokens - before, 0)
+    length = sum(map(length_of, older)) // CHARACTERS_PER_TOKEN
+    if rule.threshold is not None and tokens > rule.threshold and SMALLEST_SHARE * length >= rule.threshold:
+        return True
+    return 4 * run.history_bytes > 3 * rule.max_bytes
+
+
+async def compact_if_due(run: Run, rule: CompactionRule) -> AsyncGenerator[StepEvent, None]:
+    """Compact the history before the next model call if that is too long, or if the model refuses it as too long."""
+    if run.keeps_history:
+        return
+    due = run.inference is None and is_due(run, rule)
+    if not due and (not older_messages(run.transcript) or not await is_refused(run)):
+        return
+    step_id, started_at = new_id(), now()
+    try:
+        compaction = await make_compaction(run, rule)
+    except ENDINGS:
+        raise
+    except StintError as error:
+        extra = {"error_code": error.code, "error": error.message}
+        run.keeps_history = True
+        logger.warning("The history was not compacted: the model call has all of it", extra=extra)
+        return
+    step = MemoryRetrievalStep(
+        turn_id=run.run_id,
+        step_id=step_id,
+        started_at=started_at,
+        completed_at=now(),
+        vector_db_ids="",
+        inserted_context=compaction.text,
+    )
+    run.transcript.compact(compaction)
+    run.measured, run.history_bytes = None, 0
+    await run.log.append_compaction(step, compaction)
+    yield StepStart(step_type=step.step_type, step_id=step_id)
+    yield CompactionComplete(step_type=step.step_type, step_id=step_id, step_details=step, compaction=compaction)
+
+
+async def is_refused(run: Run) -> bool:
+    """Open the next model call, and return whether the model refuses it as too long. It is then closed."""
+    first = run.open_inference().first
+    await with_deadline(run.deadline, asyncio.wait({first}))
+    if not isinstance(first.exception(), ContextLengthExceeded):
+        return False
+    await run.close_inference()
+    return True
+
+
+async def make_compaction(run: Run, rule: CompactionRule) -> CompactedHistory:
+    """Let the run's model summarize the history. The usage counts even if the summary fails.
+
+    Raises:
+        StintError: the model failed, or an output shield blocks the summary.
+    """
+    older, transcript = older_messages(run.transcript), run.transcript
+    plan, newest = run.plan, transcript.messages[len(older) :]
+    summarizer = Summarizer(plan.model, plan.model_id, plan.instructions, "the newest messages after it", run.deadline)
+    try:
+        summary = rule.clean(await summarizer.summarize(older))
+    finally:
+        used = summarizer.usage or Usage()
+        if summarizer.usage is not None:
+            run.add_usage(summarizer.usage)
+            run.summary_tokens += used.output_tokens
+    check = run.output_check()
+    if check is not None and (await check(AssistantAnswer(summary))).violation is not None:
+        raise ShieldFailed("An output shield blocks the summary of the history.")
+    return CompactedHistory(
+        summary=summary,
+        instructions=[message.text for message in older if isinstance(message, SystemText)],
+        messages=[*map(StoredMessage.of, (*request_of(transcript, len(older)), *newest))],
+        output_tokens=used.output_tokens,
+    )
+
+
+def older_messages(transcript: Transcript) -> Sequence[ModelMessage]:
+    """Return the messages that a compaction replaces: those before the newest. Empty if nothing was answered in them.
+
+    Newest are the last answer with calls and what follows it, or else the messages of the current run.
+    """
+    messages, place = transcript.messages, transcript.own
+    answers = [at for at in range(place, len(messages)) if isinstance(messages[at], AssistantAnswer)]
+    if answers:
+        last = messages[answers[-1]]
+        calls = isinstance(last, AssistantAnswer) and last.tool_calls
+        place = answers[-1] if calls else answers[-1] + 1
+    while place > transcript.compacted and place < len(messages) and isinstance(messages[place], ToolResult):
+        place -= 1
+    older = messages[:place]
+    return older if any(isinstance(each, AssistantAnswer) for each in older[transcript.compacted :]) else ()
+
+
+def request_of(transcript: Transcript, end: int) -> Sequence[UserInput]:
+    """Return the user's messages that led to the messages from `end` on, if these do not have them."""
+    messages = transcript.messages
+    asked = [message for message in messages[transcript.own : end] if isinstance(message, UserInput)]
+    if asked or any(isinstance(message, UserInput) for message in messages[end:]):
+        return asked
+    last = end
+    while last > transcript.compacted and not isinstance(messages[last - 1], UserInput):
+        last -= 1
+    for first in reversed(range(transcript.compacted, last)):
+        message = messages[first]
+        if not isinstance(message, UserInput):
+            break
+        asked.insert(0, message)
+    return asked if sum(map(length_of, asked)) <= LONGEST_REQUEST else ()

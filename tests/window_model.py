@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tests.script_model import CALLED, words_of
 
-from stint.domain.errors import ContextLengthExceeded, StintError
+from stint.domain.errors import ContextLengthExceeded, ModelError, StintError
 from stint.domain.inference import (
     Finished,
     FinishReason,
@@ -31,12 +31,14 @@ class WindowModel:
     """Refuses an input of more than `window` tokens. A token has four characters, or `characters`.
 
     It calls the tool that "run ..." names, answers "recall x" by the fact with the word x in its input, and all else
-    with "Fine". Its summary has the lines of its input that state a fact, the `failures` come first.
+    with "Fine". Its summary has the lines of its input that state a fact, the `failures` come first. Its next answers
+    break off, as many as `breaks`.
     """
 
     window: int
     characters: int = CHARACTERS_PER_TOKEN
     failures: list[StintError] = field(default_factory=list)
+    breaks: int = 0
     requests: list[InferenceRequest] = field(default_factory=list)
     refused: int = 0
     calls: int = 0
@@ -66,6 +68,9 @@ class WindowModel:
         if is_task(last) and self.failures:
             raise self.failures.pop(0)
         self.requests.append(request)
+        if self.breaks and not is_task(last):
+            self.breaks -= 1
+            raise ModelError("The line is dead.")
         if last.startswith(RUN) and not isinstance(request.messages[-1], ToolResult):
             for name in last.removeprefix(RUN).split():
                 self.calls += 1

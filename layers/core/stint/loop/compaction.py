@@ -17,14 +17,15 @@ from stint.domain.errors import (
     ShieldFailed,
     StintError,
     Stopped,
+    TooLarge,
 )
 from stint.domain.ids import new_id
-from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, Usage, UserInput
+from stint.domain.inference import AssistantAnswer, SystemText, Usage, UserInput
 from stint.domain.run_events import CompactionComplete, StepEvent, StepStart
 from stint.domain.schema import now
 from stint.domain.steps import MemoryRetrievalStep
 from stint.domain.stored_messages import CompactedHistory, StoredMessage
-from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, estimate_input, length_of
+from stint.domain.token_estimates import length_of
 from stint.loop.model_call import with_deadline
 from stint.loop.plan import CompactionRule
 from stint.loop.run import Run
@@ -33,37 +34,20 @@ from stint.loop.transcript import Transcript
 
 logger = logging.getLogger(__name__)
 
-SMALLEST_SHARE = 8
-"""A history below this fraction of the threshold is not compacted: the rest of the input exceeds it."""
 LONGEST_REQUEST = 64_000
 """Characters of the user's earlier messages that are kept with the results that they led to."""
+MAX_BYTES = 2_000_000
+"""Maximum bytes of JSON of the newest messages. A later request must be able to read them with others."""
 ENDINGS = (Cancelled, DeadlineExceeded, Interrupted, Stopped)
 """Errors that end a run, whatever it does at the time."""
-
-
-def is_due(run: Run, rule: CompactionRule) -> bool:
-    """Return whether the next model call is too long, and compaction can shorten it."""
-    request = run.next_request()
-    run.estimated = estimate_input(request)
-    older = older_messages(run.transcript)
-    if not older:
-        return False
-    tokens = run.estimated
-    if run.measured is not None:
-        before, counted = run.measured
-        tokens = max(counted + tokens - before, 0)
-    length = sum(map(length_of, older)) // CHARACTERS_PER_TOKEN
-    if rule.threshold is not None and tokens > rule.threshold and SMALLEST_SHARE * length >= rule.threshold:
-        return True
-    return 4 * run.history_bytes > 3 * rule.max_bytes
 
 
 async def compact_if_due(run: Run, rule: CompactionRule) -> AsyncGenerator[StepEvent, None]:
     """Compact the history before the next model call if that is too long, or if the model refuses it as too long."""
     if run.keeps_history:
         return
-    due = run.inference is None and is_due(run, rule)
-    if not due and (not older_messages(run.transcript) or not await is_refused(run)):
+    due = run.inference is None and run.compacts_first
+    if not due and (not run.transcript.older_messages or not await is_refused(run)):
         return
     step_id, started_at = new_id(), now()
     try:
@@ -104,10 +88,14 @@ async def make_compaction(run: Run, rule: CompactionRule) -> CompactedHistory:
     """Let the run's model summarize the history. The usage counts even if the summary fails.
 
     Raises:
-        StintError: the model failed, or an output shield blocks the summary.
+        StintError: the newest messages are too large, the model failed, or an output shield blocks the summary.
     """
-    older, transcript = older_messages(run.transcript), run.transcript
-    plan, newest = run.plan, transcript.messages[len(older) :]
+    transcript, plan = run.transcript, run.plan
+    older = transcript.older_messages
+    newest = (*request_of(transcript, len(older)), *transcript.messages[len(older) :])
+    messages = [*map(StoredMessage.of, newest)]
+    if sum(len(message.to_json(exclude_none=True)) for message in messages) > MAX_BYTES:
+        raise TooLarge(f"The newest messages have more than {MAX_BYTES:,} bytes.")
     summarizer = Summarizer(plan.model, plan.model_id, plan.instructions, "the newest messages after it", run.deadline)
     try:
         summary = rule.clean(await summarizer.summarize(older))
@@ -122,26 +110,9 @@ async def make_compaction(run: Run, rule: CompactionRule) -> CompactedHistory:
     return CompactedHistory(
         summary=summary,
         instructions=[message.text for message in older if isinstance(message, SystemText)],
-        messages=[*map(StoredMessage.of, (*request_of(transcript, len(older)), *newest))],
+        messages=messages,
         output_tokens=used.output_tokens,
     )
-
-
-def older_messages(transcript: Transcript) -> Sequence[ModelMessage]:
-    """Return the messages that a compaction replaces: those before the newest. Empty if nothing was answered in them.
-
-    Newest are the last answer with calls and what follows it, or else the messages of the current run.
-    """
-    messages, place = transcript.messages, transcript.own
-    answers = [at for at in range(place, len(messages)) if isinstance(messages[at], AssistantAnswer)]
-    if answers:
-        last = messages[answers[-1]]
-        calls = isinstance(last, AssistantAnswer) and last.tool_calls
-        place = answers[-1] if calls else answers[-1] + 1
-    while place > transcript.compacted and place < len(messages) and isinstance(messages[place], ToolResult):
-        place -= 1
-    older = messages[:place]
-    return older if any(isinstance(each, AssistantAnswer) for each in older[transcript.compacted :]) else ()
 
 
 def request_of(transcript: Transcript, end: int) -> Sequence[UserInput]:

@@ -1,6 +1,6 @@
 """The plan of a run: its model, tools, shields and limits."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stint.dataclasses import dataclass, replace
@@ -13,11 +13,15 @@ from stint.domain.inference import (
     ReasoningOptions,
     SystemText,
 )
+from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, length_of
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.loop.retrieval import Retriever
 from stint.loop.screening import BoundShield
 from stint.loop.toolbox import Toolbox
 from stint.models.port import ChatModel
+
+SMALLEST_SHARE = 8
+"""A history below this fraction of the threshold is not compacted: the rest of the input exceeds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,15 @@ class CompactionRule:
     threshold: int | None
     max_bytes: int
     clean: Callable[[str], str] = str
+
+    def is_exceeded(self, tokens: int, older: Sequence[ModelMessage], history_bytes: int) -> bool:
+        """Return whether an input has too many tokens, or its history too many bytes, and without `older` has fewer."""
+        if not older:
+            return False
+        share = SMALLEST_SHARE * sum(map(length_of, older)) // CHARACTERS_PER_TOKEN
+        if self.threshold is not None and tokens > self.threshold <= share:
+            return True
+        return 4 * history_bytes > 3 * self.max_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from stint.domain.run_outcome import ErrorInfo, IncompleteReason, RunOutcome, Ru
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.stored_messages import CompactedHistory
+from stint.domain.token_estimates import estimate_input
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.loop.model_call import Inference, with_deadline
 from stint.loop.output_guard import Check
@@ -167,11 +168,14 @@ class Run:
     @property
     def compacts_first(self) -> bool:
         """Return whether the history is too long for the plan, so that it is compacted before the next model call."""
-        if self.plan.compaction is None or self.keeps_history:
+        rule = self.plan.compaction
+        if rule is None or self.keeps_history:
             return False
-        from stint.loop.compaction import is_due  # noqa: PLC0415 - few runs compact their history
-
-        return is_due(self, self.plan.compaction)
+        tokens = self.estimated = estimate_input(self.next_request())
+        if self.measured is not None:
+            before, counted = self.measured
+            tokens += counted - before
+        return rule.is_exceeded(tokens, self.transcript.older_messages, self.history_bytes)
 
     @property
     def needs_context(self) -> bool:

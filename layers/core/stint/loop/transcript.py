@@ -95,6 +95,27 @@ class Transcript:
         answers = (at for at, message in enumerate(self.messages) if isinstance(message, AssistantAnswer))
         self.own = max(max(answers, default=-1) + 1, self.compacted)
 
+    @property
+    def older_messages(self) -> Sequence[ModelMessage]:
+        """Return the messages before the newest, which a compaction replaces; none if no answer is among them.
+
+        The newest are the last answer of the run with its calls and what follows it, or else all messages of the run.
+        """
+        answers = [at for at in range(self.own, len(self.messages)) if self.calls_at(at) is not None]
+        place = self.own
+        if answers:
+            place = answers[-1] if self.calls_at(answers[-1]) else answers[-1] + 1
+        while self.compacted < place < len(self.messages) and isinstance(self.messages[place], ToolResult):
+            place -= 1
+        return (
+            self.messages[:place] if any(self.calls_at(at) is not None for at in range(self.compacted, place)) else ()
+        )
+
+    def calls_at(self, place: int) -> tuple[ToolCall, ...] | None:
+        """Return the calls of the answer at a place; None if there is another message."""
+        message = self.messages[place]
+        return message.tool_calls if isinstance(message, AssistantAnswer) else None
+
     def compact(self, compaction: CompactedHistory, *, follows: bool = True) -> None:
         """Replace all messages by a summary, and unless it is left out, by what `follows` it."""
         self.messages = [*map(SystemText, compaction.instructions), UserInput(compaction.text)]

@@ -14,13 +14,13 @@ from stint.domain.openai.response_requests import CompactRequest, InputTokensReq
 from stint.domain.openai.response_resource import CompactedResponse, InputTokens, ResponseUsage
 from stint.domain.openai.response_tools import without_credentials
 from stint.domain.openai.stored_responses import ResponseSettings
-from stint.loop.summaries import Summarizer
 from stint.metering import admit_run
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.responses.input_items import require_input
 from stint.services.responses.model_input import InputReader
 from stint.services.responses.planner import ResponsePlanner
+from stint.services.responses.search_items import without_markers
 from stint.spending.meters import Meters, metered
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
@@ -55,6 +55,8 @@ class Compaction:
         if not transcript.messages:
             raise InvalidRequest("There is nothing to compact: send input or previous_response_id.", param="input")
         model, model_id = self.router.resolve(await self.registry.route(request.model))
+        from stint.loop.summaries import Summarizer  # noqa: PLC0415 - few requests compact
+
         summarizer = Summarizer(model, model_id, request.instructions or "", REST, deadline)
         summary = without_markers(await summarizer.summarize(transcript.messages))
         instructions = [message.text for message in transcript.messages if isinstance(message, SystemText)]
@@ -85,15 +87,6 @@ def newest(messages: Sequence[Message], most_bytes: int) -> list[Message]:
             break
         kept.append(message)
     return kept[::-1]
-
-
-def without_markers(text: str) -> str:
-    """Return a text without the markers of files, because a response after a compaction does not know their names."""
-    if "<|" not in text:
-        return text
-    from stint.services.responses.citations import cite  # noqa: PLC0415 - few conversations search files
-
-    return cite(text, {}).text
 
 
 @dataclass(frozen=True, slots=True)

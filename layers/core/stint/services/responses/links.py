@@ -64,6 +64,7 @@ def add_link(context: Context, link: StoredResponse, encode: Encode, previous: s
     items = [*link.header.input, *link.merged_items, *output.items]
     compacts = any(record.compaction is not None for record in link.records)
     start = 0 if compacts else common_start(before, transcript.messages)
+    older = [link.header.settings.container_id] if compacts and link.header.settings.container_id else []
     messages = tuple(transcript.messages[start:])
     answers = [message for message in messages if isinstance(message, AssistantAnswer)]
     added = CachedLink(
@@ -79,7 +80,7 @@ def add_link(context: Context, link: StoredResponse, encode: Encode, previous: s
         function_calls=tuple(item.call_id for item in items if isinstance(item, FunctionCall)),
         excused=tuple(transcript.open) if broke_off else (),
         sources=files_in(link.header.input) | output.sources,
-        containers=tuple(containers_in(items)),
+        containers=(*older, *containers_in(items)),
         compacted=transcript.compacted if compacts else 0,
     )
     note_items(context, added)

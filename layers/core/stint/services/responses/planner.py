@@ -34,6 +34,7 @@ from stint.services.registry.tools import Tools, as_port
 from stint.services.responses.code_runs import CodeAccess, code_interpreter
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, names_of
 from stint.services.responses.masking import with_credentials
+from stint.services.responses.search_items import without_markers
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import SEARCH_PROVIDERS, ProviderData, Toolgroup
 
@@ -118,8 +119,6 @@ class ResponsePlanner:
     def compaction_of(self, settings: ResponseSettings) -> CompactionRule | None:
         """Return when the history is compacted; None if it is not."""
         for managed in settings.context_management or ():
-            from stint.services.responses.compaction import without_markers  # noqa: PLC0415 - few responses compact
-
             return CompactionRule(managed.compact_threshold, self.history_bytes, without_markers)
         return None
 

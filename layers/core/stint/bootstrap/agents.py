@@ -126,7 +126,7 @@ def compose(
     providers_of_tenant = ResolvedProviders(redacted, references, credentials)
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
-    planner = Planner(router, registry, tools, shields, settings.history_bytes)
+    planner = Planner(router, registry, tools, shields)
     meters = make_meters(tenant, settings, store)
     documents = SessionDocuments(reader, lambda: make_rag().session_stores)
     turns = Turns(tenant, store, agents, opener, planner, reader, documents, meters)

@@ -140,8 +140,7 @@ def compose_responses(
     deletions = deletions or Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
-    tools, history_bytes = services.toolgroups.tools, settings.history_bytes
-    planner = ResponsePlanner(router, services.registry, tools, make_knowledge, make_code, history_bytes)
+    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code)
     reader = make_document_reader(tenant, adapters, store)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))

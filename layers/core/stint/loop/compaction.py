@@ -68,7 +68,7 @@ async def compact_if_due(run: Run, rule: CompactionRule) -> AsyncGenerator[StepE
         inserted_context=compaction.text,
     )
     run.transcript.compact(compaction)
-    run.measured, run.history_bytes = None, 0
+    run.history_is_full = False
     await run.log.append_compaction(step, compaction)
     yield StepStart(step_type=step.step_type, step_id=step_id)
     yield CompactionComplete(step_type=step.step_type, step_id=step_id, step_details=step, compaction=compaction)
@@ -102,7 +102,7 @@ async def make_compaction(run: Run, rule: CompactionRule) -> CompactedHistory:
     finally:
         used = summarizer.usage or Usage()
         if summarizer.usage is not None:
-            run.add_usage(summarizer.usage)
+            run.usage = (run.usage or Usage()) + used
             run.summary_tokens += used.output_tokens
     check = run.output_check()
     if check is not None and (await check(AssistantAnswer(summary))).violation is not None:

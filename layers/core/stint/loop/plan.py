@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stint.dataclasses import dataclass, replace
+from stint.domain.context_management import ContextManagements
 from stint.domain.inference import (
     AnswerFormat,
     Decoding,
@@ -13,7 +14,7 @@ from stint.domain.inference import (
     ReasoningOptions,
     SystemText,
 )
-from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, length_of
+from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, estimate_input, length_of
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.loop.retrieval import Retriever
 from stint.loop.screening import BoundShield
@@ -28,22 +29,38 @@ SMALLEST_SHARE = 8
 class CompactionRule:
     """When the history is compacted: when the input of a model call has more than `threshold` tokens.
 
-    It is also compacted when the model refuses it as too long, and before it reaches `max_bytes` of JSON, of which the
-    oldest would not be read again. `clean` returns a summary in the form that later runs can read.
+    It is also compacted when the model refuses it as too long, and before it is too long to be read again. `clean`
+    returns a summary in the form that later runs can read.
     """
 
     threshold: int | None
-    max_bytes: int
     clean: Callable[[str], str] = str
 
-    def is_exceeded(self, tokens: int, older: Sequence[ModelMessage], history_bytes: int) -> bool:
-        """Return whether an input has too many tokens, or its history too many bytes, and without `older` has fewer."""
-        if not older:
-            return False
+    @classmethod
+    def of(cls, managed: ContextManagements | None, clean: Callable[[str], str] = str) -> "CompactionRule | None":
+        """Return the rule of a request or an agent; None if nothing is compacted."""
+        return cls(managed[0].compact_threshold, clean) if managed else None
+
+    def is_exceeded(self, tokens: int, older: Sequence[ModelMessage]) -> bool:
+        """Return whether an input has too many tokens, of which `older` messages are a part that matters."""
         share = SMALLEST_SHARE * sum(map(length_of, older)) // CHARACTERS_PER_TOKEN
-        if self.threshold is not None and tokens > self.threshold <= share:
-            return True
-        return 4 * history_bytes > 3 * self.max_bytes
+        return self.threshold is not None and tokens > self.threshold <= share
+
+
+@dataclass(slots=True)
+class InputLength:
+    """The tokens of the next input of a run: an estimate, which the provider's count of the last input corrects."""
+
+    estimated: int | None = None
+    error: int = 0
+
+    def estimate(self, request: InferenceRequest) -> int:
+        self.estimated = estimate_input(request)
+        return self.estimated + self.error
+
+    def correct(self, counted: int) -> None:
+        """Compare the last estimate with a provider's count."""
+        self.error = counted - self.estimated if self.estimated is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +84,7 @@ class Plan:
     answer_schema: dict[str, Any] | None
     input_shields: tuple[BoundShield, ...]
     output_shields: tuple[BoundShield, ...]
-    shield_window: int | None
+    shield_window: int | None = None
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningOptions | None = None
     verbosity: str | None = None

@@ -13,13 +13,12 @@ from stint.domain.limits import MAX_TOOL_CALLS
 from stint.domain.run_events import StepComplete
 from stint.domain.run_outcome import ErrorInfo, IncompleteReason, RunOutcome, RunStatus
 from stint.domain.schema import now
-from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.stored_messages import CompactedHistory
-from stint.domain.token_estimates import estimate_input
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.loop.model_call import Inference, with_deadline
 from stint.loop.output_guard import Check
-from stint.loop.plan import Plan
+from stint.loop.plan import InputLength, Plan
 from stint.loop.result_budget import ResultBudget
 from stint.loop.screening import Screening, screen
 from stint.loop.transcript import Transcript
@@ -53,11 +52,7 @@ class Log(Protocol):
         ...
 
     async def append_compaction(self, step: MemoryRetrievalStep, compaction: CompactedHistory, /) -> None:
-        """Store a compaction of all messages before it, with the step that shows it in the Agents API.
-
-        Raises:
-            Interrupted: another process ended the run.
-        """
+        """Store a compaction, with the step that shows it in the Agents API. Raises Interrupted as `append`."""
         ...
 
     async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
@@ -100,10 +95,8 @@ class Run:
     `approved` has the calls of an earlier answer that the server runs first, `later` the messages after them.
     `checks` are those of the client's results, which the run announces first. `tool_calls` is the number of calls that
     the server has run, `called` has the names of the tools that were called before, in this turn (including its
-    resumes) or response, and `unsent` has the ids of calls that did not start. `history_bytes` is the size of the
-    history since its last compaction, and `summary_tokens` that of the summaries that the run has written. `measured`
-    has an estimate of the tokens of the last model call's input, and the provider's count. A run whose summary failed
-    `keeps_history`.
+    resumes) or response, and `unsent` has the ids of calls that did not start. `history_is_full`: it is almost too
+    long to be read again. `summary_tokens` are those of the run's own summaries. After one failed, it `keeps_history`.
     """
 
     run_id: str
@@ -121,11 +114,10 @@ class Run:
     inference: Inference | None = None
     unsent: set[str] = field(default_factory=set)
     called: set[str] = field(default_factory=set)
-    history_bytes: int = 0
+    history_is_full: bool = False
     summary_tokens: int = 0
-    estimated: int | None = None
-    measured: tuple[int, int] | None = None
     keeps_history: bool = False
+    input_length: InputLength = field(default_factory=InputLength)
 
     @property
     def tool_choice(self) -> ToolChoice | str:
@@ -168,14 +160,10 @@ class Run:
     @property
     def compacts_first(self) -> bool:
         """Return whether the history is too long for the plan, so that it is compacted before the next model call."""
-        rule = self.plan.compaction
-        if rule is None or self.keeps_history:
+        if (rule := self.plan.compaction) is None or self.keeps_history:
             return False
-        tokens = self.estimated = estimate_input(self.next_request())
-        if self.measured is not None:
-            before, counted = self.measured
-            tokens += counted - before
-        return rule.is_exceeded(tokens, self.transcript.older_messages, self.history_bytes)
+        tokens, older = self.input_length.estimate(self.next_request()), self.transcript.older_messages
+        return bool(older) and (self.history_is_full or rule.is_exceeded(tokens, older))
 
     @property
     def needs_context(self) -> bool:
@@ -245,10 +233,7 @@ class Run:
         return check if shields else None
 
     def make_outcome(
-        self,
-        status: RunStatus,
-        error: ErrorInfo | None = None,
-        incomplete_reason: IncompleteReason | None = None,
+        self, status: RunStatus, error: ErrorInfo | None = None, incomplete_reason: IncompleteReason | None = None
     ) -> RunOutcome:
         return RunOutcome(
             status=status, completed_at=now(), usage=self.usage, error=error, incomplete_reason=incomplete_reason
@@ -261,27 +246,12 @@ class Run:
 
     def output_tokens_left(self) -> int | None:
         """Return the output tokens left in this run; None if they are not limited."""
-        limit = self.plan.max_output_tokens
-        used = self.usage.output_tokens - self.summary_tokens if self.usage else 0
+        limit, used = self.plan.max_output_tokens, self.usage.output_tokens - self.summary_tokens if self.usage else 0
         return None if limit is None else max(limit - used, 0)
 
     def count(self, usage: Usage | None) -> None:
         """Add the usage of one model call."""
         self.iterations += 1
         if usage is not None:
-            self.add_usage(usage)
-            self.measured = (self.estimated, usage.input_tokens) if self.estimated is not None else None
-
-    def add_usage(self, usage: Usage) -> None:
-        self.usage = usage if self.usage is None else self.usage + usage
-
-
-def called_tools(steps: Iterable[Step]) -> set[str]:
-    """Return the names of the tools that were called in some steps."""
-    names: set[str] = set()
-    for step in steps:
-        if isinstance(step, InferenceStep):
-            names.update(call.tool_name for call in step.model_response.tool_calls)
-        elif isinstance(step, ToolExecutionStep):
-            names.update(response.tool_name for response in step.tool_responses)
-    return names
+            self.usage = (self.usage or Usage()) + usage
+            self.input_length.correct(usage.input_tokens)

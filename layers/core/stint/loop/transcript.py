@@ -92,8 +92,8 @@ class Transcript:
 
     def begin_run_after_answer(self) -> None:
         """Count the messages that no answer follows as those of the current run."""
-        answers = (at for at, message in enumerate(self.messages) if isinstance(message, AssistantAnswer))
-        self.own = max(max(answers, default=-1) + 1, self.compacted)
+        places = reversed(range(self.compacted, len(self.messages)))
+        self.own = next((at + 1 for at in places if self.calls_at(at) is not None), self.compacted)
 
     @property
     def older_messages(self) -> Sequence[ModelMessage]:

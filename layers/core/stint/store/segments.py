@@ -14,7 +14,7 @@ from stint.domain.llama_stack.transcribed_turns import Segment, TranscribedTurn
 from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
-from stint.store.items import Item
+from stint.store.items import Item, mark_of
 from stint.store.parallel import map_concurrently
 from stint.store.table import Table
 from stint.store.tombstones import is_expired, is_live
@@ -123,7 +123,7 @@ class SegmentStore:
         key, last = keys.segment(tenant, agent_id, session_id, turns[0].turn_id), turns[-1]
         item: Item = {"last": last.turn_id, "turn_bytes": size_of(turns), "last_bytes": last.size}
         item |= {name: value for name, value in (("after", after), ("expires_at", expires_at)) if value is not None}
-        item |= {"compacts": 1} if turns[0].compacted else {}
+        item |= mark_of(turns[0].compacted)
         ephemeral = expires_at is not None
         blobs = keys.turn_blobs(tenant, agent_id, session_id, turns[0].turn_id, ephemeral=ephemeral)
         packed = await self._documents.pack(key._asdict() | item, Segment.of(turns), blobs)

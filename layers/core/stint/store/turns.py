@@ -12,7 +12,7 @@ from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
-from stint.store.items import Item
+from stint.store.items import Item, mark_of
 from stint.store.log import ENDS, LogItems, turn_log, turn_logs
 from stint.store.segments import NewestTurns, SegmentStore, unexpired
 from stint.store.session_leases import SessionLease
@@ -73,12 +73,11 @@ class TurnStore:
 
     async def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> int:
         item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
+        item |= mark_of(record.compaction)
         if record.fence:
             item["ended_as"] = RunStatus.completed.value
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
-        if record.compaction is not None:
-            item["compacts"] = 1
         consumption = record.ending.consumption if record.ending else None
         return await self._documents.put_record(item, record, _blobs(lease, turn_id), consumption)
 
@@ -119,10 +118,9 @@ class TurnStore:
     ) -> History:
         """Read a session's turns: one Query per MB or PAGE of records, and the blobs concurrently.
 
-        With `max_bytes` of JSON, read the newest turns that fit, at least one, back to the last one that compacts those
-        before it, which count as no turns. With `since`, read that turn and later
-        ones, without segments. `segments` reads older turns in compact form; the last turn is read itself in any case.
-        A session that does not exist has an empty history. Raises NotFound for one that has expired.
+        With `max_bytes` of JSON, read the newest turns that fit, at least one, up to one that compacts those before it.
+        With `since`, read that turn and later ones, without segments. `segments` reads older turns in compact form; the
+        last turn is read itself in any case. An unknown session has no turns. Raises NotFound for an expired one.
         """
         pk = keys.turns(tenant, agent_id, session_id)
         if segments and since is None:
@@ -130,8 +128,7 @@ class TurnStore:
         else:
             items = self._table.query(pk, since=since, before=keys.AFTER_TURNS, newest_first=True)
             newest = NewestTurns([], True, unexpired(items, session_id))
-        chosen: list[LogItems] = []
-        total, complete = 0, True
+        chosen, total, complete = list[LogItems](), 0, True
         async for log in turn_logs(newest.uncovered()):
             if log.header is None:
                 continue

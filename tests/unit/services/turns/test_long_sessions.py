@@ -22,7 +22,7 @@ from stint.store.sessions import LastTurn
 from stint.store.turns import History
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
-TURNS, WINDOW, RULE = 2_000, 40_000, CompactionRule(30_000, 4_000_000)
+TURNS, WINDOW, RULE = 2_000, 40_000, CompactionRule(30_000)
 
 
 @dataclass
@@ -70,7 +70,6 @@ class Session:
         server = {"add": ServerTool(ToolSignature("add", "", {}), Toolgroup("g", "k"), self.tool)}
         run.plan = replace(run.plan, toolbox=Toolbox({}, server, result_bytes=60_000), compaction=RULE)
         run.transcript = self.past.transcript()
-        run.history_bytes = self.past.uncompacted
         add_input(run.transcript, header)
         async for _ in run_loop(run):
             pass

@@ -113,6 +113,11 @@ class ResponseSettings(Schema):
         return choose_cache(self.prompt_cache_options, self.prompt_cache_retention, default)
 
     @property
+    def has_raw_reasoning(self) -> bool:
+        """Return whether reasoning is raw instead of a summary. Not every client supports raw reasoning."""
+        return self.reasoning is not None and self.reasoning.summary is None
+
+    @property
     def signs_items(self) -> bool:
         """Return whether items of the response may have signed content."""
         return "reasoning.encrypted_content" in self.include or bool(self.context_management)

@@ -11,8 +11,8 @@ from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.loop.next_step import RunTools, ending_of, known_steps, remaining_calls
-from stint.loop.run import Run, called_tools
+from stint.loop.next_step import RunTools, called_tools, ending_of, known_steps, remaining_calls
+from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
 from stint.metering import admit_run, read_meter, resume_meter
 from stint.run_stop import refuse_stopped
@@ -54,7 +54,6 @@ class Resumer:
                 header.model, settings, settings.tools, NO_PROVIDER_DATA, header.response_id
             )
             context.reader.read(header.input, header.texts)
-            context.reader.transcript.begin_run_after_answer()
             prepared = PreparedResponse(header, context, plan)
             response = self.responses.make_run(prepared, deadline, stored=True, records=stored.records)
             response.log.lease = keeper

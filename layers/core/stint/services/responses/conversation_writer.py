@@ -7,9 +7,10 @@ from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import CompactionItem, FunctionCall, OutputItem
 from stint.domain.openai.mcp_items import McpApprovalRequest
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
+from stint.services.conversations.include import whole
 from stint.services.conversations.item_files import distribute_texts
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.responses.output_items import output_of, whole
+from stint.services.responses.output_items import output_of
 from stint.store.conversations import ConversationStore
 from stint.store.items import Item
 

@@ -33,7 +33,7 @@ from stint.domain.run_events import (
 from stint.domain.stored_messages import CompactedHistory
 from stint.services.responses.item_events import ItemStream
 from stint.services.responses.masking import masked
-from stint.services.responses.output_items import OutputItems, is_reasoning_raw, output_of
+from stint.services.responses.output_items import OutputItems, output_of
 from stint.services.responses.streamed_items import StreamedItems
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ResponseStream:
         self.header = masked(header)
         self.output = output
         self.sequence = sequence
-        self.items = ItemStream(raw=is_reasoning_raw(header.settings), streamed=streamed)
+        self.items = ItemStream(raw=header.settings.has_raw_reasoning, streamed=streamed)
         self.ahead = 0
         self.citations: CitationParser | None = None
 

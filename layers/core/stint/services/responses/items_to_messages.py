@@ -126,6 +126,7 @@ class MessageBuilder:
             except ValueError as error:
                 raise InvalidRequest(f"input[{place}]: {error}", param=f"input[{place}]") from None
         self.draft.close(self.transcript)
+        self.transcript.begin_run_after_answer()
         self.keep_approved()
 
     def append_item(self, stored: StoredItem) -> None:

@@ -67,7 +67,6 @@ class ResponsePlanner:
     tools: Tools
     make_knowledge: Callable[[], "KnowledgeSearch"]
     make_code: Callable[[], CodeAccess]
-    history_bytes: int
 
     async def plan(
         self,
@@ -102,7 +101,6 @@ class ResponsePlanner:
             answer_schema=schema,
             input_shields=(),
             output_shields=(),
-            shield_window=None,
             parallel_tool_calls=settings.parallel_tool_calls,
             reasoning=to_options(settings.reasoning),
             verbosity=settings.text.verbosity if settings.text else None,
@@ -111,16 +109,10 @@ class ResponsePlanner:
             shortens=settings.truncation == "auto",
             pauses_at_limit=True,
             cache=settings.choose_cache(self.router.cache),
-            compaction=self.compaction_of(settings),
+            compaction=CompactionRule.of(settings.context_management, without_markers),
         )
         check_model(model, plan)
         return ResponsePlan(plan, listed)
-
-    def compaction_of(self, settings: ResponseSettings) -> CompactionRule | None:
-        """Return when the history is compacted; None if it is not."""
-        for managed in settings.context_management or ():
-            return CompactionRule(managed.compact_threshold, self.history_bytes, without_markers)
-        return None
 
     async def make_toolbox(
         self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData, response_id: str

@@ -136,7 +136,6 @@ class Responses:
             if not (context.known or resolved):
                 refuse_nothing()
             context.reader.append_items(resolved)
-            context.reader.transcript.begin_run_after_answer()
             refuse_too_many_approvals(context.reader.approved)
             refuse_unanswered(unanswered)
             header.set_input(resolved.values())
@@ -215,7 +214,7 @@ class Responses:
         run = Run(
             header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later
         )
-        run.history_bytes = context.size
+        run.history_is_full = self.contexts.is_full(context)
         log.used = lambda: run.usage
         return ResponseRun(run, log, ResponseStream(header, output), storage=make_partial_storage(self.store, log))
 

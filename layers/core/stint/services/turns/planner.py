@@ -38,7 +38,6 @@ class Planner:
     registry: Registry
     tools: Tools
     shields: Shields
-    history_bytes: int
 
     async def prepare(self) -> None:
         """Read the registry while a session is opened. Without this, the plan reads it itself."""
@@ -55,8 +54,7 @@ class Planner:
         """Merge and check the settings of a turn in a session.
 
         Raises:
-            InvalidRequest: the model, a toolgroup, a shield or the tool choice is unknown, two tools have one name, or
-                the model's provider lacks a parameter. The message names it.
+            InvalidRequest: something is unknown, two tools have one name, or the model's provider lacks a parameter.
         """
         config = override(agent, overrides)
         input_shields = await self.shields.find(config.input_shields, "input_shields")
@@ -72,7 +70,6 @@ class Planner:
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
         if config.tool_config.tool_choice is ToolChoice.none:  # the result of any call is then an error
             toolbox = replace(toolbox, client={}, server={})
-        managed = config.context_management or []
         plan = Plan(
             model=model,
             model_id=model_id,
@@ -88,7 +85,7 @@ class Planner:
             shield_window=self.shields.window,
             retriever=retriever,
             cache=self.router.cache,
-            compaction=next((CompactionRule(each.compact_threshold, self.history_bytes) for each in managed), None),
+            compaction=CompactionRule.of(config.context_management),
         )
         model.check(plan.request(()))
         return plan

@@ -178,6 +178,10 @@ class SessionOpener:
             )
         return Transcript() if hidden else past.transcript(without=find_attempt().retry_of)
 
+    def is_full(self, past: SessionTranscript) -> bool:
+        """Return whether a history is almost too long to be read."""
+        return 4 * past.uncompacted > 3 * self.history_bytes
+
     async def read_calls(self, session: OpenSession) -> Set[str]:
         """Return the ids of the model's calls in the turns before the last one, which are read if they are unknown."""
         lease, known = session.keeper.lease, session.past.calls

@@ -115,7 +115,7 @@ class Turns:
             log = self.make_log(session, StoredTurn(header))
             add_input(session.transcript, header)
             run = Run(header.turn_id, plan, session.transcript, log, deadline, checks=checks.steps)
-            run.history_bytes = session.past.uncompacted
+            run.history_is_full = self.opener.is_full(session.past)
             async with run.opened():
                 await cancel_waiting(self.store, session.keeper.lease, session.last)
                 await log.put_header()

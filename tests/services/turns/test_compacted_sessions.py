@@ -5,6 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from llama_stack_client import AgentEventLogger as EventLogger
+from llama_stack_client.types import MemoryRetrievalStep as ClientMemoryRetrievalStep
+from llama_stack_client.types.agents import AgentTurnResponseStreamChunk
 from pydantic import ValidationError
 from tests.script_model import deadline, words_of
 from tests.services.prefixes import assert_growing
@@ -279,6 +282,22 @@ async def test_a_tail_shows_the_same_events(cloud: Cloud, tenant: str) -> None:
     expected = [encode_event(event) for event in events]
     assert [encode_event(each.event) async for each in tailed] == expected
     assert "messages" not in json.loads(expected[2].split(b"data: ")[1])["event"]["payload"]
+
+
+async def test_the_client_of_llama_stack_reads_and_prints_the_step(cloud: Cloud, tenant: str) -> None:
+    office = Office(cloud, tenant, WindowModel(10_000))
+    process = await office.open()
+    await process.turn(f"fact: plums 7\n{LONG}")
+    events = await process.play(await process.start(LONG))
+
+    sent = [json.loads(encode_event(event).split(b"data: ")[1]) for event in events]
+    chunks = [AgentTurnResponseStreamChunk.model_validate(each) for each in sent]
+    printed = [str(line) for line in EventLogger().log(iter(chunks)) if line is not None]
+
+    step = chunks[-1].event.payload.turn.steps[0]  # type: ignore[union-attr]
+    assert isinstance(step, ClientMemoryRetrievalStep)
+    assert step.inserted_context == f"{SUMMARY}\nfact: plums 7"
+    assert any("fact: plums 7" in line for line in printed)
 
 
 async def test_large_results_of_many_turns_are_remembered_across_processes(cloud: Cloud, tenant: str) -> None:

@@ -25,7 +25,8 @@ from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComple
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_events import RunEnded, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
 from stint.domain.run_outcome import RunOutcome
-from stint.domain.steps import ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolConfig
 from stint.loop.plan import Plan
 from stint.loop.run import Run
@@ -134,6 +135,9 @@ class ListLog:
 
     def check(self) -> None:
         pass
+
+    async def append_compaction(self, step: MemoryRetrievalStep, compaction: CompactedHistory, /) -> None:
+        self.records.append(TurnRecord(step=step, compaction=compaction))
 
     async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
         self.records.append(TurnRecord(early=[*steps]))

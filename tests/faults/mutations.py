@@ -21,6 +21,20 @@ MUTATIONS = [
         failing("deaths", "turn-with-server-tools"),
     ),
     Mutation(
+        "a compaction is stored, so that the next turn does not pay for it again",
+        f"{CORE}/loop/compaction.py",
+        "    await run.log.append_compaction(step, compaction)\n",
+        "",
+        "tests/services/turns/test_compacted_sessions.py -k dies_after",
+    ),
+    Mutation(
+        "a turn that repeats a failed one keeps its compaction",
+        f"{CORE}/services/turns/session_transcript.py",
+        "add = add_turn if self.turn_id != without else add_compactions",
+        "add = add_turn if self.turn_id != without else lambda *_: None",
+        "tests/services/turns/test_compacted_sessions.py -k retried",
+    ),
+    Mutation(
         "a write recognizes its own record by a nonce",
         f"{CORE}/store/table.py",
         "            if found != sent:",

@@ -6,6 +6,13 @@ from tests.mutations import CORE, Mutation, run_mutations
 
 MUTATIONS = [
     Mutation(
+        "output shields check the summary of a history",
+        f"{CORE}/loop/compaction.py",
+        "    if check is not None and (await check(",
+        "    if False and (await check(",
+        "tests/unit/loop/test_compaction.py -k shield",
+    ),
+    Mutation(
         "a request without a principal is 401",
         f"{CORE}/http/middleware/authentication.py",
         "        raise Unauthenticated(UNAUTHENTICATED) from None",

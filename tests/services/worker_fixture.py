@@ -106,12 +106,13 @@ class FakeQueue:
 class FakeMcp:
     """An MCP provider with the tools `buy` and `sell`, and `look`, which is repeatable.
 
-    A call of a tool in `gates` waits for its event.
+    A call of a tool in `gates` waits for its event. All return the `output`, if it is set.
     """
 
     calls: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     gates: dict[str, asyncio.Event] = field(default_factory=dict)
+    output: str = ""
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
         pass
@@ -129,7 +130,7 @@ class FakeMcp:
         self.keys.append(invocation.key)
         if invocation.tool_name in self.gates:
             await self.gates[invocation.tool_name].wait()
-        return ToolOutcome(f"{invocation.tool_name} is done")
+        return ToolOutcome(self.output or f"{invocation.tool_name} is done")
 
 
 class WorkerFixture:
@@ -148,6 +149,7 @@ class WorkerFixture:
         lease: float = 30,
         queue: FakeQueue | None = None,
         knowledge: KnowledgeSearch | None = None,
+        history: int = 4_000_000,
     ) -> None:
         self.cloud, self.tenant, self.queue, self.fake_mcp, self.lease = (
             cloud,
@@ -156,10 +158,12 @@ class WorkerFixture:
             FakeMcp(),
             lease,
         )
-        self.store, self.knowledge = cloud.store, knowledge
+        self.store, self.knowledge, self.history = cloud.store, knowledge, history
         make_knowledge = not_composed if knowledge is None else lambda: knowledge
         self.links = LinkCache()
-        settings = Settings(lease_seconds=lease, default_model="scripted/demo", scripted_models=True)
+        settings = Settings(
+            lease_seconds=lease, default_model="scripted/demo", scripted_models=True, history_bytes=history
+        )
         router = Router(
             {"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m", with_cache_keys=self.with_cache_keys
         )
@@ -175,7 +179,7 @@ class WorkerFixture:
 
     def other_process(self, model: ChatModel) -> "WorkerFixture":
         """Return another process of the same system."""
-        return WorkerFixture(self.cloud, self.tenant, model, self.lease, self.queue, self.knowledge)
+        return WorkerFixture(self.cloud, self.tenant, model, self.lease, self.queue, self.knowledge, self.history)
 
     async def create(self, text: str = "Hello", **fields: Any) -> str:
         """Create a background response, and return its id."""

@@ -215,6 +215,9 @@ class Known:
         place = self.chain.ids.index(response_id)
         return self.chain.ids[place - 1] if place else None
 
+    def compacts(self, _: str, /) -> bool:
+        return False
+
     def forget(self, _: str, /) -> None:
         raise AssertionError("No link was deleted.")
 

@@ -28,3 +28,20 @@ def test_a_long_conversation_is_compacted(openai_client: OpenAI) -> None:
 
     assert [item.type for item in compacted.output] == ["message", "message", "compaction"]
     assert response.output_text == "Gone on"
+
+
+def test_a_history_above_the_threshold_is_compacted_in_the_stream(openai_client: OpenAI) -> None:
+    first = openai_client.responses.create(model=MODEL, input="plum " * 1_000)
+
+    with openai_client.responses.stream(
+        model=MODEL,
+        previous_response_id=first.id,
+        input="say: Gone on",
+        context_management=[{"type": "compaction", "compact_threshold": 1_000}],
+    ) as stream:
+        events = [event.type for event in stream]
+        response = stream.get_final_response()
+
+    assert [item.type for item in response.output] == ["compaction", "message"]
+    assert response.output_text == "Gone on"
+    assert events[2:4] == ["response.output_item.added", "response.output_item.done"]

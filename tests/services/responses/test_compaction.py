@@ -14,7 +14,8 @@ from stint.domain.openai.items import CompactionItem, Message
 from stint.domain.openai.opaque import CompactedContext, OpaqueReader
 from stint.domain.openai.response_requests import CompactRequest, InputTokensRequest
 from stint.domain.openai.response_resource import CompactedResponse
-from stint.services.responses.compaction import TASK, newest
+from stint.loop.summaries import TASK
+from stint.services.responses.compaction import REST, newest
 
 COMPACT: TypeAdapter[CompactRequest] = TypeAdapter(CompactRequest)
 COUNT: TypeAdapter[InputTokensRequest] = TypeAdapter(InputTokensRequest)
@@ -61,7 +62,7 @@ async def test_a_model_writes_the_summary_and_the_systems_words_stay(make_worker
 
     compacted = await compact(Responder(make_worker_fixture(model)), input=TALK, instructions="Be exact.")
 
-    assert told(model) == ["Be exact.", "Answer in French.", "I like plums.", "Bien.", TASK]
+    assert told(model) == ["Be exact.", "Answer in French.", "I like plums.", "Bien.", TASK.format(rest=REST)]
     assert context_of(compacted) == CompactedContext(summary="They like plums.", instructions=["Answer in French."])
     assert compacted.object == "response.compaction"
     assert spoken(compacted) == ["I like plums."]
@@ -74,7 +75,7 @@ async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_worker_fixt
 
     compacted = await compact(responder, previous_response_id=first, input="second")
 
-    assert told(model) == ["first", "one", "second", TASK]
+    assert told(model) == ["first", "one", "second", TASK.format(rest=REST)]
     assert spoken(compacted) == ["first", "second"]
 
 

@@ -10,6 +10,7 @@ from stint.domain.inference import Reasoning
 from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import Schema
 from stint.domain.steps import Step, StepType, ToolExecutionStep
+from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolCall
 
 
@@ -76,6 +77,12 @@ class StepComplete(Schema):
     step_type: StepType
     step_id: str
     step_details: Step
+
+
+class CompactionComplete(StepComplete):
+    """A stored compaction, with the step that shows it in the Agents API."""
+
+    compaction: Annotated[CompactedHistory, Field(exclude=True)]
 
 
 @dataclass(frozen=True, slots=True)

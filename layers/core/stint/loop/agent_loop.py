@@ -65,8 +65,8 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
             if not isinstance(next_step, RunTools):
                 yield RunEnded(status_after(next_step))
                 return
-            if run.inference is None and run.iterations and await run.log.take_input(run.transcript):
-                async for event in check_input(run):
+            async with aclosing(prepare_call(run)) as preparing:
+                async for event in preparing:
                     yield event
                     if isinstance(event, RunEnded):
                         return
@@ -101,6 +101,21 @@ async def begin_run(run: Run, *, retrieves: bool) -> AsyncGenerator[LoopEvent, N
         async with aclosing(retrieve_context(run, run.plan.retriever)) as retrieving:
             async for retrieval in retrieving:
                 yield retrieval
+
+
+async def prepare_call(run: Run) -> AsyncGenerator[StepEvent | RunEnded, None]:
+    """Take input that waits, and compact a history that is too long. If the input is blocked, end with `RunEnded`."""
+    if run.inference is None and run.iterations and await run.log.take_input(run.transcript):
+        async for event in check_input(run):
+            yield event
+            if isinstance(event, RunEnded):
+                return
+    if run.plan.compaction is not None:
+        from stint.loop.compaction import compact_if_due  # noqa: PLC0415 - few runs compact their history
+
+        async with aclosing(compact_if_due(run, run.plan.compaction)) as compacting:
+            async for step_event in compacting:
+                yield step_event
 
 
 async def check_input(run: Run) -> AsyncGenerator[StepEvent | RunEnded, None]:

@@ -7,7 +7,7 @@ from stint.domain.ids import new_id
 from stint.domain.inference import FinishReason
 from stint.domain.run_outcome import IncompleteReason, RunOutcome, RunStatus
 from stint.domain.schema import now
-from stint.domain.steps import ToolExecutionStep
+from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolChoice, ToolResponse
 from stint.loop.answer import Answer
 from stint.loop.run import Run
@@ -163,3 +163,14 @@ def ending_of(run: Run, next_step: NextStep | None) -> RunOutcome | None:
             return run.make_outcome(RunStatus.awaiting_input)
         case _:
             return None
+
+
+def called_tools(steps: Iterable[Step]) -> set[str]:
+    """Return the names of the tools that were called in some steps."""
+    names: set[str] = set()
+    for step in steps:
+        if isinstance(step, InferenceStep):
+            names.update(call.tool_name for call in step.model_response.tool_calls)
+        elif isinstance(step, ToolExecutionStep):
+            names.update(response.tool_name for response in step.tool_responses)
+    return names

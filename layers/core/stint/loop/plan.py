@@ -1,9 +1,10 @@
 """The plan of a run: its model, tools, shields and limits."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stint.dataclasses import dataclass, replace
+from stint.domain.context_management import ContextManagements
 from stint.domain.inference import (
     AnswerFormat,
     Decoding,
@@ -13,11 +14,53 @@ from stint.domain.inference import (
     ReasoningOptions,
     SystemText,
 )
+from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, estimate_input, length_of
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.loop.retrieval import Retriever
 from stint.loop.screening import BoundShield
 from stint.loop.toolbox import Toolbox
 from stint.models.port import ChatModel
+
+SMALLEST_SHARE = 8
+"""A history below this fraction of the threshold is not compacted: the rest of the input exceeds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRule:
+    """When the history is compacted: when the input of a model call has more than `threshold` tokens.
+
+    It is also compacted when the model refuses it as too long, and before it is too long to be read again. `clean`
+    returns a summary in the form that later runs can read.
+    """
+
+    threshold: int | None
+    clean: Callable[[str], str] = str
+
+    @classmethod
+    def of(cls, managed: ContextManagements | None, clean: Callable[[str], str] = str) -> "CompactionRule | None":
+        """Return the rule of a request or an agent; None if nothing is compacted."""
+        return cls(managed[0].compact_threshold, clean) if managed else None
+
+    def is_exceeded(self, tokens: int, older: Sequence[ModelMessage]) -> bool:
+        """Return whether an input has too many tokens, of which `older` messages are a part that matters."""
+        share = SMALLEST_SHARE * sum(map(length_of, older)) // CHARACTERS_PER_TOKEN
+        return self.threshold is not None and tokens > self.threshold <= share
+
+
+@dataclass(slots=True)
+class InputLength:
+    """The tokens of the next input of a run: an estimate, which the provider's count of the last input corrects."""
+
+    estimated: int | None = None
+    error: int = 0
+
+    def estimate(self, request: InferenceRequest) -> int:
+        self.estimated = estimate_input(request)
+        return self.estimated + self.error
+
+    def correct(self, counted: int) -> None:
+        """Compare the last estimate with a provider's count."""
+        self.error = counted - self.estimated if self.estimated is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +96,7 @@ class Plan:
     cache: PromptCache | None = None
     cache_key: str = ""
     service_tier: str | None = None
+    compaction: CompactionRule | None = None
 
     @property
     def calls_at_once(self) -> int | None:

@@ -8,16 +8,17 @@ from typing import Protocol
 from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.errors import ContextLengthExceeded
-from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, Usage
+from stint.domain.inference import AnswerDetails, AssistantAnswer, InferenceRequest, ModelMessage, Usage
 from stint.domain.limits import MAX_TOOL_CALLS
 from stint.domain.run_events import StepComplete
 from stint.domain.run_outcome import ErrorInfo, IncompleteReason, RunOutcome, RunStatus
 from stint.domain.schema import now
-from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.loop.model_call import Inference, with_deadline
 from stint.loop.output_guard import Check
-from stint.loop.plan import Plan
+from stint.loop.plan import InputLength, Plan
 from stint.loop.result_budget import ResultBudget
 from stint.loop.screening import Screening, screen
 from stint.loop.transcript import Transcript
@@ -48,6 +49,10 @@ class Log(Protocol):
         Raises:
             Interrupted: another process may have ended the run.
         """
+        ...
+
+    async def append_compaction(self, step: MemoryRetrievalStep, compaction: CompactedHistory, /) -> None:
+        """Store a compaction, with the step that shows it in the Agents API. Raises Interrupted as `append`."""
         ...
 
     async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
@@ -90,7 +95,8 @@ class Run:
     `approved` has the calls of an earlier answer that the server runs first, `later` the messages after them.
     `checks` are those of the client's results, which the run announces first. `tool_calls` is the number of calls that
     the server has run, `called` has the names of the tools that were called before, in this turn (including its
-    resumes) or response, and `unsent` has the ids of calls that did not start.
+    resumes) or response, and `unsent` has the ids of calls that did not start. `history_is_full`: it is almost too
+    long to be read again. `summary_tokens` are those of the run's own summaries. After one failed, it `keeps_history`.
     """
 
     run_id: str
@@ -108,6 +114,10 @@ class Run:
     inference: Inference | None = None
     unsent: set[str] = field(default_factory=set)
     called: set[str] = field(default_factory=set)
+    history_is_full: bool = False
+    summary_tokens: int = 0
+    keeps_history: bool = False
+    input_length: InputLength = field(default_factory=InputLength)
 
     @property
     def tool_choice(self) -> ToolChoice | str:
@@ -137,12 +147,23 @@ class Run:
     def open_inference(self) -> Inference:
         """Start the next model call, unless it has started already."""
         if self.inference is None:
-            self.transcript.close()
-            while self.later:
-                self.transcript.append_message(self.later.pop(0))
-            request = self.plan.request(self.transcript.messages, self.output_tokens_left(), self.tool_choice)
-            self.inference = Inference(self.plan.model, request)
+            self.inference = Inference(self.plan.model, self.next_request())
         return self.inference
+
+    def next_request(self) -> InferenceRequest:
+        """Return the request of the next model call."""
+        self.transcript.close()
+        while self.later:
+            self.transcript.append_message(self.later.pop(0))
+        return self.plan.request(self.transcript.messages, self.output_tokens_left(), self.tool_choice)
+
+    @property
+    def compacts_first(self) -> bool:
+        """Return whether the history is too long for the plan, so that it is compacted before the next model call."""
+        if (rule := self.plan.compaction) is None or self.keeps_history:
+            return False
+        tokens, older = self.input_length.estimate(self.next_request()), self.transcript.older_messages
+        return bool(older) and (self.history_is_full or rule.is_exceeded(tokens, older))
 
     @property
     def needs_context(self) -> bool:
@@ -154,9 +175,10 @@ class Run:
         """Open the first model call while the body runs, and close it if the body fails.
 
         With input shields it is not opened, because blocked messages must not reach the model. Neither is it before the
-        plan's context is retrieved.
+        plan's context is retrieved, or the history is compacted.
         """
-        if not self.plan.input_shields and not self.approved and not self.needs_context:
+        waits = self.plan.input_shields or self.approved or self.needs_context
+        if not waits and not self.compacts_first:
             self.open_inference()
         try:
             yield
@@ -168,7 +190,7 @@ class Run:
         """Wait a short time for the provider to accept the first model call, if it is being opened.
 
         Raises:
-            StintError: the provider refused it, except because of a conversation that can be shortened.
+            StintError: the provider refused it, except because of a conversation that can be shortened or compacted.
         """
         if self.inference is None:
             return
@@ -179,7 +201,7 @@ class Run:
                 accepting = self.inference.wait_until_accepted(min(ACCEPTANCE_SECONDS, left))
                 await with_deadline(self.deadline + ACCEPTANCE_SECONDS, accepting)
         except BaseException as error:
-            if isinstance(error, ContextLengthExceeded) and self.plan.shortens:
+            if isinstance(error, ContextLengthExceeded) and (self.plan.shortens or self.plan.compaction):
                 return
             await self.close_inference()
             raise
@@ -211,10 +233,7 @@ class Run:
         return check if shields else None
 
     def make_outcome(
-        self,
-        status: RunStatus,
-        error: ErrorInfo | None = None,
-        incomplete_reason: IncompleteReason | None = None,
+        self, status: RunStatus, error: ErrorInfo | None = None, incomplete_reason: IncompleteReason | None = None
     ) -> RunOutcome:
         return RunOutcome(
             status=status, completed_at=now(), usage=self.usage, error=error, incomplete_reason=incomplete_reason
@@ -227,22 +246,12 @@ class Run:
 
     def output_tokens_left(self) -> int | None:
         """Return the output tokens left in this run; None if they are not limited."""
-        limit = self.plan.max_output_tokens
-        return None if limit is None else max(limit - (self.usage.output_tokens if self.usage else 0), 0)
+        limit, used = self.plan.max_output_tokens, self.usage.output_tokens - self.summary_tokens if self.usage else 0
+        return None if limit is None else max(limit - used, 0)
 
     def count(self, usage: Usage | None) -> None:
         """Add the usage of one model call."""
         self.iterations += 1
         if usage is not None:
-            self.usage = usage if self.usage is None else self.usage + usage
-
-
-def called_tools(steps: Iterable[Step]) -> set[str]:
-    """Return the names of the tools that were called in some steps."""
-    names: set[str] = set()
-    for step in steps:
-        if isinstance(step, InferenceStep):
-            names.update(call.tool_name for call in step.model_response.tool_calls)
-        elif isinstance(step, ToolExecutionStep):
-            names.update(response.tool_name for response in step.tool_responses)
-    return names
+            self.usage = (self.usage or Usage()) + usage
+            self.input_length.correct(usage.input_tokens)

@@ -8,6 +8,7 @@ from stint.domain.content import text_of
 from stint.domain.ids import item_name
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.shields.port import REFUSAL
 
@@ -35,6 +36,7 @@ class Transcript:
 
     Providers require the results of calls directly after their answer, so the next message closes open calls with a
     result that says that there is none. `answered`: the model's message is the last one, so a shield blocks the answer.
+    The messages of the current run begin at the place `own`. The first `compacted` ones are the summary of all before.
     """
 
     def __init__(self) -> None:
@@ -42,12 +44,14 @@ class Transcript:
         self.open: dict[str, ToolCall] = {}
         self.call_ids: set[str] = set()
         self.answered = False
+        self.own = self.compacted = 0
 
     def copy(self) -> "Transcript":
         """Return a transcript with the same messages, to which others can be appended."""
         other = Transcript()
         other.messages, other.open = self.messages.copy(), self.open.copy()
         other.call_ids, other.answered = self.call_ids.copy(), self.answered
+        other.own, other.compacted = self.own, self.compacted
         return other
 
     def append_message(self, message: ModelMessage) -> None:
@@ -82,18 +86,59 @@ class Transcript:
             results = {each.call_id: each for each in self.messages[place:] if isinstance(each, ToolResult)}
             self.messages[place:] = [results[call_id] for call_id in order if call_id in results]
 
+    def begin_run(self) -> None:
+        """Count the messages that follow as those of the current run."""
+        self.own = len(self.messages)
+
+    def begin_run_after_answer(self) -> None:
+        """Count the messages that no answer follows as those of the current run."""
+        places = reversed(range(self.compacted, len(self.messages)))
+        self.own = next((at + 1 for at in places if self.calls_at(at) is not None), self.compacted)
+
+    @property
+    def older_messages(self) -> Sequence[ModelMessage]:
+        """Return the messages before the newest, which a compaction replaces; none if no answer is among them.
+
+        The newest are the last answer of the run with its calls and what follows it, or else all messages of the run.
+        """
+        answers = [at for at in range(self.own, len(self.messages)) if self.calls_at(at) is not None]
+        place = self.own
+        if answers:
+            place = answers[-1] if self.calls_at(answers[-1]) else answers[-1] + 1
+        while self.compacted < place < len(self.messages) and isinstance(self.messages[place], ToolResult):
+            place -= 1
+        return (
+            self.messages[:place] if any(self.calls_at(at) is not None for at in range(self.compacted, place)) else ()
+        )
+
+    def calls_at(self, place: int) -> tuple[ToolCall, ...] | None:
+        """Return the calls of the answer at a place; None if there is another message."""
+        message = self.messages[place]
+        return message.tool_calls if isinstance(message, AssistantAnswer) else None
+
+    def compact(self, compaction: CompactedHistory, *, follows: bool = True) -> None:
+        """Replace all messages by a summary, and unless it is left out, by what `follows` it."""
+        self.messages = [*map(SystemText, compaction.instructions), UserInput(compaction.text)]
+        self.open, self.answered = {}, False
+        self.own = self.compacted = len(self.messages)
+        for message in compaction.messages if follows else ():
+            self.append_message(message.to_message())
+
     def shorten(self) -> bool:
         """Drop the older half of the messages, up to a user message, and return whether that was possible.
 
         Instructions and the newest exchange are kept.
         """
-        starts = [place for place, message in enumerate(self.messages) if isinstance(message, UserInput)]
+        places = range(self.compacted, len(self.messages))
+        starts = [place for place in places if isinstance(self.messages[place], UserInput)]
         half = len(self.messages) // 2
         cut = next((place for place in starts[1:] if place >= half), starts[-1] if starts else 0)
-        kept = [message for message in self.messages[:cut] if isinstance(message, SystemText)]
-        if len(kept) == cut:
+        summary, older = self.messages[: self.compacted], self.messages[self.compacted : cut]
+        kept = [*summary, *(message for message in older if isinstance(message, SystemText))]
+        if len(kept) >= cut:
             return False
         self.messages = [*kept, *self.messages[cut:]]
+        self.own = max(self.own - cut + len(kept), self.compacted)
         return True
 
     def add_step(self, step: Step, details: AnswerDetails | None = None) -> None:
@@ -148,7 +193,7 @@ class Transcript:
 
     def remove_results(self) -> None:
         """Remove what follows the last answer from the messages, but keep the fact that its tools ran."""
-        for place in reversed(range(len(self.messages))):
+        for place in reversed(range(self.compacted, len(self.messages))):
             match self.messages[place]:
                 case ToolResult(call_id=call_id, tool_name=name):
                     self.messages[place] = ToolResult(call_id, name, NOT_TAKEN)
@@ -160,7 +205,7 @@ class Transcript:
     def remove_input(self) -> None:
         """Remove the messages after the last answer, because an input shield blocked them."""
         self.close()
-        for place in reversed(range(len(self.messages))):
+        for place in reversed(range(self.compacted, len(self.messages))):
             match self.messages[place]:
                 case AssistantAnswer():
                     return

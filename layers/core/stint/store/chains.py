@@ -19,12 +19,14 @@ MAX_ANCESTORS = 100
 class Chain:
     """The ids of a response and of those that it continues, oldest first. `complete`: none was omitted.
 
-    `read` has those that were not known to the caller.
+    `read` has those that were not known to the caller. `compacted`: the first one replaces those before it, which count
+    as none.
     """
 
     ids: list[str]
     read: dict[str, StoredResponse]
     complete: bool
+    compacted: bool = False
 
     @property
     def links(self) -> list[StoredResponse]:
@@ -41,6 +43,9 @@ class KnownLinks(Protocol):
     def previous_of(self, response_id: str, /) -> str | None:
         """Return the response that one continues, or None if there is none or it is not known."""
 
+    def compacts(self, response_id: str, /) -> bool:
+        """Return whether a known response replaces those before it."""
+
     def forget(self, response_id: str, /) -> None:
         """Drop a response that was deleted."""
 
@@ -54,6 +59,9 @@ class NoLinks:
     def previous_of(self, _: str, /) -> str | None:
         return None
 
+    def compacts(self, _: str, /) -> bool:
+        return False
+
     def forget(self, _: str, /) -> None:
         pass
 
@@ -62,7 +70,10 @@ NO_LINKS = NoLinks()
 
 
 class ChainReader:
-    """Reads one chain of a tenant. With `max_bytes`, which is for a model, large generated images are left out."""
+    """Reads one chain of a tenant.
+
+    With `max_bytes`, which is for a model, large generated images are left out, and what was compacted.
+    """
 
     def __init__(self, logs: ResponseLogs, tenant: str, max_bytes: int | None, known: KnownLinks) -> None:
         self._logs = logs
@@ -71,6 +82,7 @@ class ChainReader:
         self._left, self._brief = max_bytes, max_bytes is not None
         self._ids: list[str] = []
         self._found: dict[str, LogItems] = {}
+        self._compacted = False
 
     async def read(self, response_id: str, /) -> Chain:
         """Read a response and those before it, as far as they fit. Raises NotFound with the id of a deleted one."""
@@ -78,16 +90,18 @@ class ChainReader:
         while wanted and complete:
             self._extend(wanted)
             complete = await self._read_round(wanted)
-            wanted = await self._ancestors() if complete else []
+            wanted = await self._ancestors() if complete and not self._compacted else []
         ids = self._ids[::-1]
         found = [self._found[link] for link in ids if link in self._found]
         read = await self._logs.read(found, brief=self._brief)
-        return Chain(ids, {stored.header.response_id: stored for stored in read}, complete)
+        return Chain(ids, {stored.header.response_id: stored for stored in read}, complete, self._compacted)
 
     def _extend(self, wanted: list[str]) -> None:
         """Add the ids of known responses, up to one that does not fit, and of the one before these."""
         left = self._left
         while (left is None or left >= 0) and (previous := self._known.previous_of(wanted[-1])) is not None:
+            if self._brief and self._known.compacts(wanted[-1]):
+                break
             wanted.append(previous)
             left = None if left is None else left - (self._known.size_of(previous) or 0)
 
@@ -104,11 +118,14 @@ class ChainReader:
             if log is None and link not in live:
                 self._known.forget(link)
                 raise NotFound("Response", link)
-            if not self._fits(sizes[link] if log is None else log.context_size):
+            if not self._fits(sizes[link] if log is None else log.needed_size):
                 return False
             self._ids.append(link)
             if log is not None:
                 self._found[link] = log
+            if self._brief and (self._known.compacts(link) if log is None else log.compacts):
+                self._compacted = True
+                break
         return True
 
     def _fits(self, size: int) -> bool:

@@ -26,11 +26,12 @@ Items = list[StoredItem]
 
 @dataclass(frozen=True, slots=True)
 class ItemHistory:
-    """A conversation's items, oldest first. `complete`: none was omitted. `lapsed` is that of an ItemPage."""
+    """A conversation's items, oldest first. `complete`: none was omitted. `size` is in bytes of JSON."""
 
     items: list[StoredItem]
     complete: bool
     lapsed: bool = False
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,8 @@ class ConversationStore:
     ) -> Sequence[items.Item]:
         """Return the records of items. Those that are too large are in S3 when this returns."""
         blobs = keys.conversation_blobs(tenant, conversation_id, expires=expires_at is not None)
-        end = expiry(expires_at)
-        places = [keys.conversation_item(tenant, conversation_id, one.item.id)._asdict() | end for one in added]
+        own = [keys.conversation_item(tenant, conversation_id, one.item.id)._asdict() for one in added]
+        places = [at | expiry(expires_at) | items.mark_of(one.compacts) for at, one in zip(own, added, strict=True)]
         return await map_concurrently(
             lambda one: self._documents.pack(one[0], one[1], blobs), list(zip(places, added, strict=True))
         )
@@ -159,13 +160,8 @@ class ConversationStore:
             raise NotFound("Conversation", conversation_id)
         if begin is not None and begin not in present:
             raise NotFound("Item", str(after))
-        found = self._table.query(
-            key.pk,
-            prefix=keys.ITEMS,
-            after=begin.sk if begin else None,
-            newest_first=order == "desc",
-            page=limit + 1,
-        )
+        after_sk, newest_first = begin.sk if begin else None, order == "desc"
+        found = self._table.query(key.pk, prefix=keys.ITEMS, after=after_sk, newest_first=newest_first, page=limit + 1)
         listed = await take(found, limit + 1)
         shown = min(limit, fitting(map(json_size, listed)))
         return ItemPage(await self._read(listed[:shown]), shown < len(listed), has_lapsed(own))
@@ -192,21 +188,25 @@ class ConversationStore:
     async def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
         """Read a conversation's items: one Query per MB, and the blobs concurrently.
 
-        With `max_bytes` of JSON, read the newest items that fit, at least one.
+        With `max_bytes` of JSON, read the newest items that fit, at least one, up to one that replaces those before it.
         """
         key = keys.conversation(tenant, conversation_id)
         found = self._table.query(key.pk, newest_first=True)
         own = await anext(found, None)
         if own is None or own["sk"] != key.sk or not is_live(own):
             raise NotFound("Conversation", conversation_id)
-        chosen: list[items.Item] = []
-        total = 0
+        chosen, total, complete = list[items.Item](), 0, True
         async for item in found:
             total += context_size(item)
-            if chosen and max_bytes is not None and total > max_bytes:
-                return ItemHistory(await self._read(chosen[::-1], brief=True), False, has_lapsed(own))
+            complete = not chosen or max_bytes is None or total <= max_bytes
+            if not complete:
+                break
             chosen.append(item)
-        return ItemHistory(await self._read(chosen[::-1], brief=max_bytes is not None), True, has_lapsed(own))
+            if "compacts" in item and max_bytes is not None:
+                break
+        return ItemHistory(
+            await self._read(chosen[::-1], brief=max_bytes is not None), complete, has_lapsed(own), total
+        )
 
     async def _read(self, found: Sequence[items.Item], *, brief: bool = False) -> Items:
         return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found, brief=brief)]

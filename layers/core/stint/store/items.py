@@ -40,3 +40,8 @@ def _typed(value: str | bytes | int) -> dict[str, Any]:
     if isinstance(value, int):
         return {"N": str(value)}
     return {"B" if isinstance(value, bytes) else "S": value}
+
+
+def mark_of(compaction: object) -> Item:
+    """Return the attribute of a record that replaces all records before it, if it has a compaction."""
+    return {"compacts": 1} if compaction else {}

@@ -32,6 +32,27 @@ class LogItems(NamedTuple):
         return self.records[-1].get("ended_as") if self.records else None
 
     @property
+    def compacts(self) -> bool:
+        """Return whether a record replaces what is before it, in this log and in those before."""
+        return any("compacts" in item for item in self.records)
+
+    @property
+    def compacted(self) -> "LogItems":
+        """Return the log without the records before the last one that replaces them."""
+        first = max((place for place, item in enumerate(self.records) if "compacts" in item), default=0)
+        return self._replace(records=self.records[first:])
+
+    @property
+    def skipped(self) -> int:
+        """Count the bytes of JSON of what a record of the log replaces."""
+        return self.context_size - sum(map(context_size, self.compacted.records)) if self.compacts else 0
+
+    @property
+    def needed_size(self) -> int:
+        """Count the bytes of JSON that later model calls need."""
+        return self.context_size - self.skipped
+
+    @property
     def items(self) -> list[Item]:
         return [*([self.header] if self.header else []), *self.records]
 

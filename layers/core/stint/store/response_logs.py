@@ -80,6 +80,7 @@ class ResponseLogs:
                     size=log.context_size,
                     taken_up=bool(log.lease and log.lease.get("attempts")),
                     lease_until=log.lease.get("lease_until") if log.lease else None,
+                    skipped=log.skipped,
                 ),
                 log,
             )

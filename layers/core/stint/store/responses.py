@@ -14,7 +14,7 @@ from stint.store.blobs import Blobs
 from stint.store.chains import NO_LINKS, Chain, ChainReader, KnownLinks
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
-from stint.store.items import Item
+from stint.store.items import Item, mark_of
 from stint.store.log import ENDS, LogItems, response_log
 from stint.store.owners import add_owners, remove_owners
 from stint.store.partial_keys import response_partials
@@ -87,6 +87,7 @@ class ResponseStore:
         item = keys.response_record(tenant, response_id, index)._asdict() | expiry(expires_at)
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
+        item |= mark_of(record.compaction)
         prefix, ending = keys.response_blobs(tenant, response_id, expires=expires_at is not None), record.ending
         counted = ending.consumption if ending else None
         await self._documents.put_record(item, record, prefix, counted)

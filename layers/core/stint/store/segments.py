@@ -14,7 +14,7 @@ from stint.domain.llama_stack.transcribed_turns import Segment, TranscribedTurn
 from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
-from stint.store.items import Item
+from stint.store.items import Item, mark_of
 from stint.store.parallel import map_concurrently
 from stint.store.table import Table
 from stint.store.tombstones import is_expired, is_live
@@ -74,6 +74,10 @@ class NewestTurns:
         """Return the newest turn of the segments, or an empty text."""
         return self.transcribed[0].turn_id if self.transcribed else ""
 
+    def without_older(self) -> "NewestTurns":
+        """Return the end of a history that begins after all segments."""
+        return NewestTurns([], True, self.items)
+
     async def uncovered(self) -> AsyncGenerator[Item, None]:
         """Yield the records of turns up to the first one that is in a segment."""
         async for item in self.items:
@@ -119,6 +123,7 @@ class SegmentStore:
         key, last = keys.segment(tenant, agent_id, session_id, turns[0].turn_id), turns[-1]
         item: Item = {"last": last.turn_id, "turn_bytes": size_of(turns), "last_bytes": last.size}
         item |= {name: value for name, value in (("after", after), ("expires_at", expires_at)) if value is not None}
+        item |= mark_of(turns[0].compacted)
         ephemeral = expires_at is not None
         blobs = keys.turn_blobs(tenant, agent_id, session_id, turns[0].turn_id, ephemeral=ephemeral)
         packed = await self._documents.pack(key._asdict() | item, Segment.of(turns), blobs)
@@ -147,7 +152,7 @@ class SegmentStore:
             found.append(item)
             named = SegmentRange.of(item)
             size += named.size if named else 0
-            if max_bytes is not None and size > max_bytes:
+            if max_bytes is not None and (size > max_bytes or "compacts" in item):
                 break
         transcribed, complete = await self._read(found, max_bytes)
         if found and (turn is None or not transcribed):
@@ -182,6 +187,8 @@ class SegmentStore:
         for named, is_needed, turns in zip(ranges, needed, contents, strict=True):
             if used and named is not None and named.last == after and not is_needed:
                 return used, False
+            if used and after is None:
+                break
             if named is None or turns is None:
                 used, total, after, enough = [], 0, None, False
                 continue

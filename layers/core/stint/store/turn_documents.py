@@ -75,6 +75,7 @@ class TurnDocuments:
                 header=TurnHeader.model_validate(restored(*next(documents))),
                 records=[TurnRecord.model_validate(restored(*next(documents))) for _ in log.records],
                 size=log.context_size,
+                skipped=log.skipped,
             )
             for log in found
         ]

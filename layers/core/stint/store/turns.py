@@ -12,7 +12,7 @@ from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
-from stint.store.items import Item
+from stint.store.items import Item, mark_of
 from stint.store.log import ENDS, LogItems, turn_log, turn_logs
 from stint.store.segments import NewestTurns, SegmentStore, unexpired
 from stint.store.session_leases import SessionLease
@@ -73,6 +73,7 @@ class TurnStore:
 
     async def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> int:
         item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
+        item |= mark_of(record.compaction)
         if record.fence:
             item["ended_as"] = RunStatus.completed.value
         if record.ending is not None:
@@ -117,9 +118,9 @@ class TurnStore:
     ) -> History:
         """Read a session's turns: one Query per MB or PAGE of records, and the blobs concurrently.
 
-        With `max_bytes` of JSON, read the newest turns that fit, at least one. With `since`, read that turn and later
-        ones, without segments. `segments` reads older turns in compact form; the last turn is read itself in any case.
-        A session that does not exist has an empty history. Raises NotFound for one that has expired.
+        With `max_bytes` of JSON, read the newest turns that fit, at least one, up to one that compacts those before it.
+        With `since`, read that turn and later ones, without segments. `segments` reads older turns in compact form; the
+        last turn is read itself in any case. An unknown session has no turns. Raises NotFound for an expired one.
         """
         pk = keys.turns(tenant, agent_id, session_id)
         if segments and since is None:
@@ -127,16 +128,18 @@ class TurnStore:
         else:
             items = self._table.query(pk, since=since, before=keys.AFTER_TURNS, newest_first=True)
             newest = NewestTurns([], True, unexpired(items, session_id))
-        chosen: list[LogItems] = []
-        total, complete = 0, True
+        chosen, total, complete = list[LogItems](), 0, True
         async for log in turn_logs(newest.uncovered()):
             if log.header is None:
                 continue
-            total += log.context_size
+            total += log.needed_size
             if chosen and max_bytes is not None and total > max_bytes:
                 complete = False
                 break
-            chosen.append(log)
+            chosen.append(log if not chosen or max_bytes is None else log.compacted)
+            if log.compacts and max_bytes is not None:
+                newest = newest.without_older()
+                break
         if newest.transcribed and not chosen:  # a segment ends before the last turn, unless that was removed
             return await self.history(tenant, agent_id, session_id, max_bytes, segments=False)
         older, all_fit = newest.fitting(total, max_bytes) if complete else ([], False)

@@ -17,6 +17,7 @@ FULL: Json = {
     "model": "scripted/demo",
     "input": INPUT_ITEMS,
     "instructions": "Be brief.",
+    "context_management": [{"type": "compaction", "compact_threshold": 1_000}],
     "previous_response_id": "resp_1",
     "include": ["reasoning.encrypted_content", "web_search_call.action.sources", "file_search_call.results"],
     "tools": [{"type": "function", "name": "get_weather", "parameters": SCHEMA}, MCP, {"type": "web_search"}],

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from stint.domain.context_management import ContextManagements
 from stint.domain.fields import Omitted
 from stint.domain.inference import ResponseFormat
 from stint.domain.limits import MAX_INFER_ITERS
@@ -32,7 +33,7 @@ class AgentConfig(Request):
     """The configuration of an agent. `tool_choice` and `tool_prompt_format` are deprecated forms of `tool_config`.
 
     `when_busy` is what a new turn does while another one runs in its session. `tool_shields` has the shields of single
-    tools, by the names of the tools.
+    tools, by the names of the tools. `context_management` is OpenAI's: when the history of a session is compacted.
     """
 
     sampling_params: SamplingParams = Field(default_factory=SamplingParams)
@@ -51,6 +52,7 @@ class AgentConfig(Request):
     response_format: ResponseFormat | None = None
     when_busy: Omitted[WhenBusy] = None
     tool_shields: Omitted[dict[str, ToolShieldNames]] = None
+    context_management: Omitted[ContextManagements] = None
 
     @model_validator(mode="before")
     @classmethod

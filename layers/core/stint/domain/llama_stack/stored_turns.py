@@ -23,6 +23,7 @@ from stint.domain.steps import (
     ToolExecutionStep,
     without_images,
 )
+from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolCall, ToolResponse
 
 
@@ -62,7 +63,7 @@ class TurnRecord(Schema):
     ids of an answer's calls that the server does not run, or had not started when the turn ended. The ending of a turn
     that failed or was cancelled also has its `unfinished` step, for readers who rejoin the stream; `unannounced` steps
     were stored right before it, and are not in the stream. `merged` has messages that the turn took before its next
-    model call.
+    model call. The step of a `compaction` shows its summary.
     """
 
     step: Step | None = None
@@ -74,6 +75,7 @@ class TurnRecord(Schema):
     unfinished: PartialStep | None = None
     unannounced: bool | None = None
     merged: list[MergedMessage] | None = None
+    compaction: CompactedHistory | None = None
 
     def without_images(self) -> "TurnRecord | None":
         """Return the record as models get it; None if it has no large image."""
@@ -104,11 +106,15 @@ class PendingCalls(Schema):
 
 @dataclass(slots=True)
 class StoredTurn:
-    """A turn as it is stored. `size` is in bytes of JSON. No record follows a failed or cancelled ending."""
+    """A turn as it is stored. `size` is in bytes of JSON. No record follows a failed or cancelled ending.
+
+    The first `skipped` bytes are before the turn's last compaction, so that later model calls do not need them.
+    """
 
     header: TurnHeader
     records: list[TurnRecord] = field(default_factory=list)
     size: int = 0
+    skipped: int = 0
 
     @property
     def ending(self) -> RunOutcome | None:
@@ -125,10 +131,14 @@ class StoredTurn:
 
     @property
     def entries(self) -> list[Any]:
-        """Return the steps, and the merged messages before them, in the order in which the model sees them."""
+        """Return steps and compactions, and the merged messages before them, in the order in which the model sees them.
+
+        A compaction is in the place of its step.
+        """
         entries: list[Any] = []
         for record in self.records:
-            entries += [*(record.merged or ()), *([record.step] if record.step is not None else [])]
+            shown = record.compaction or record.step
+            entries += [*(record.merged or ()), *([shown] if shown is not None else [])]
         return [*entries, *self.steps[sum(record.step is not None for record in self.records) :]]
 
     @property
@@ -136,6 +146,10 @@ class StoredTurn:
         """Return what the model needs besides the steps, by their ids."""
         found = [(record.step, record.reasoning) for record in self.records if record.reasoning is not None]
         return {step.step_id: AnswerDetails(reasoning=reasoning) for step, reasoning in found if step is not None}
+
+    @property
+    def compactions(self) -> list[CompactedHistory]:
+        return [record.compaction for record in self.records if record.compaction is not None]
 
     @property
     def merged(self) -> list[MergedMessage]:

@@ -1,16 +1,13 @@
 """Ended turns as the model sees them, and segments of them in compact form."""
 
 from collections.abc import Iterable
-from typing import Literal, Self
-
-from pydantic import model_validator
+from typing import Literal
 
 from stint.dataclasses import dataclass, field
-from stint.domain.content import Content
-from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
+from stint.domain.inference import ModelMessage
 from stint.domain.limits import memory_of
 from stint.domain.schema import Schema
-from stint.domain.tools import ToolCall
+from stint.domain.stored_messages import StoredMessage
 
 TURN_BYTES = 300
 """Memory of a turn besides its messages."""
@@ -20,13 +17,15 @@ TURN_BYTES = 300
 class TranscribedTurn:
     """A turn as the model sees it. `size` is in bytes of JSON of the stored turn.
 
-    `retry_of` is a failed turn that it repeats, whose input is left out.
+    `retry_of` is a failed turn that it repeats, whose input is left out. The first `compacted` messages are a summary
+    of all turns before, which are left out; the size is then that of what follows.
     """
 
     turn_id: str
     size: int
     messages: tuple[ModelMessage, ...]
     retry_of: str = ""
+    compacted: int = 0
     _memory: int = field(default=0, init=False, repr=False, compare=False)
 
     @property
@@ -37,61 +36,14 @@ class TranscribedTurn:
         return self._memory
 
 
-class SegmentMessage(Schema):
-    """A message of the model in compact form.
-
-    Exactly one of the first four fields is set. Its name is the kind of the message, and its value the content.
-    """
-
-    system: str | None = None
-    user: Content | None = None
-    answer: str | None = None
-    result: Content | None = None
-    calls: list[ToolCall] | None = None
-    reasoning: Reasoning | None = None
-    call_id: str | None = None
-    tool: str | None = None
-    name: str | None = None
-
-    @model_validator(mode="after")
-    def require_one_kind(self) -> Self:
-        kinds = (self.system, self.user, self.answer, self.result)
-        if sum(kind is not None for kind in kinds) != 1:
-            raise ValueError("a message has exactly one of system, user, answer and result")
-        if self.result is not None and (self.call_id is None or self.tool is None):
-            raise ValueError("a result has call_id and tool")
-        return self
-
-    @classmethod
-    def of(cls, message: ModelMessage) -> "SegmentMessage":
-        match message:
-            case UserInput(content, name):
-                return cls(user=content, name=name or None)
-            case AssistantAnswer(text, calls, reasoning, name):
-                return cls(answer=text, calls=list(calls) or None, reasoning=reasoning, name=name or None)
-            case ToolResult(call_id, tool_name, content):
-                return cls(result=content, call_id=call_id, tool=tool_name)
-            case SystemText(text, name):
-                return cls(system=text, name=name or None)
-
-    def to_message(self) -> ModelMessage:
-        name = self.name or ""
-        if self.user is not None:
-            return UserInput(self.user, name)
-        if self.answer is not None:
-            return AssistantAnswer(self.answer, tuple(self.calls or ()), self.reasoning, name)
-        if self.result is not None:
-            return ToolResult(self.call_id or "", self.tool or "", self.result)
-        return SystemText(self.system or "", name)
-
-
 class SegmentTurn(Schema):
     """A turn of a segment."""
 
     id: str
     size: int
-    messages: list[SegmentMessage]
+    messages: list[StoredMessage]
     retry_of: str | None = None
+    compacted: int | None = None
 
 
 class Segment(Schema):
@@ -108,8 +60,9 @@ class Segment(Schema):
                 SegmentTurn(
                     id=turn.turn_id,
                     size=turn.size,
-                    messages=list(map(SegmentMessage.of, turn.messages)),
+                    messages=list(map(StoredMessage.of, turn.messages)),
                     retry_of=turn.retry_of or None,
+                    compacted=turn.compacted or None,
                 )
                 for turn in turns
             ],
@@ -118,7 +71,11 @@ class Segment(Schema):
     def to_turns(self) -> list[TranscribedTurn]:
         return [
             TranscribedTurn(
-                turn.id, turn.size, tuple(message.to_message() for message in turn.messages), turn.retry_of or ""
+                turn.id,
+                turn.size,
+                tuple(message.to_message() for message in turn.messages),
+                turn.retry_of or "",
+                turn.compacted or 0,
             )
             for turn in self.turns
         ]

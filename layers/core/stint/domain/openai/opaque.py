@@ -9,12 +9,14 @@ import binascii
 import hashlib
 import hmac
 import zlib
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field, ValidationError
 
 from stint.dataclasses import dataclass, field
+from stint.domain.fields import is_none
 from stint.domain.schema import Schema
+from stint.domain.stored_messages import StoredMessage
 
 S = TypeVar("S", bound=Schema)
 
@@ -29,10 +31,14 @@ MAC_BYTES = 16
 
 
 class CompactedContext(Schema):
-    """The content of a compaction item: the model's summary of a conversation, and its system messages."""
+    """The content of a compaction item: the model's summary of a conversation, and its system messages.
+
+    An item of an automatic compaction also has the `messages` that follow. It replaces all items before it.
+    """
 
     summary: str
     instructions: list[str] = Field(default_factory=list)
+    messages: Annotated[list[StoredMessage] | None, Field(exclude_if=is_none)] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pydantic import (
     field_validator,
 )
 
+from stint.domain.context_management import ContextManagements
 from stint.domain.expiry import Expiry
 from stint.domain.fields import Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, EndUserId, ToolLimit, too_long
@@ -170,10 +171,7 @@ class CreateResponse(ContextRequest):
         SupportedValues((0,), "Responses have no log probabilities. Use POST /v1/chat/completions", kept=True),
     ] = None
     prompt: Annotated[Nothing, UnsupportedField("Prompts are not stored. Send the text as instructions")] = None
-    context_management: Annotated[
-        Nothing,
-        UnsupportedField("Nothing is compacted automatically. Use POST /v1/responses/compact, or truncation auto"),
-    ] = None
+    context_management: Omitted[ContextManagements] = None
     moderation: Annotated[Nothing, UnsupportedField("Responses are not moderated. Remove it")] = None
     image: ImageOptions = None
     access_programs: Annotated[Nothing, UnsupportedField("Access programs are not supported. Remove it")] = None

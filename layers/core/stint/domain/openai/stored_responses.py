@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from stint.dataclasses import dataclass, field
+from stint.domain.context_management import ContextManagements
 from stint.domain.errors import StintError, rename_param
 from stint.domain.fields import Metadata, Omitted, is_empty, is_false
 from stint.domain.inference import DEFAULT_TIER, AnswerDetails, Decoding, PromptCache, Usage
@@ -23,6 +24,7 @@ from stint.domain.receipts import Consumption
 from stint.domain.schema import Request, Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep, without_images
 from stint.domain.stops import stop_name
+from stint.domain.stored_messages import CompactedHistory
 
 Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
@@ -120,6 +122,7 @@ class ResponseSettings(Schema):
     max_tool_calls: Omitted[int] = None
     max_infer_iters: Omitted[int] = None
     truncation: Omitted[Truncation] = None
+    context_management: Omitted[ContextManagements] = None
     include: list[Include] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
     service_tier: Omitted[ServiceTier] = None
@@ -144,6 +147,16 @@ class ResponseSettings(Schema):
         """Return what a provider caches: by default the input of a response that others will begin with."""
         default = None if self.is_single else default
         return choose_cache(self.prompt_cache_options, self.prompt_cache_retention, default)
+
+    @property
+    def has_raw_reasoning(self) -> bool:
+        """Return whether reasoning is raw instead of a summary. Not every client supports raw reasoning."""
+        return self.reasoning is not None and self.reasoning.summary is None
+
+    @property
+    def signs_items(self) -> bool:
+        """Return whether items of the response may have signed content."""
+        return "reasoning.encrypted_content" in self.include or bool(self.context_management)
 
     def to_decoding(self) -> Decoding:
         """Return the sampling parameters of the model call."""
@@ -244,7 +257,7 @@ class ResponseRecord(Schema):
     the text. `early` has the steps of calls whose results arrived before those of earlier calls; they are appended
     later, in the model's order. `sent` has the ids of approved calls that are sent after this record.
     The ending of a foreground response that failed or was cancelled has its `unfinished` step, for readers who rejoin.
-    `merged` has the input that was taken before the next model call.
+    `merged` has the input that was taken before the next model call. A `compaction` replaces all messages before it.
     """
 
     skipped: Omitted[int] = None
@@ -258,6 +271,7 @@ class ResponseRecord(Schema):
     ending: Omitted[ResponseOutcome] = None
     unfinished: Omitted[PartialStep] = None
     merged: Omitted[list[MergedInput]] = None
+    compaction: Omitted[CompactedHistory] = None
 
     def without_images(self) -> "ResponseRecord | None":
         """Return the record as models get it; None if it has no large image."""
@@ -269,6 +283,7 @@ class ResponseRecord(Schema):
 class StoredResponse:
     """A response as it is stored. `records` ends with the first ending; `size` is in bytes of JSON.
 
+    The first `skipped` bytes of it are before its last compaction, so that later responses do not need them.
     `taken_up`: a worker has started to run it in the background, which its lease shows. `lease_until` is the end of its
     renewed lease, in milliseconds.
     """
@@ -278,6 +293,7 @@ class StoredResponse:
     size: int = 0
     taken_up: bool = False
     lease_until: int | None = None
+    skipped: int = 0
 
     @property
     def creator(self) -> Principal | None:

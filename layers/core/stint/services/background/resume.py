@@ -11,8 +11,8 @@ from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.loop.next_step import RunTools, ending_of, known_steps, remaining_calls
-from stint.loop.run import Run, called_tools
+from stint.loop.next_step import RunTools, called_tools, ending_of, known_steps, remaining_calls
+from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
 from stint.metering import admit_run, read_meter, resume_meter
 from stint.run_stop import refuse_stopped
@@ -87,6 +87,7 @@ def restore_counts(response: ResponseRun, stored: StoredResponse) -> None:
     run.tool_calls = sum(isinstance(step, ToolExecutionStep) for step in steps)
     run.called = called_tools(step for step in steps if isinstance(step, ToolExecutionStep))
     run.usage = stored.usage
+    run.summary_tokens = sum(record.compaction.output_tokens for record in stored.records if record.compaction)
     resume_meter(stored.consumption)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.items import Item, ReasoningItem, WebSearchCall
+from stint.domain.openai.stored_responses import ResponseSettings
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 SEARCH_SOURCES = "web_search_call.action.sources"
@@ -24,3 +25,8 @@ def include_fields(item: Item, include: Collection[str]) -> Item:
         case CodeInterpreterCall(outputs=list()) if CODE_OUTPUTS not in include:
             return item.model_copy(update={"outputs": None})
     return item
+
+
+def whole(settings: ResponseSettings) -> ResponseSettings:
+    """Return settings with which items have all optional fields."""
+    return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES, FILE_RESULTS, CODE_OUTPUTS]})

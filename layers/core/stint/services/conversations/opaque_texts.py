@@ -55,8 +55,8 @@ class OpaqueTexts:
             await self.warm()
 
     async def warm_for(self, records: Iterable[ResponseRecord]) -> None:
-        """Load the key if the log has reasoning to sign."""
-        if any(record.details is not None and record.details.reasoning is not None for record in records):
+        """Load the key if the log has reasoning or a compaction to sign."""
+        if any(record.compaction or (record.details and record.details.reasoning) for record in records):
             await self.warm()
 
     def encode(self, document: Schema) -> str:

@@ -1,14 +1,12 @@
 """Compaction of conversations, and token counts."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 
 from stint.dataclasses import dataclass
-from stint.domain.content import text_of
-from stint.domain.errors import InvalidRequest, ModelError, QuotaExceeded
+from stint.domain.errors import InvalidRequest
 from stint.domain.ids import new_name
-from stint.domain.inference import FinishReason, InferenceRequest, SystemText, Usage, UserInput
+from stint.domain.inference import SystemText, Usage
 from stint.domain.limits import MAX_MESSAGES
 from stint.domain.openai.items import CompactionItem, Message, name_items
 from stint.domain.openai.opaque import CompactedContext
@@ -16,23 +14,17 @@ from stint.domain.openai.response_requests import CompactRequest, InputTokensReq
 from stint.domain.openai.response_resource import CompactedResponse, InputTokens, ResponseUsage
 from stint.domain.openai.response_tools import without_credentials
 from stint.domain.openai.stored_responses import ResponseSettings, tier_of
-from stint.loop.answer import Answer
-from stint.loop.model_call import Inference
 from stint.metering import admit_run
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.responses.input_items import require_input
 from stint.services.responses.model_input import InputReader
 from stint.services.responses.planner import ResponsePlanner
+from stint.services.responses.search_items import without_markers
 from stint.spending.meters import Meters, metered
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
-TASK = (
-    "Write a summary that replaces the conversation so far. Of it, the next reader sees only the summary and, before "
-    "it, the latest messages of the user. "
-    "Keep names, numbers, decisions, the user's goals, the results of tools, and open questions. "
-    "Write only the summary."
-)
+REST = "the latest messages of the user before it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +55,11 @@ class Compaction:
         if not transcript.messages:
             raise InvalidRequest("There is nothing to compact: send input or previous_response_id.", param="input")
         model, model_id = self.router.resolve(await self.registry.route(request.model))
-        system = (SystemText(request.instructions),) if request.instructions else ()
-        messages = (*system, *transcript.messages, UserInput(TASK))
-        asked = InferenceRequest(model=model_id, messages=messages, service_tier=tier_of(request.service_tier))
-        model.check(asked)
-        answer = await answer_to(Inference(model, asked), deadline)
-        if answer.finish is FinishReason.budget:
-            raise QuotaExceeded("The money of the caller's budget did not suffice for the whole summary.")
-        summary = without_markers(text_of(answer.to_step().model_response.content))
-        if not summary:
-            raise ModelError("The model wrote no summary. Try again, or use another model.")
+        from stint.loop.summaries import Summarizer  # noqa: PLC0415 - few requests compact
+
+        tier = tier_of(request.service_tier)
+        summarizer = Summarizer(model, model_id, request.instructions or "", REST, deadline, tier)
+        summary = without_markers(await summarizer.summarize(transcript.messages))
         instructions = [message.text for message in transcript.messages if isinstance(message, SystemText)]
         compacted = CompactedContext(summary=summary, instructions=instructions)
         opaque = self.inputs.contexts.opaque
@@ -87,7 +74,7 @@ class Compaction:
                     CompactionItem(encrypted_content=opaque.encode(compacted)),
                 ]
             ),
-            usage=ResponseUsage.of(answer.usage or Usage()),
+            usage=ResponseUsage.of(summarizer.usage or Usage()),
         )
 
 
@@ -101,27 +88,6 @@ def newest(messages: Sequence[Message], most_bytes: int) -> list[Message]:
             break
         kept.append(message)
     return kept[::-1]
-
-
-def without_markers(text: str) -> str:
-    """Return a text without the markers of files, because a response after a compaction does not know their names."""
-    if "<|" not in text:
-        return text
-    from stint.services.responses.citations import cite  # noqa: PLC0415 - few conversations search files
-
-    return cite(text, {}).text
-
-
-async def answer_to(inference: Inference, deadline: float) -> Answer:
-    """Read a whole answer."""
-    answer = Answer("")
-    try:
-        async for chunk in inference.read(deadline):
-            for _ in answer.add_chunk(chunk):
-                pass
-    finally:
-        await asyncio.shield(inference.close())
-    return answer
 
 
 @dataclass(frozen=True, slots=True)

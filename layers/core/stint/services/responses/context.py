@@ -13,6 +13,7 @@ from stint.domain.openai.stored_responses import ResponseHeader, ResponseStatus,
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import name_run
+from stint.services.conversations.include import whole
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.code_runs import containers_in
 from stint.services.responses.conversation_recovery import ConversationRecovery
@@ -20,7 +21,7 @@ from stint.services.responses.input_items import owner_of
 from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.link_cache import LinkCache, TenantLinks
 from stint.services.responses.links import Context, add_cached_link, add_link
-from stint.services.responses.output_items import output_of, whole
+from stint.services.responses.output_items import output_of
 from stint.services.responses.recovery import Recovery, mark_interrupted
 from stint.services.responses.search_items import files_in
 from stint.store.chains import NO_LINKS, Chain, place_after_chain, place_after_response
@@ -66,7 +67,7 @@ class Contexts:
         if (last := chain.ids[-1]) in chain.read:
             chain.read[last] = await mark_interrupted(self.store, self.tenant, chain.read[last])
             self.refuse_running(chain.read[last])
-        context = Context(MessageBuilder(Transcript(), lenient=not chain.complete))
+        context = Context(MessageBuilder(Transcript(), lenient=chain.compacted or not chain.complete))
         final = chain.complete
         for previous, link in zip([None, *chain.ids], chain.ids, strict=False):
             if link not in chain.read:
@@ -189,6 +190,7 @@ class Contexts:
         calls = {item.call_id for item in items if isinstance(item, FunctionCall)}
         return Context(
             reader,
+            size=history.size,
             known={item.id for item in items},
             function_calls=calls,
             sources=files_in(items),
@@ -201,6 +203,10 @@ class Contexts:
                 f"The context has more than {self.history_bytes} bytes (STINT_HISTORY_BYTES). Send truncation "
                 "auto to drop its older part, or compact it with POST /v1/responses/compact."
             )
+
+    def is_full(self, context: Context) -> bool:
+        """Return whether a context is almost too long to be read."""
+        return 4 * context.size > 3 * self.history_bytes
 
     async def find(self, ids: Sequence[str]) -> dict[str, StoredItem]:
         """Find items of stored responses by their ids. Missing ones are omitted.

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from stint.dataclasses import dataclass
 from stint.domain.openai.conversations import StoredItem
-from stint.domain.openai.items import FunctionCall, OutputItem
+from stint.domain.openai.items import CompactionItem, FunctionCall, OutputItem
 from stint.domain.openai.mcp_items import McpApprovalRequest
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
+from stint.services.conversations.include import whole
 from stint.services.conversations.item_files import distribute_texts
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.responses.output_items import output_of, whole
+from stint.services.responses.output_items import output_of
 from stint.store.conversations import ConversationStore
 from stint.store.items import Item
 
@@ -43,7 +44,8 @@ class ConversationWriter:
         added = [StoredItem(item=item) for item in response.merged_items]
         for item in finished_items(response, output.items):
             call_id, begins = output.call_ids.get(item.id), True if item.id in first else None
-            added.append(StoredItem(item=item, call_id=call_id, begins_answer=begins))
+            compacts = True if isinstance(item, CompactionItem) else None
+            added.append(StoredItem(item=item, call_id=call_id, begins_answer=begins, compacts=compacts))
         return await self.store.pack_items(self.tenant, self.conversation_id, [*said, *added], self.expires_at)
 
     async def put_items(self, packed: Sequence[Item]) -> None:

@@ -20,6 +20,7 @@ from stint.domain.openai.response_events import (
 from stint.domain.openai.response_resource import Response, make_response
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseStatus, StoredResponse
 from stint.domain.run_events import (
+    CompactionComplete,
     LoopEvent,
     ReasoningEnded,
     ReasoningProgress,
@@ -29,9 +30,10 @@ from stint.domain.run_events import (
     TextDelta,
     ToolCallDelta,
 )
+from stint.domain.stored_messages import CompactedHistory
 from stint.services.responses.item_events import ItemStream
 from stint.services.responses.masking import masked
-from stint.services.responses.output_items import OutputItems, is_reasoning_raw, output_of
+from stint.services.responses.output_items import OutputItems, output_of
 from stint.services.responses.streamed_items import StreamedItems
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class ResponseStream:
         self.header = masked(header)
         self.output = output
         self.sequence = sequence
-        self.items = ItemStream(raw=is_reasoning_raw(header.settings), streamed=streamed)
+        self.items = ItemStream(raw=header.settings.has_raw_reasoning, streamed=streamed)
         self.ahead = 0
         self.citations: CitationParser | None = None
 
@@ -137,6 +139,8 @@ class ResponseStream:
                 opened = self.output.opened(call)
                 if opened is not None:
                     yield from self.items.emit_call(opened)
+            case CompactionComplete(compaction=compaction):
+                yield from self.compaction_events(compaction)
             case StepComplete(step_details=step):
                 items, self.ahead = self.output.add_step(step, details)[self.ahead :], 0
                 self.citations = None
@@ -144,6 +148,13 @@ class ResponseStream:
                     yield from self.items.emit_rest(item)
             case _:
                 pass
+
+    def emit_compaction(self, compaction: CompactedHistory) -> Iterator[ResponseEvent]:
+        """Yield the events of a stored compaction."""
+        yield from self.number(self.compaction_events(compaction))
+
+    def compaction_events(self, compaction: CompactedHistory) -> Iterator[ResponseEvent]:
+        yield from self.items.emit_rest(self.output.add_compaction(compaction))
 
     def emit_text(self, item_id: str, delta: TextDelta) -> Iterator[ResponseEvent]:
         """Yield a piece of a text, whose markers become annotations."""

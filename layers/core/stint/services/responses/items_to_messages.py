@@ -30,6 +30,7 @@ from stint.domain.openai.items import (
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.openai.opaque import CompactedContext, OpaqueReader
 from stint.domain.openai.prompt_cache import breakpoints_in
+from stint.domain.stored_messages import SUMMARY, CompactedHistory
 from stint.domain.tools import ToolCall
 from stint.loop.transcript import SENT, Transcript
 from stint.services.conversations.item_files import distribute_texts
@@ -41,7 +42,7 @@ from stint.services.responses.repeated_items import find_results, leave_out_repe
 from stint.services.responses.search_items import chunks_of, urls_of
 from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION
 
-DENIED, SUMMARY = "The user did not approve this call.", "Summary of the conversation so far:"
+DENIED = "The user did not approve this call."
 
 
 @dataclass(slots=True)
@@ -125,6 +126,7 @@ class MessageBuilder:
             except ValueError as error:
                 raise InvalidRequest(f"input[{place}]: {error}", param=f"input[{place}]") from None
         self.draft.close(self.transcript)
+        self.transcript.begin_run_after_answer()
         self.keep_approved()
 
     def append_item(self, stored: StoredItem) -> None:
@@ -191,6 +193,10 @@ class MessageBuilder:
                     self.transcript.append_message(ToolResult(call.call_id, call.tool_name, said))
             case CompactionItem():
                 compacted = self.opaque.read(item.encrypted_content, CompactedContext)
+                if compacted.messages is not None:
+                    self.consented, self.later = {}, []
+                    self.transcript.compact(CompactedHistory(**dict(compacted)))
+                    return
                 for text in compacted.instructions:
                     self.append_message(SystemText(text))
                 self.append_message(UserInput(f"{SUMMARY}\n{compacted.summary}"))

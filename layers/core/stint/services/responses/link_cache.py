@@ -24,7 +24,7 @@ class CachedLink:
 
     It is the same each time, because an ended response never changes, and those before it are the same. It keeps the
     first `start` messages and appends its own. `open`, `answered` and `opaque_left` are the state after it. `size` is
-    in bytes of JSON.
+    in bytes of JSON. With a compaction, whose summary is the first `compacted` messages, it replaces all before it.
     """
 
     previous: str | None
@@ -40,6 +40,7 @@ class CachedLink:
     excused: tuple[str, ...]
     sources: Mapping[str, str]
     containers: tuple[str, ...] = ()
+    compacted: int = 0
 
     @property
     def memory(self) -> int:
@@ -127,6 +128,10 @@ class TenantLinks:
 
     def previous_of(self, response_id: str, /) -> str | None:
         return self.cache.previous_of(self.tenant, response_id)
+
+    def compacts(self, response_id: str, /) -> bool:
+        link = self.used.get(response_id)
+        return link is not None and link.compacted > 0
 
     def forget(self, response_id: str, /) -> None:
         self.cache.forget(self.tenant, response_id)

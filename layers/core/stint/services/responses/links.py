@@ -33,7 +33,8 @@ class Context:
     `excused` has the open calls of failed or cancelled responses, which need no results. `sources` has the names of the
     files that they found, by their ids.
     `containers` has the ids of those in which code ran, the last one at the end.
-    `user_messages` has the messages of users, without those of cached links.
+    `user_messages` has the messages of users, without those of cached links. `size` is in bytes of JSON, without a
+    response that compacted those before it.
     `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
     """
 
@@ -48,6 +49,7 @@ class Context:
     sources: dict[str, str] = field(default_factory=dict)
     containers: list[str] = field(default_factory=list)
     user_messages: list[Message] = field(default_factory=list)
+    size: int = 0
     keeper: LeaseKeeper[Lease] | None = None
 
     def place(self, header: ResponseHeader) -> None:
@@ -76,12 +78,14 @@ def add_link(context: Context, link: StoredResponse, encode: Encode, previous: s
     reader.flush_later()
     broke_off = link.ending is not None and link.ending.broke_off
     items = [*link.header.input, *link.merged_items, *output.items]
-    start = common_start(before, transcript.messages)
+    compacts = any(record.compaction is not None for record in link.records)
+    start = 0 if compacts else common_start(before, transcript.messages)
+    older = [link.header.settings.container_id] if compacts and link.header.settings.container_id else []
     messages = tuple(transcript.messages[start:])
     answers = [message for message in messages if isinstance(message, AssistantAnswer)]
     added = CachedLink(
         previous=previous,
-        size=link.size,
+        size=link.size - link.skipped,
         start=start,
         messages=messages,
         open=transcript.open.copy(),
@@ -92,7 +96,8 @@ def add_link(context: Context, link: StoredResponse, encode: Encode, previous: s
         function_calls=tuple(item.call_id for item in items if isinstance(item, FunctionCall)),
         excused=tuple(transcript.open) if broke_off else (),
         sources=files_in(link.header.input) | output.sources,
-        containers=tuple(containers_in(items)),
+        containers=(*older, *containers_in(items)),
+        compacted=transcript.compacted if compacts else 0,
     )
     note_items(context, added)
     context.user_messages += user_messages_in(items)
@@ -106,6 +111,7 @@ def add_cached_link(context: Context, link: CachedLink) -> None:
     transcript.open = dict(link.open)
     transcript.call_ids.update(link.call_ids)
     transcript.answered = link.answered
+    transcript.compacted = link.compacted or transcript.compacted
     reader.opaque.left = link.opaque_left
     note_items(context, link)
 
@@ -121,6 +127,7 @@ def note_items(context: Context, link: CachedLink) -> None:
     context.excused.update(link.excused)
     context.sources.update(link.sources)
     context.containers.extend(link.containers)
+    context.size = 0 if link.compacted else context.size + link.size
 
 
 def common_start(before: list[ModelMessage], after: list[ModelMessage]) -> int:
@@ -145,6 +152,9 @@ def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[R
         if record.merged is not None:
             reader.flush_later()
             reader.read([item for each in record.merged for item in each.items])
+        if record.compaction is not None:
+            reader.flush_later()
+            reader.transcript.compact(record.compaction)
         if isinstance(step, InferenceStep):
             reader.flush_later()
             step = calls.in_context(step)

@@ -21,8 +21,9 @@ from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, Su
 from stint.domain.openai.stored_responses import ResponseOutcome, ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.schema import Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
+from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.services.conversations.include import CODE_OUTPUTS, ENCRYPTED_REASONING, FILE_RESULTS, SEARCH_SOURCES
+from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.code_runs import cite_files, files_of_run, find_container, finish_run, open_run
 from stint.services.responses.hosted_tools import HostedTools, finish_mcp_call, is_plain
@@ -79,6 +80,8 @@ class OutputItems:
         if record.cited is not None:
             self.add_sources(record.cited)
         self.early |= {step.tool_calls[0].call_id: step for step in record.early or ()}
+        if record.compaction is not None:
+            self.add_compaction(record.compaction)
         if record.step is not None:
             self.add_step(record.step, record.details)
         if record.ending is not None:
@@ -109,6 +112,12 @@ class OutputItems:
             case _:
                 pass
         return self.items[first:]
+
+    def add_compaction(self, compaction: CompactedHistory) -> OutputItem:
+        from stint.services.responses.compaction_items import compaction_item  # noqa: PLC0415 - few responses have one
+
+        self.items.append(compaction_item(self.next_id("cmp"), compaction, self.encode))
+        return self.items[-1]
 
     def add_answer(self, step: InferenceStep, details: AnswerDetails) -> None:
         self.answers.add(len(self.items))
@@ -228,7 +237,7 @@ class OutputItems:
     def reasoning(self, reasoning: Reasoning) -> ReasoningItem:
         """Return reasoning as a summary, or raw if the request asked for reasoning without a summary."""
         encrypted = ENCRYPTED_REASONING in self.settings.include
-        is_raw = is_reasoning_raw(self.settings)
+        is_raw = self.settings.has_raw_reasoning
         return ReasoningItem(
             id=self.next_id("rs"),
             summary=[SummaryText(text=reasoning.text)] if reasoning.text and not is_raw else [],
@@ -237,18 +246,8 @@ class OutputItems:
         )
 
 
-def is_reasoning_raw(settings: ResponseSettings) -> bool:
-    """Return whether reasoning is raw instead of a summary. Not every client supports raw reasoning."""
-    return settings.reasoning is not None and settings.reasoning.summary is None
-
-
 def text_of_arguments(call: ToolCall) -> str:
     return call.arguments_json or (call.arguments if isinstance(call.arguments, str) else "{}")
-
-
-def whole(settings: ResponseSettings) -> ResponseSettings:
-    """Return settings with which items have all optional fields."""
-    return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES, FILE_RESULTS, CODE_OUTPUTS]})
 
 
 def output_of(stored: StoredResponse, encode: Encode, settings: ResponseSettings | None = None) -> OutputItems:

@@ -23,7 +23,7 @@ from stint.domain.openai.response_tools import (
 )
 from stint.domain.openai.stored_responses import MAX_INFER_ITERS, ResponseSettings, tier_of
 from stint.domain.tools import ToolChoice, ToolConfig
-from stint.loop.plan import Plan
+from stint.loop.plan import CompactionRule, Plan
 from stint.loop.structured_output import check_schema
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.models.json_schemas import ANY_OBJECT
@@ -34,6 +34,7 @@ from stint.services.registry.tools import Tools, as_port
 from stint.services.responses.code_runs import CodeAccess, code_interpreter
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, list_item, names_of
 from stint.services.responses.masking import with_credentials
+from stint.services.responses.search_items import without_markers
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import SEARCH_PROVIDERS, ProviderData, Toolgroup
 
@@ -110,6 +111,7 @@ class ResponsePlanner:
             pauses_at_limit=True,
             cache=settings.choose_cache(self.router.cache),
             service_tier=tier_of(settings.service_tier, settings.background_options),
+            compaction=CompactionRule.of(settings.context_management, without_markers),
         )
         check_model(model, plan, settings.fields)
         return ResponsePlan(plan, listed, await self.find_cache_keys(model))

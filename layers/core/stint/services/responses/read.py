@@ -19,11 +19,11 @@ from stint.domain.openai.response_resource import (
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.paging import MAX_BYTES
 from stint.domain.tasks import DeletionTask
-from stint.services.conversations.include import include_fields
+from stint.services.conversations.include import include_fields, whole
 from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
 from stint.services.responses.masking import masked
-from stint.services.responses.output_items import Encode, output_of, whole
+from stint.services.responses.output_items import Encode, output_of
 from stint.services.responses.recovery import Recovery
 from stint.store.responses import Order
 from stint.store.store import Store

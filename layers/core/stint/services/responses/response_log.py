@@ -21,7 +21,8 @@ from stint.domain.openai.stored_responses import (
     StoredResponse,
 )
 from stint.domain.run_outcome import RunOutcome, RunStatus
-from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.stored_messages import CompactedHistory
 from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import read_meter
@@ -110,6 +111,13 @@ class ResponseLog:
             consumption=read_meter(1) if self.response.header.background and not ending else None,
             ending=ending_of(ending) if ending else None,
         )
+        await self.write(record)
+
+    async def append_compaction(self, _step: MemoryRetrievalStep, compaction: CompactedHistory, /) -> None:
+        """Store a compaction. Raises Interrupted as `append`."""
+        consumption = read_meter(1) if self.response.header.background else None
+        record = ResponseRecord(compaction=compaction, skipped=self.skipped or None, usage=self.used())
+        record.consumption = consumption
         await self.write(record)
 
     async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:

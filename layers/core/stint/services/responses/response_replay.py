@@ -33,6 +33,8 @@ class ResponseReplay:
             self.stored.records.append(record)
             if record.cited is not None:
                 self._stream.output.add_sources(record.cited)
+            if record.compaction is not None:
+                yield from self._stream.emit_compaction(record.compaction)
             if record.step is not None and not (record.details and record.details.unannounced):
                 for event in self._steps.emit_step(record.step, record.details):
                     yield from self._stream.emit_loop_event(event, record.details)

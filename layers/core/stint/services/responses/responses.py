@@ -23,7 +23,6 @@ from stint.loop.run import Run
 from stint.metering import admit_run
 from stint.models.labels import name_end_user
 from stint.run_stop import receive_signals, refuse_stopped, set_on_disconnect
-from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.responses.code_runs import new_originals, open_container
 from stint.services.responses.context import Contexts
 from stint.services.responses.conversation_writer import ConversationWriter
@@ -125,7 +124,7 @@ class Responses:
             self.open_context(header, deadline),
             resolver.read(self.reader, self.contexts.opaque, new_originals(header.settings)),
             self.planner.plan(header.model, header.settings, request.tools, provider_data, header.response_id),
-            self.contexts.opaque.warm_if(ENCRYPTED_REASONING in header.settings.include),
+            self.contexts.opaque.warm_if(header.settings.signs_items),
             return_exceptions=True,
         )
         context = value_of(opened)
@@ -172,7 +171,8 @@ class Responses:
 
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""
-        settings, shortens = header.settings, header.settings.truncation == "auto"
+        settings = header.settings
+        shortens = settings.truncation == "auto" or bool(settings.context_management)
         name_end_user(settings.safety_identifier, settings.user, known_hash=header.user_hash)
         if header.previous_response_id is not None:
             with error_param("previous_response_id"):
@@ -215,6 +215,7 @@ class Responses:
             output.add_sources(log.sources)
         add_records(reader, output, records)
         run = Run(header.response_id, plan, reader.transcript, log, deadline, reader.approved, reader.later)
+        run.history_is_full = self.contexts.is_full(context)
         log.used = lambda: run.usage
         return ResponseRun(run, log, ResponseStream(header, output), storage=make_partial_storage(self.store, log))
 

@@ -116,3 +116,12 @@ def chunks_of(item: FileSearchCall) -> str:
         marker = f", cite as {marker_of(each.file_id)}" if can_be_cited(each.file_id) else ""
         lines.append(f"[{place}] {each.filename or each.file_id}{marker}\n{each.text}\n")
     return "".join(lines) + CITE
+
+
+def without_markers(text: str) -> str:
+    """Return a text without the markers of files, because a response after a compaction does not know their names."""
+    if "<|" not in text:
+        return text
+    from stint.services.responses.citations import cite  # noqa: PLC0415 - few conversations search files
+
+    return cite(text, {}).text

@@ -9,6 +9,7 @@ from stint.domain.inference import ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import MergedMessage, StoredTurn, TurnHeader
 from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallStep, ToolExecutionStep
+from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolResponseMessage
 from stint.loop.transcript import Transcript
 
@@ -31,12 +32,15 @@ def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
 def add_turn(transcript: Transcript, turn: StoredTurn) -> None:
     """Append the messages of a stored turn, except those that the model refused."""
     if has_refused_input(turn):
+        add_compactions(transcript, turn)
         return
     add_input(transcript, turn.header)
     details = turn.details
     for entry in turn.entries:
         if isinstance(entry, MergedMessage):
             add_merged(transcript, entry)
+        elif isinstance(entry, CompactedHistory):
+            transcript.compact(entry)
         else:
             transcript.add_step(entry, details.get(entry.step_id))
     if turn.status in CLOSING:
@@ -45,11 +49,18 @@ def add_turn(transcript: Transcript, turn: StoredTurn) -> None:
         transcript.remove_results()
 
 
+def add_compactions(transcript: Transcript, turn: StoredTurn) -> None:
+    """Replace the messages of earlier turns by the summary of a turn whose own messages are left out, if it has one."""
+    for compaction in turn.compactions[-1:]:
+        transcript.compact(compaction, follows=False)
+
+
 def add_input(transcript: Transcript, header: TurnHeader) -> None:
     """Append the user's input: results of open calls, then documents, then all other messages.
 
     A result with an empty call id is that of the first open call.
     """
+    transcript.begin_run()
     transcript.answered = False
     rest: list[ModelMessage] = []
     for message in header.input_messages:

@@ -16,7 +16,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.schema import Schema
 from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice, ToolConfig, is_tool_name
-from stint.loop.plan import Plan
+from stint.loop.plan import CompactionRule, Plan
 from stint.loop.screening import ToolShields
 from stint.loop.structured_output import check_schema
 from stint.loop.toolbox import NO_SHIELDS, Toolbox
@@ -58,8 +58,7 @@ class Planner:
         """Merge and check the settings of a turn in a session.
 
         Raises:
-            InvalidRequest: the model, a toolgroup, a shield or the tool choice is unknown, two tools have one name, or
-                the model's provider lacks a parameter. The message names it.
+            InvalidRequest: something is unknown, two tools have one name, or the model's provider lacks a parameter.
         """
         config = override(agent, overrides)
         input_shields = await self.shields.find(config.input_shields, "input_shields")
@@ -90,6 +89,7 @@ class Planner:
             shield_window=self.shields.window,
             retriever=retriever,
             cache=self.router.cache,
+            compaction=CompactionRule.of(config.context_management),
         )
         model.check(plan.request(()))
         return await self.with_cache_key(plan, session)

@@ -11,8 +11,9 @@ from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolResponse
+from stint.loop.next_step import called_tools
 from stint.loop.plan import Plan
-from stint.loop.run import Log, Run, called_tools
+from stint.loop.run import Log, Run
 from stint.loop.transcript import Transcript
 from stint.services.turns.tool_responses import REPLACED, check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause

@@ -23,7 +23,7 @@ from stint.services.agents.interrupted import interrupted_ending
 from stint.services.turns.resume import stored_answer
 from stint.services.turns.segments import SegmentWriter
 from stint.services.turns.session_recorder import SessionRecorder
-from stint.services.turns.session_transcript import SessionTranscript, calls_of
+from stint.services.turns.session_transcript import SessionTranscript, calls_of, context_size_of
 from stint.services.turns.transcript_cache import TranscriptCache
 from stint.store.owners import hash_user
 from stint.store.parallel import value_of
@@ -170,13 +170,17 @@ class SessionOpener:
 
     def view(self, past: SessionTranscript, *, resume: bool) -> Transcript:
         """Return the messages for the model: of the newest turns that fit, and always of the one to resume."""
-        hidden = not resume and past.last is not None and past.last.size > self.history_bytes
+        hidden = not resume and context_size_of(past.last) > self.history_bytes
         if hidden or not past.complete:
             logger.warning(
                 "The history is longer than STINT_HISTORY_BYTES: the model does not see the older turns",
                 extra={"turns_shown": 0 if hidden else past.count, "history_bytes": self.history_bytes},
             )
         return Transcript() if hidden else past.transcript(without=find_attempt().retry_of)
+
+    def is_full(self, past: SessionTranscript) -> bool:
+        """Return whether a history is almost too long to be read."""
+        return 4 * past.uncompacted > 3 * self.history_bytes
 
     async def read_calls(self, session: OpenSession) -> Set[str]:
         """Return the ids of the model's calls in the turns before the last one, which are read if they are unknown."""

@@ -35,7 +35,7 @@ class SessionRecorder:
     def record_end(self, turn: StoredTurn) -> None:
         """Remember the session with a turn whose ending is stored."""
         end = LastTurn(turn.header.turn_id, len(turn.records))
-        measured = StoredTurn(turn.header, [*turn.records], turn.size)
+        measured = StoredTurn(turn.header, [*turn.records], turn.size, turn.skipped)
         ended = self.past.extended(History([measured], self.past.complete, end))
         self.ended = ended.fitted(self.history_bytes)
         if self.ended.starts_with_result:

@@ -11,7 +11,7 @@ from stint.domain.llama_stack.transcribed_turns import TranscribedTurn
 from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import InferenceStep
 from stint.loop.transcript import Transcript
-from stint.services.turns.history import add_turn
+from stint.services.turns.history import add_compactions, add_turn
 from stint.store.sessions import LastTurn
 from stint.store.turns import History
 
@@ -20,6 +20,7 @@ from stint.store.turns import History
 class SessionTranscript:
     """A session's turns in creation order: those before the last one as messages, and the last one as it is stored.
 
+    Turns that a later one has compacted are left out, as if the session began with that one.
     It is never changed, so that a process can keep it. `end` is the end of the history that it has. `complete`: no turn
     was omitted. `segment_end` is the last turn of the newest known segment. `calls` are the ids of the model's calls in
     the turns before the last one, None if these turns were read from segments, which do not have them.
@@ -36,7 +37,7 @@ class SessionTranscript:
     @classmethod
     def of(cls, history: History) -> "SessionTranscript":
         """Transcribe a history, whose older turns may come from segments."""
-        turns = history.transcribed
+        turns = since_compaction(history.transcribed)
         end = turns[-1].turn_id if turns else None
         calls = None if turns else frozenset[str]()
         older = cls(turns=turns, complete=history.complete, segment_end=end, calls=calls, earlier=read_messages(turns))
@@ -68,7 +69,14 @@ class SessionTranscript:
     @cached_property
     def size(self) -> int:
         """Count the bytes of JSON of the stored turns."""
-        return sum(turn.size for turn in self.turns) + (self.last.size if self.last else 0)
+        return sum(turn.size for turn in self.turns) + context_size_of(self.last)
+
+    @property
+    def uncompacted(self) -> int:
+        """Count the bytes of JSON of the stored turns since the last compaction."""
+        if self.last is not None and self.last.compactions:
+            return 0
+        return context_size_of(self.last) + sum(turn.size for turn in self.turns if not turn.compacted)
 
     def transcript(self, without: str = "") -> Transcript:
         """Return the messages of all turns, to which others can be appended.
@@ -76,8 +84,9 @@ class SessionTranscript:
         `without` is a failed turn that the next one repeats.
         """
         transcript = self.without_input({without}).earlier.copy()
-        if self.last is not None and self.turn_id != without:
-            add_turn(transcript, self.last)
+        if self.last is not None:
+            add = add_turn if self.turn_id != without else add_compactions
+            add(transcript, self.last)
         return transcript
 
     def without_input(self, turn_ids: Set[str]) -> "SessionTranscript":
@@ -98,13 +107,15 @@ class SessionTranscript:
         before = self.without_input(repeated)
         earlier, turns = transcribe_turns(before.earlier, before.turns, others, repeated)
         calls = None if self.calls is None else self.calls | calls_of(others)
-        return replace(self, turns=turns, last=last, end=history.last, calls=calls, earlier=earlier)
+        found = replace(self, turns=turns, last=last, end=history.last, calls=calls, earlier=earlier)
+        begins_anew = turns[:1] != before.turns[:1] and any(turn.compacted for turn in turns[:1])
+        return replace(found, complete=True, segment_end=None) if begins_anew else found
 
     def fitted(self, max_bytes: int) -> "SessionTranscript":
         """Return the transcript of the newest turns that fit into `max_bytes` of JSON, at least the last one."""
         if self.size <= max_bytes or not self.turns:
             return self
-        left = max_bytes - (self.last.size if self.last else 0)
+        left = max_bytes - context_size_of(self.last)
         kept = sum(total <= left for total in accumulate(turn.size for turn in reversed(self.turns)))
         turns = self.turns[len(self.turns) - kept :]
         return replace(self, turns=turns, earlier=read_messages(turns), complete=False)
@@ -113,21 +124,38 @@ class SessionTranscript:
 def transcribe_turns(
     earlier: Transcript, before: Sequence[TranscribedTurn], turns: Iterable[StoredTurn], repeated: Set[str]
 ) -> tuple[Transcript, Sequence[TranscribedTurn]]:
-    """Add turns to a transcript, and return it with the messages of each turn. Those `repeated` by others have none."""
+    """Add turns to a transcript, and return it with the messages of each turn. Those `repeated` by others have none.
+
+    The turns before one with a compaction are left out.
+    """
     transcript, transcribed = earlier.copy(), [*before]
     for turn in turns:
-        start = len(transcript.messages)
-        if turn.header.turn_id not in repeated:
-            add_turn(transcript, turn)
-        renew_messages(transcribed, transcript.messages[:start])
-        messages = tuple(transcript.messages[start:])
-        transcribed.append(TranscribedTurn(turn.header.turn_id, turn.size, messages, turn.header.retry_of))
+        start, compacted = len(transcript.messages), 0
+        add = add_compactions if turn.header.turn_id in repeated else add_turn
+        add(transcript, turn)
+        if turn.compactions:
+            transcribed, start, compacted = [], 0, transcript.compacted
+        else:
+            renew_messages(transcribed, transcript.messages[:start])
+        messages, size = tuple(transcript.messages[start:]), context_size_of(turn)
+        transcribed.append(TranscribedTurn(turn.header.turn_id, size, messages, turn.header.retry_of, compacted))
     return transcript, transcribed
+
+
+def since_compaction(turns: Sequence[TranscribedTurn]) -> Sequence[TranscribedTurn]:
+    """Return the turns from the last one on that replaces those before it."""
+    return turns[max((place for place, turn in enumerate(turns) if turn.compacted), default=0) :]
+
+
+def context_size_of(turn: StoredTurn | None) -> int:
+    """Count the bytes of JSON of a turn that later model calls need."""
+    return turn.size - turn.skipped if turn is not None else 0
 
 
 def without_user(turn: TranscribedTurn) -> TranscribedTurn:
     """Return a turn without the messages of its user."""
-    return replace(turn, messages=tuple(each for each in turn.messages if not isinstance(each, UserInput)))
+    own = [each for each in turn.messages[turn.compacted :] if not isinstance(each, UserInput)]
+    return replace(turn, messages=(*turn.messages[: turn.compacted], *own))
 
 
 def renew_messages(turns: list[TranscribedTurn], messages: Sequence[ModelMessage]) -> None:
@@ -153,9 +181,10 @@ def calls_of(turns: Iterable[StoredTurn]) -> frozenset[str]:
 
 
 def read_messages(turns: Iterable[TranscribedTurn]) -> Transcript:
-    """Return a transcript of the messages of turns."""
+    """Return a transcript of the messages of turns, of which the first one may begin with a summary."""
     transcript = Transcript()
     for turn in turns:
         for message in turn.messages:
             transcript.append_message(message)
+        transcript.compacted = turn.compacted or transcript.compacted
     return transcript

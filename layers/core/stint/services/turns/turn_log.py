@@ -12,7 +12,8 @@ from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
 from stint.domain.run_outcome import RunOutcome, RunStatus
-from stint.domain.steps import ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.stored_messages import CompactedHistory
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.running_step import RunningStep
 from stint.loop.transcript import Transcript
@@ -84,6 +85,11 @@ class TurnLog:
         if ending is not None:
             await self.end()
 
+    async def append_compaction(self, step: MemoryRetrievalStep, compaction: CompactedHistory, /) -> None:
+        """Store a compaction with the step that shows it. Raises Interrupted as `append`."""
+        self.keeper.check()
+        await self.write(TurnRecord(step=step, compaction=compaction))
+
     async def append_early(self, steps: Sequence[ToolExecutionStep | ShieldCallStep], /) -> None:
         """Store results before their turn in the model's order. Raises Interrupted as `append`."""
         self.keeper.check()
@@ -113,6 +119,8 @@ class TurnLog:
     async def write(self, record: TurnRecord) -> None:
         with self.writing():
             size = await self.store.append(self.keeper.lease, len(self.turn.records), record)
+        if record.compaction is not None:
+            self.turn.skipped = self.turn.size
         self.turn.records.append(record)
         self.turn.size += size
         self.mark_last()
@@ -146,7 +154,7 @@ class TurnLog:
         stored = await self.store.get(lease.tenant, lease.agent_id, lease.session_id, lease.turn_id)
         if len(stored.records) <= len(self.turn.records):
             return False
-        self.turn.records[:], self.turn.size = stored.records, stored.size
+        self.turn.records[:], self.turn.size, self.turn.skipped = stored.records, stored.size, stored.skipped
         self.mark_last()
         if stored.ending is not None:
             await self.end()

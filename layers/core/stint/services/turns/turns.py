@@ -115,6 +115,7 @@ class Turns:
             log = self.make_log(session, StoredTurn(header))
             add_input(session.transcript, header)
             run = Run(header.turn_id, plan, session.transcript, log, deadline, checks=checks.steps)
+            run.history_is_full = self.opener.is_full(session.past)
             async with run.opened():
                 await cancel_waiting(self.store, session.keeper.lease, session.last)
                 await log.put_header()
@@ -189,7 +190,7 @@ class Turns:
             last = session.last
             if last is None or last.header.turn_id != turn_id or not is_resumable(last, responses):
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
-            return session, StoredTurn(last.header, [*last.records], last.size), value_of(noted)
+            return session, StoredTurn(last.header, [*last.records], last.size, last.skipped), value_of(noted)
 
     async def run(self, turn: TurnRun) -> AsyncGenerator[Event, None]:
         """Run a started turn. The last event is the terminal one, and nothing is raised.

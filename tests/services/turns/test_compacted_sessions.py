@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_stack_client import AgentEventLogger as EventLogger
+from llama_stack_client.lib.agents.event_logger import EventLogger
 from llama_stack_client.types import MemoryRetrievalStep as ClientMemoryRetrievalStep
 from llama_stack_client.types.agents import AgentTurnResponseStreamChunk
 from pydantic import ValidationError

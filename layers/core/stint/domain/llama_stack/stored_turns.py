@@ -62,8 +62,8 @@ class TurnRecord(Schema):
     before those of earlier calls, with their checks; they are appended later, in the model's order. `unsent` has the
     ids of an answer's calls that the server does not run, or had not started when the turn ended. The ending of a turn
     that failed or was cancelled also has its `unfinished` step, for readers who rejoin the stream; `unannounced` steps
-    were stored right before it, and are not in the stream. `merged` has messages that the turn took before its next
-    model call. The step of a `compaction` shows its summary.
+    were stored right before it, and are not in the stream. `merged` has messages that it took before its next model
+    call. The step of a `compaction` shows its summary.
     """
 
     step: Step | None = None
@@ -131,10 +131,7 @@ class StoredTurn:
 
     @property
     def entries(self) -> list[Any]:
-        """Return steps and compactions, and the merged messages before them, in the order in which the model sees them.
-
-        A compaction is in the place of its step.
-        """
+        """Return steps, or the compactions in their place, and the messages merged before them, in the model's order."""
         entries: list[Any] = []
         for record in self.records:
             shown = record.compaction or record.step
@@ -144,8 +141,8 @@ class StoredTurn:
     @property
     def details(self) -> dict[str, AnswerDetails]:
         """Return what the model needs besides the steps, by their ids."""
-        found = [(record.step, record.reasoning) for record in self.records if record.reasoning is not None]
-        return {step.step_id: AnswerDetails(reasoning=reasoning) for step, reasoning in found if step is not None}
+        found = [(each.step, each.reasoning) for each in self.records if each.step and each.reasoning]
+        return {step.step_id: AnswerDetails(reasoning=reasoning) for step, reasoning in found}
 
     @property
     def compactions(self) -> list[CompactedHistory]:

@@ -154,6 +154,11 @@ class ResponseSettings(Schema):
         return self.reasoning is not None and self.reasoning.summary is None
 
     @property
+    def shortens(self) -> bool:
+        """Return whether a history that is too long is cut, instead of refused."""
+        return self.truncation == "auto" or bool(self.context_management)
+
+    @property
     def signs_items(self) -> bool:
         """Return whether items of the response may have signed content."""
         return "reasoning.encrypted_content" in self.include or bool(self.context_management)

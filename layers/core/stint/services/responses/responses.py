@@ -172,15 +172,14 @@ class Responses:
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""
         settings = header.settings
-        shortens = settings.truncation == "auto" or bool(settings.context_management)
         name_end_user(settings.safety_identifier, settings.user, known_hash=header.user_hash)
         if header.previous_response_id is not None:
             with error_param("previous_response_id"):
-                return await self.contexts.from_response(header.previous_response_id, shortens=shortens)
+                return await self.contexts.from_response(header.previous_response_id, shortens=settings.shortens)
         if header.conversation_id is not None:
             with error_param("conversation"):
                 return await self.contexts.from_conversation(
-                    header.conversation_id, header.response_id, deadline, shortens=shortens, again=again
+                    header.conversation_id, header.response_id, deadline, shortens=settings.shortens, again=again
                 )
         return self.contexts.new()
 

@@ -126,7 +126,10 @@ async def test_rounds_of_tools_are_compacted_within_a_turn(cloud: Cloud, tenant:
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 10_000_000])
-async def test_calls_after_a_compaction_begin_with_the_one_before(cloud: Cloud, tenant: str, cache_bytes: int) -> None:
+async def test_calls_after_a_compaction_begin_with_the_one_before(
+    cloud: Cloud, tenant: str, cache_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TurnFixture, "with_cache_keys", frozenset({"test"}))
     office = Office(cloud, tenant, WindowModel(100_000), transcript_cache_bytes=cache_bytes)
     rule = {"type": "compaction", "compact_threshold": 10_000}
     process = await office.open("get_weather", context_management=[rule])

@@ -131,7 +131,7 @@ class StoredTurn:
 
     @property
     def entries(self) -> list[Any]:
-        """Return steps, or the compactions in their place, and the messages merged before them, in the model's order."""
+        """Return steps, compactions in place of theirs, and messages merged before them, in the model's order."""
         entries: list[Any] = []
         for record in self.records:
             shown = record.compaction or record.step

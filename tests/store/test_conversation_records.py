@@ -224,7 +224,7 @@ async def test_a_deleted_item_is_gone_with_its_blob(
         await any_conversation_fixture.all.delete_item(*any_conversation_fixture.ids, large.item.id)
 
 
-async def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(
+async def test_a_bounded_history_of_items_is_newest_ones_that_fill_at_least_half_of_the_limit(
     any_conversation_fixture: ConversationFixture,
 ) -> None:
     made = any_conversation_fixture.first + await any_conversation_fixture.add(
@@ -237,8 +237,11 @@ async def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(
         return history.items, history.complete
 
     assert await shown(sum(sizes)) == (made, True)
-    assert await shown(sum(sizes) - 1) == (made[1:], False)
-    assert await shown(sum(sizes[-2:])) == (made[-2:], False)
+    for limit in (sum(sizes) - 1, sum(sizes[-4:]), sum(sizes[-2:])):
+        items, complete = await shown(limit)
+        assert items == made[-len(items) :]
+        assert not complete
+        assert limit / 2 <= sum(sizes[-len(items) :]) <= limit
     assert await shown(0) == (made[-1:], False)
 
 

@@ -125,14 +125,16 @@ class Transcript:
             self.append_message(message.to_message())
 
     def shorten(self) -> bool:
-        """Drop the older half of the messages, up to a user message, and return whether that was possible.
+        """Drop at least the older half of the messages, up to a user message, and return whether that was possible.
 
-        Instructions and the newest exchange are kept.
+        Instructions and the newest exchange are kept. The place is a multiple of a large power of two, so that it is
+        the same in the next runs, whose requests then begin alike.
         """
         places = range(self.compacted, len(self.messages))
         starts = [place for place in places if isinstance(self.messages[place], UserInput)]
-        half = len(self.messages) // 2
-        cut = next((place for place in starts[1:] if place >= half), starts[-1] if starts else 0)
+        step = 1 << max(len(self.messages) // 4, 1).bit_length() - 1
+        least = -(-len(self.messages) // (2 * step)) * step
+        cut = next((place for place in starts[1:] if place >= least), starts[-1] if starts else 0)
         summary, older = self.messages[: self.compacted], self.messages[self.compacted : cut]
         kept = [*summary, *(message for message in older if isinstance(message, SystemText))]
         if len(kept) >= cut:

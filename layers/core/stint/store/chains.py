@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from stint.dataclasses import dataclass
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import NotFound
 from stint.domain.ids import pack_name, unpack_name
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
@@ -20,13 +20,21 @@ class Chain:
     """The ids of a response and of those that it continues, oldest first. `complete`: none was omitted.
 
     `read` has those that were not known to the caller. `compacted`: the first one replaces those before it, which count
-    as none.
+    as none. `sizes` are in bytes of JSON.
     """
 
     ids: list[str]
+    sizes: list[int]
     read: dict[str, StoredResponse]
     complete: bool
     compacted: bool = False
+
+    def cut(self, max_bytes: int) -> "Chain":
+        """Return a chain that was too long without its older part; see `choose_first`."""
+        from stint.domain.history_cut import choose_first  # noqa: PLC0415 - few histories are too long
+
+        first = choose_first(self.ids, self.sizes, max_bytes)
+        return replace(self, ids=self.ids[first:], sizes=self.sizes[first:])
 
     @property
     def links(self) -> list[StoredResponse]:
@@ -81,6 +89,7 @@ class ChainReader:
         self._known = known
         self._left, self._brief = max_bytes, max_bytes is not None
         self._ids: list[str] = []
+        self._sizes: list[int] = []
         self._found: dict[str, LogItems] = {}
         self._compacted = False
 
@@ -94,7 +103,9 @@ class ChainReader:
         ids = self._ids[::-1]
         found = [self._found[link] for link in ids if link in self._found]
         read = await self._logs.read(found, brief=self._brief)
-        return Chain(ids, {stored.header.response_id: stored for stored in read}, complete, self._compacted)
+        return Chain(
+            ids, self._sizes[::-1], {stored.header.response_id: stored for stored in read}, complete, self._compacted
+        )
 
     def _extend(self, wanted: list[str]) -> None:
         """Add the ids of known responses, up to one that does not fit, and of the one before these."""
@@ -118,9 +129,11 @@ class ChainReader:
             if log is None and link not in live:
                 self._known.forget(link)
                 raise NotFound("Response", link)
-            if not self._fits(sizes[link] if log is None else log.needed_size):
+            size = sizes[link] if log is None else log.needed_size
+            if not self._fits(size):
                 return False
             self._ids.append(link)
+            self._sizes.append(size)
             if log is not None:
                 self._found[link] = log
             if self._brief and (self._known.compacts(link) if log is None else log.compacts):

@@ -188,7 +188,8 @@ class ConversationStore:
     async def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
         """Read a conversation's items: one Query per MB, and the blobs concurrently.
 
-        With `max_bytes` of JSON, read the newest items that fit, at least one, up to one that replaces those before it.
+        With `max_bytes` of JSON, read newest items that fit (see `choose_first`), at least one, up to one that replaces
+        those before it.
         """
         key = keys.conversation(tenant, conversation_id)
         found = self._table.query(key.pk, newest_first=True)
@@ -204,9 +205,12 @@ class ConversationStore:
             chosen.append(item)
             if "compacts" in item and max_bytes is not None:
                 break
-        return ItemHistory(
-            await self._read(chosen[::-1], brief=max_bytes is not None), complete, has_lapsed(own), total
-        )
+        chosen.reverse()
+        if max_bytes is not None and not complete:
+            from stint.domain.history_cut import choose_first  # noqa: PLC0415 - few histories are too long
+
+            chosen = chosen[choose_first([item["sk"] for item in chosen], [*map(context_size, chosen)], max_bytes) :]
+        return ItemHistory(await self._read(chosen, brief=max_bytes is not None), complete, has_lapsed(own), total)
 
     async def _read(self, found: Sequence[items.Item], *, brief: bool = False) -> Items:
         return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found, brief=brief)]

@@ -94,6 +94,7 @@ class Contexts:
             self.refuse_excess(complete=chain.complete, shortens=shortens)
             if not chain.complete and links.used:
                 chain = await responses.chain(self.tenant, response_id, self.history_bytes)
+            chain = chain if chain.complete else chain.cut(self.history_bytes)
         except NotFound as error:
             from stint.services.responses.message_runs import find_run  # noqa: PLC0415 - few messages wait
 

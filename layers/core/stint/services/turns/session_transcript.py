@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence, Set
 from functools import cached_property
-from itertools import accumulate
 
 from stint.dataclasses import dataclass, field, replace
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
@@ -112,12 +111,16 @@ class SessionTranscript:
         return replace(found, complete=True, segment_end=None) if begins_anew else found
 
     def fitted(self, max_bytes: int) -> "SessionTranscript":
-        """Return the transcript of the newest turns that fit into `max_bytes` of JSON, at least the last one."""
-        if self.size <= max_bytes or not self.turns:
+        """Return the transcript of newest turns that fit into `max_bytes` of JSON, at least the last one."""
+        if self.last is None or not self.turns or (self.complete and self.size <= max_bytes):
             return self
-        left = max_bytes - context_size_of(self.last)
-        kept = sum(total <= left for total in accumulate(turn.size for turn in reversed(self.turns)))
-        turns = self.turns[len(self.turns) - kept :]
+        from stint.domain.history_cut import choose_first  # noqa: PLC0415 - few histories are too long
+
+        ids = [*(turn.turn_id for turn in self.turns), self.last.header.turn_id]
+        sizes = [*(turn.size for turn in self.turns), context_size_of(self.last)]
+        if (first := choose_first(ids, sizes, max_bytes)) == 0:
+            return self
+        turns = self.turns[first:]
         return replace(self, turns=turns, earlier=read_messages(turns), complete=False)
 
 

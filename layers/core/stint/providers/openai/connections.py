@@ -1,4 +1,4 @@
-"""Connections to a chat completions server."""
+"""Connections to a server with one of OpenAI's APIs."""
 
 import asyncio
 from typing import Any

@@ -12,7 +12,7 @@ from stint.domain.paging import Page
 from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.conversation_leases import has_lapsed
-from stint.store.documents import Documents, context_size, fitting, json_size
+from stint.store.documents import Documents, context_size, cut_history, fitting, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
@@ -188,8 +188,7 @@ class ConversationStore:
     async def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
         """Read a conversation's items: one Query per MB, and the blobs concurrently.
 
-        With `max_bytes` of JSON, read newest items that fit (see `choose_first`), at least one, up to one that replaces
-        those before it.
+        With `max_bytes`, read newest items that fit (see `choose_first`), at least one, up to one that replaces others.
         """
         key = keys.conversation(tenant, conversation_id)
         found = self._table.query(key.pk, newest_first=True)
@@ -206,10 +205,7 @@ class ConversationStore:
             if "compacts" in item and max_bytes is not None:
                 break
         chosen.reverse()
-        if max_bytes is not None and not complete:
-            from stint.domain.history_cut import choose_first  # noqa: PLC0415 - few histories are too long
-
-            chosen = chosen[choose_first([item["sk"] for item in chosen], [*map(context_size, chosen)], max_bytes) :]
+        chosen = chosen if complete or max_bytes is None else cut_history(chosen, max_bytes)
         return ItemHistory(await self._read(chosen, brief=max_bytes is not None), complete, has_lapsed(own), total)
 
     async def _read(self, found: Sequence[items.Item], *, brief: bool = False) -> Items:

@@ -163,6 +163,13 @@ def json_size(item: Item) -> int:
     return int(item["size"]) if "size" in item else len(item["doc"].encode())
 
 
+def cut_history(found: Sequence[Item], max_bytes: int) -> list[Item]:
+    """Return records that are too many for a model, oldest first, without the older ones; see `choose_first`."""
+    from stint.domain.history_cut import choose_first  # noqa: PLC0415 - few histories are too long
+
+    return list(found[choose_first([item["sk"] for item in found], [*map(context_size, found)], max_bytes) :])
+
+
 def context_size(item: Item) -> int:
     """Return the bytes of JSON of what models get of an item's document."""
     return int(item["brief_size"]) if "brief_size" in item else json_size(item)

@@ -42,6 +42,6 @@ def test_the_operator_says_whether_another_server_takes_one() -> None:
 
 
 def test_other_kinds_of_servers_get_none() -> None:
-    claude = {"id": "claude", "kind": "bedrock", "region": "eu-west-1", "prompt_cache_key": True}
+    claude = {"id": "claude", "kind": "bedrock", "region": "eu-west-1"}
 
     assert keyed("http://localhost:8000/v1", claude, {"id": "demo", "kind": "scripted"}) == set()

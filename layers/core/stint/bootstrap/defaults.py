@@ -111,11 +111,12 @@ def named_servers(settings: Settings) -> Iterator[tuple[str, str, str, dict[str,
     types = {
         "openai": "remote::openai-compatible",
         "bedrock": "remote::bedrock",
-        "bedrock-openai": "remote::bedrock",
+        "bedrock-openai": "remote::bedrock-openai",
         "scripted": "inline::scripted",
     }
     for each in read_model_servers(settings):
-        shown = {"url": mask_url(each.base_url), "region": each.region}
+        endpoint = each.endpoint if each.kind == "bedrock-openai" else ""
+        shown = {"url": mask_url(each.base_url), "region": each.region, "endpoint": endpoint, "api": each.api}
         config = {name: value for name, value in shown.items() if value}
         health = INSIDE if each.kind == "scripted" else OUTSIDE
         for api in ("inference",) if each.kind == "scripted" else ("inference", "safety"):

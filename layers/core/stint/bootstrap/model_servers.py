@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 RESERVED = ("openai", "bedrock", "scripted", "hashed", "local", "sentence-transformers")
 
 
+KINDS_OF = {
+    "api": ("openai", "bedrock-openai"),
+    "prompt_cache_key": ("openai", "bedrock-openai"),
+    "region": ("bedrock", "bedrock-openai"),
+    "endpoint": ("bedrock-openai",),
+}
+"""The kinds of servers that have a field."""
+
+
 class ServerDefaults(Request):
     """Parameters of the requests to a server that do not set them. `dimensions` is of embeddings."""
 
@@ -67,10 +76,9 @@ class ModelServer(Request):
             raise ValueError("the id is that of a built-in provider; choose another one")
         if self.kind == "openai" and not self.base_url:
             raise ValueError("a server of kind openai needs a base_url")
-        if self.api is not None and self.kind not in ("openai", "bedrock-openai"):
-            raise ValueError(f"a server of kind {self.kind} has no api to choose")
-        if self.endpoint != "runtime" and self.kind != "bedrock-openai":
-            raise ValueError(f"a server of kind {self.kind} has no endpoint to choose")
+        for name, kinds in KINDS_OF.items():
+            if getattr(self, name) not in (None, "", "runtime") and self.kind not in kinds:
+                raise ValueError(f"a server of kind {self.kind} has no {name}")
         if self.kind == "bedrock-openai" and (self.key_variable or self.secret_arn):
             raise ValueError("a server of kind bedrock-openai has no key: its requests are signed")
         if self.kind == "bedrock-openai" and urlsplit(self.base_url).path.strip("/"):

@@ -186,6 +186,8 @@ def test_an_endpoint_has_the_hosts_that_aws_documents(endpoint: BedrockEndpoint,
         ({"base_url": "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1"}, "no path"),
         ({"kind": "bedrock", "api": "chat"}, "no api"),
         ({"kind": "openai", "endpoint": "mantle"}, "no endpoint"),
+        ({"kind": "openai", "region": "us-east-1"}, "no region"),
+        ({"kind": "bedrock", "prompt_cache_key": True}, "no prompt_cache_key"),
         ({"region": "evil.example/x?"}, "region"),
     ],
 )

@@ -66,13 +66,17 @@ def refuse_invalid(settings: Mapping[str, str]) -> None:
     from stint.settings import SettingsError, read_settings  # noqa: PLC0415 - `make run` starts faster
 
     try:
-        read_settings(settings)
-    except SettingsError as error:
+        read = read_settings(settings)
+        if read.providers and not is_reference(read.providers):
+            from stint.bootstrap.model_servers import read_model_servers  # noqa: PLC0415 - few have named servers
+
+            read_model_servers(read)
+    except (SettingsError, ValueError) as error:
         raise LocalCloudError(str(error)) from None
 
 
 def named_providers(text: str) -> list[str]:
-    """Return the ids in STINT_PROVIDERS. The functions report its errors."""
+    """Return the ids in STINT_PROVIDERS, none if it is malformed."""
     try:
         return [str(server["id"]) for server in json.loads(text or "[]")]
     except (KeyError, TypeError, ValueError):

@@ -220,3 +220,10 @@ def test_a_named_provider_serves_the_default_model() -> None:
 def test_a_malformed_setting_stops_the_start_with_its_reason() -> None:
     with pytest.raises(LocalCloudError, match=r"STINT_PRICES is malformed: openai/\*\.output: Field required"):
         shell_settings({"STINT_PRICES": '{"openai/*": {"input": 1}}'})
+
+
+def test_a_malformed_provider_stops_the_start_with_its_field() -> None:
+    named = '[{"id": "lab", "base_url": "http://a/v1", "api": "completions"}]'
+
+    with pytest.raises(LocalCloudError, match=r"STINT_PROVIDERS is malformed: 0\.api"):
+        shell_settings({"STINT_PROVIDERS": named})

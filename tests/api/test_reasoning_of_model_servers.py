@@ -96,6 +96,46 @@ def test_late_reasoning_and_phases_go_back_to_their_places(
     assert [item["phase"] for item in thinker.inputs[-1] if "phase" in item] == ["commentary"] * 2
 
 
+CUT: dict[str, list[Body]] = {
+    "reasoning": [thought("T")],
+    "call": [thought("T"), call("call_9", "get_weather", '{"ci')],
+    "late": [thought("T"), message("Hm."), thought(item_id="rs_2"), call("call_9", "get_weather", '{"ci')],
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("way", ["previous_response_id", "conversation", "items"])
+def test_a_conversation_goes_on_after_a_cut_answer(
+    http: httpx.Client, thinker: ModelResponsesServer, way: str, name: str
+) -> None:
+    """Reasoning whose following item was cut is not sent back, because servers refuse it."""
+    items = [
+        {**item, "encrypted_content": f"{way} {name} {item['id']}"} if item["type"] == "reasoning" else item
+        for item in CUT[name]
+    ]
+    thinker.script(stream(*items, status="incomplete", reason="max_output_tokens"))
+    cut = ask(http, way, "go")
+    fields: Body = {"previous_response_id": cut["id"]} if way == "previous_response_id" else {}
+    fields |= {"conversation": cut["conversation"]} if way == "conversation" else {}
+    said = [user("go"), *cut["output"], user("And?")] if way == "items" else "And?"
+
+    answered = respond(http, said, model=MODEL, tools=[WEATHER], reasoning=LOW, **fields)
+
+    assert text_of(answered) == "You said: And?"
+    assert thoughts_in(thinker.inputs[-1]) == ([f"{way} late rs_1"] if name == "late" else [])
+
+
+def test_a_conversation_goes_on_after_a_call_too_many(http: httpx.Client, thinker: ModelResponsesServer) -> None:
+    calls = [call("c1", "get_weather"), call("c2", "get_weather")]
+    thinker.script(stream(thought("a", encrypted="p1"), calls[0], thought(item_id="rs_2", encrypted="p2"), calls[1]))
+    asked = ask(http, "previous_response_id", parallel_tool_calls=False)
+
+    answered = resume(http, asked, "previous_response_id", model=MODEL)
+
+    assert text_of(answered) == "get_weather said: sunny"
+    assert thoughts_in(thinker.inputs[-1]) == ["p1"]
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_another_model_of_the_server_does_not_get_it(
     http: httpx.Client, thinker: ModelResponsesServer, way: str

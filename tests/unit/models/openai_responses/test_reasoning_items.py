@@ -280,6 +280,49 @@ async def test_an_answer_that_is_only_reasoning_goes_back_as_an_empty_message(se
     assert [item["content"] for item in items] == ["", "And?"]
 
 
+LATER = thought("Third", item_id="rs_3", encrypted="gAAAA8")
+ENDINGS: dict[str, tuple[list[Any], Callable[[AssistantAnswer], AssistantAnswer], list[str]]] = {
+    "only reasoning": ([FIRST, SECOND], lambda answer: answer, [""]),
+    "reasoning after the text": ([FIRST, message("So"), SECOND], lambda answer: answer, ["rs_1", "So"]),
+    "dropped calls": ([FIRST, CALL], lambda answer: replace(answer, tool_calls=()), [""]),
+    "dropped calls after text": (
+        [FIRST, message("So"), SECOND, CALL, LATER, call("c2", "add")],
+        lambda answer: replace(answer, tool_calls=()),
+        ["rs_1", "So"],
+    ),
+    "a dropped call": (
+        [FIRST, CALL, SECOND, call("c2", "add")],
+        lambda answer: replace(answer, tool_calls=answer.tool_calls[:1]),
+        ["rs_1", "c1"],
+    ),
+    "two dropped calls": (
+        [FIRST, CALL, SECOND, call("c2", "add"), LATER, call("c3", "add")],
+        lambda answer: replace(answer, tool_calls=answer.tool_calls[:1]),
+        ["rs_1", "c1"],
+    ),
+    "a part of the text": (
+        [FIRST, message("Let me see."), SECOND, message("It is.", item_id="msg_2")],
+        lambda answer: replace(answer, text="Let me"),
+        ["rs_1", "Let me"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+async def test_reasoning_without_its_following_item_is_omitted(server: ModelResponsesServer, name: str) -> None:
+    """The answer was cut, had more calls than allowed, or a shield released a part of it. Servers refuse the rest."""
+    items, cut, expected = ENDINGS[name]
+
+    answer = cut(answer_of(await read(server, stream(*items), asked(tools=(ADD,)))))
+    await read(server, None, continued(answer))
+
+    assert (
+        kinds([item for item in server.inputs[-1][1:] if item["type"] != "function_call_output"])[: len(expected)]
+        == expected
+    )
+    assert sum(item["type"] == "reasoning" for item in server.inputs[-1]) == sum("rs_" in each for each in expected)
+
+
 async def test_all_texts_survive_half_a_surrogate_pair(server: ModelResponsesServer) -> None:
     halves = thought("a\ud83d", "\ude00b", encrypted="gAAAA7")
 

@@ -205,11 +205,15 @@ def is_unchanged(item: Json, sent: Json) -> bool:
 
 
 def _is_same(item: Json, sent: Json) -> bool:
-    """Return whether an item of the input is one that was sent, whose id and form may differ. A text may be cut."""
+    """Return whether an item of the input is one that was sent, whose id and form may differ.
+
+    A text may be cut, or joined with the next one.
+    """
     if item["type"] != sent["type"]:
         return False
     if sent["type"] == "message":
-        return written_in(sent).startswith(written_in(item)) and item.get("phase") == sent.get("phase")
+        texts = sorted([written_in(item), written_in(sent)], key=len)
+        return texts[1].startswith(texts[0]) and item.get("phase") == sent.get("phase")
     keys = ("call_id",) if sent["type"] == "function_call" else ("encrypted_content",)
     return all(item.get(key) == sent.get(key) for key in keys)
 

@@ -49,6 +49,7 @@ class ModelResponseReader:
         self._characters = self._thought = self._calls = 0
         self._messages = 0
         self._signed = 0
+        self._signs: set[bool] = set()
         self._phase = ""
         self._ending: FinishReason | None = None
         self._usage: Usage | None = None
@@ -110,7 +111,8 @@ class ModelResponseReader:
         phase = phase if phase in ("commentary", "final_answer") else ""
         if phase != self._phase:
             self._phase = phase
-            yield from self._sign(write_phase(phase, self._here()))
+            is_shown = bool(self._thought or False in self._signs)
+            yield from self._sign(write_phase(phase, self._here()), late=self._is_late() or not is_shown)
         if self._messages and self._characters:
             yield self._write(BETWEEN)
         self._messages += 1
@@ -208,14 +210,15 @@ class ModelResponseReader:
                 yield from self._think(index, ("content", None), string(part.get("text")))
         is_summary = begun.part is not None and begun.part[0] == "summary"
         texts = begun.texts if is_summary == bool(item.get("encrypted_content")) else []
-        yield from self._sign(write_item(item, begun.place, texts))
+        yield from self._sign(write_item(item, begun.place, texts), late=self._is_late())
 
-    def _sign(self, line: str) -> Iterator[ReasoningChunk]:
+    def _sign(self, line: str, *, late: bool) -> Iterator[ReasoningChunk]:
         """Yield what is needed to send an item back. Items beyond the limit are omitted."""
         if line and self._signed + len(line) <= MAX_CHARACTERS:
-            head = "" if self._signed else write_head(self.origin)
+            head = "" if late in self._signs else write_head(self.origin)
             self._signed += len(line)
-            yield ReasoningChunk(signature=head + line, late=self._is_late())
+            self._signs.add(late)
+            yield ReasoningChunk(signature=head + line, late=late)
 
     def _is_late(self) -> bool:
         return bool(self._characters or self._calls)

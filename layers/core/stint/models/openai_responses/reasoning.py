@@ -2,8 +2,9 @@
 
 A model continues its reasoning after tool calls and in later turns only if it gets its items back unchanged, at their
 places in the answer. `Reasoning.text` has their joined texts, which callers may see. `Reasoning.signature` has what
-else is needed: a line of JSON for each item, after one that names the server and the model. Items are opaque to
-others, so a request to another server or model omits them.
+else is needed: a line of JSON for each item, after one that names the server and the model. `Reasoning.late` has the
+same for items after the first word of the answer. Items are opaque to others, so a request to another server or model
+omits them.
 """
 
 import json
@@ -68,16 +69,17 @@ def write_phase(phase: str, place: AnswerPlace) -> str:
 
 def read_items(reasoning: Reasoning | None, origin: str) -> Iterator[PlacedItem]:
     """Yield what an answer of the same server and model had, in its order; nothing if it was of another one."""
-    if reasoning is None or not reasoning.signature.startswith(MARK):
+    if reasoning is None:
         return
-    head, *lines = reasoning.signature.split("\n")
-    if head != write_head(origin):
-        return
-    for line in lines:
-        try:
-            yield _read_line(json.loads(line), reasoning.text)
-        except (ValueError, LookupError, TypeError, OverflowError):  # only if it was stored before content was signed
-            return
+    for signature in (reasoning.signature, reasoning.late):
+        head, *lines = signature.split("\n") if signature.startswith(MARK) else [""]
+        if head != write_head(origin):
+            continue
+        for line in lines:
+            try:
+                yield _read_line(json.loads(line), reasoning.text)
+            except (ValueError, LookupError, TypeError, OverflowError):  # stored before content was signed
+                return
 
 
 def _read_line(entry: Item, text: str) -> PlacedItem:

@@ -46,10 +46,8 @@ class ModelResponseReader:
     def __init__(self, origin: str) -> None:
         self.origin = origin
         self._items = BegunItems()
-        self._characters = self._thought = self._calls = 0
-        self._messages = 0
-        self._signed = 0
-        self._signs: set[bool] = set()
+        self._characters = self._thought = self._calls = self._messages = self._signed = 0
+        self._heads = {False: write_head(origin), True: write_head(origin)}
         self._phase = ""
         self._ending: FinishReason | None = None
         self._usage: Usage | None = None
@@ -111,8 +109,8 @@ class ModelResponseReader:
         phase = phase if phase in ("commentary", "final_answer") else ""
         if phase != self._phase:
             self._phase = phase
-            is_shown = bool(self._thought or False in self._signs)
-            yield from self._sign(write_phase(phase, self._here()), late=self._is_late() or not is_shown)
+            is_shown = bool(self._thought or False not in self._heads) and not self._is_late()
+            yield from self._sign(write_phase(phase, self._here()), late=not is_shown)
         if self._messages and self._characters:
             yield self._write(BETWEEN)
         self._messages += 1
@@ -215,10 +213,8 @@ class ModelResponseReader:
     def _sign(self, line: str, *, late: bool) -> Iterator[ReasoningChunk]:
         """Yield what is needed to send an item back. Items beyond the limit are omitted."""
         if line and self._signed + len(line) <= MAX_CHARACTERS:
-            head = "" if late in self._signs else write_head(self.origin)
             self._signed += len(line)
-            self._signs.add(late)
-            yield ReasoningChunk(signature=head + line, late=late)
+            yield ReasoningChunk(signature=self._heads.pop(late, "") + line, late=late)
 
     def _is_late(self) -> bool:
         return bool(self._characters or self._calls)

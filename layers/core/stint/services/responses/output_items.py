@@ -39,8 +39,7 @@ class OutputItems:
 
     An item's id is derived from the response's id and its output index. `skipped` indexes belong to items that were
     interrupted when a process died. The item of a client's call comes after those of the calls before it, which come
-    with their results. `answers` has the late reasoning of each answer (`Reasoning.late`) by the place of its first
-    item, `call_ids` the model's ids of the server's calls.
+    with their results. `answers` has late reasoning by the place of an answer's first item, `call_ids` the model's ids.
     """
 
     def __init__(

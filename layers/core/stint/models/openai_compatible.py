@@ -65,7 +65,7 @@ class OpenAICompatible:
 
     `api` is the only one to use. Without it, OpenAI's own server is called by the Responses API, except for requests
     with fields that only Chat Completions have; another one by Chat Completions, or, if it lacks them, by the
-    Responses API. `routes` overrides both.
+    Responses API. `routes` overrides both. `provider` is the id of the server, which gets its own reasoning only.
 
     Calls are retried before the answer starts; see `OpenAIServer`, which has the `options`. If a model refuses a
     parameter that can be omitted or written differently, the request is sent again, and later requests to the model are
@@ -79,10 +79,12 @@ class OpenAICompatible:
         *,
         api: ApiName | None = None,
         routes: FindRoutes | None = None,
+        provider: str = "",
         **options: Unpack[ServerOptions],
     ) -> None:
         self.server = OpenAIServer(base_url, api_key, **options)
         self._api = api
+        self._provider = provider
         self._routes = routes or self._routes_of_server
         self._apis: dict[ApiName, ModelApi] = {}
         self._answered: dict[str, ModelRoute] = {}
@@ -179,7 +181,7 @@ class OpenAICompatible:
             return ChatCompletions(strict=self.is_of_openai)
         from stint.models.openai_responses.api import ResponsesApi  # noqa: PLC0415 - loaded when used
 
-        return ResponsesApi(self.server.base_url)
+        return ResponsesApi(self.server.base_url, self._provider)
 
 
 LEAST_OUTPUT_TOKENS = 16

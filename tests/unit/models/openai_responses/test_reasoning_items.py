@@ -22,6 +22,7 @@ from tests.unit.models.openai_responses.calling import (
     ADD,
     answer_of,
     asked,
+    collect,
     connect,
     continued,
     read,
@@ -199,6 +200,19 @@ async def test_another_server_does_not_get_it(server: ModelResponsesServer) -> N
         await read(another, None, continued(answer))
 
         assert kinds(another.inputs[0])[1:] == ["c1", "c1"]
+
+
+async def test_another_provider_with_the_address_does_not_get_it(server: ModelResponsesServer) -> None:
+    """Its key is of another account."""
+    one, other = connect(server, provider="one"), connect(server, provider="other")
+    server.script(stream(FIRST, CALL))
+    answer = answer_of(await collect(one, asked(tools=(ADD,))))
+
+    for model in (other, one):
+        await collect(model, continued(answer))
+        await model.aclose()
+
+    assert [kinds(items)[1:-1] for items in server.inputs[1:]] == [["c1"], ["rs_1", "c1"]]
 
 
 async def test_bedrock_does_not_get_it(server: ModelResponsesServer) -> None:

@@ -27,13 +27,14 @@ class ResponsesApi:
     """Writes each request in the form that its model accepts, and nothing that a server would store.
 
     Refused hints are omitted: `verbosity`, reasoning summaries, encrypted reasoning (models that do not reason), a
-    temperature of 0. Reasoning that the server can no longer decrypt is omitted, too.
+    temperature of 0. Reasoning that the server can no longer decrypt is omitted, too. `provider` is the id of the
+    server; those with the same address may have different keys.
     """
 
     path = "responses"
 
-    def __init__(self, base_url: str) -> None:
-        self._server = hashlib.sha256(base_url.encode()).hexdigest()[:16]
+    def __init__(self, base_url: str, provider: str = "") -> None:
+        self._server = hashlib.sha256(f"{provider}\n{base_url}".encode()).hexdigest()[:16]
         self._items = ItemWriter()
         self._refused = RefusedFields()
 

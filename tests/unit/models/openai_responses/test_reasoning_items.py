@@ -256,6 +256,59 @@ async def test_a_damaged_line_ends_the_reasoning(server: ModelResponsesServer, l
         assert json.loads(body)["input"]
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [[0, 9], [0, 9]],
+        [[0, 5], [4, 9]],
+        [[5, 9], [0, 5]],
+        [[0, 11]],
+        [[-1, 5]],
+        [[0, -1]],
+        [[5, 4]],
+        [[0, None]],
+        [[0.0, 1.5]],
+        [["0", "5"]],
+        [[0, True]],
+        [[0]],
+        [[0, 1, 2]],
+        [7],
+        {"a": 1},
+        "ab",
+        [[0, 0]] * 11,
+        [[20, 25]],
+    ],
+)
+@pytest.mark.parametrize("is_encrypted", [True, False])
+def test_texts_of_a_damaged_line_are_not_repeated(texts: Any, is_encrypted: bool) -> None:
+    """A small line would become a request of hundreds of megabytes."""
+    sealed = {"encrypted_content": "g"} if is_encrypted else {}
+    line = json.dumps({"id": "rs", "at": [0, 0], "texts": texts, **sealed})
+    reasoning = Reasoning(text="0123456789", signature=f"{items_of_reasoning.write_head('o')}\n{line}")
+
+    assert list(items_of_reasoning.read_items(reasoning, "o")) == []
+
+
+def test_texts_of_two_damaged_lines_are_not_repeated() -> None:
+    line = json.dumps({"id": "rs", "at": [0, 0], "texts": [[0, 9]]})
+    both = f"{items_of_reasoning.write_head('o')}\n{line}\n{line}"
+
+    for reasoning in (
+        Reasoning(text="0123456789", signature=both),
+        Reasoning(text="0123456789", signature=both[: -len(line) - 1], late=both[: -len(line) - 1]),
+    ):
+        assert len(list(items_of_reasoning.read_items(reasoning, "o"))) == 1
+
+
+@pytest.mark.parametrize("phase", ["x" * 1_000, 7, {}, None])
+def test_a_phase_of_a_damaged_line_is_not_repeated(phase: Any) -> None:
+    """It would be in each message after it."""
+    line = json.dumps({"phase": phase, "at": [0, 0]})
+    reasoning = Reasoning(text="So", late=f"{items_of_reasoning.write_head('o')}\n{line}")
+
+    assert list(items_of_reasoning.read_items(reasoning, "o")) == []
+
+
 def _head(answer: AssistantAnswer) -> str:
     assert answer.reasoning is not None
     return answer.reasoning.signature.split("\n", 1)[0]

@@ -25,6 +25,7 @@ from stint.models.openai_responses.begun_items import BegunItem, BegunItems, str
 from stint.models.openai_responses.reasoning import (
     BETWEEN,
     MAX_CHARACTERS,
+    PHASES,
     AnswerPlace,
     write_head,
     write_item,
@@ -106,7 +107,7 @@ class ModelResponseReader:
             yield from self._name(begun, item)
 
     def _begin_message(self, phase: Any) -> Iterator[ModelChunk]:
-        phase = phase if phase in ("commentary", "final_answer") else ""
+        phase = phase if phase in PHASES else ""
         if phase != self._phase:
             self._phase = phase
             is_shown = bool(self._thought or False not in self._heads) and not self._is_late()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 Json = dict[str, Any]
 Fault = tuple[str, str]
@@ -185,9 +185,16 @@ def _find_in_reasoning(
     sent, follower = followers[encrypted]
     if not is_unchanged(item, sent):
         return f"The reasoning item {sent['id']} was changed.", where
-    if follower is not None and (following is None or not _is_same(following, follower)):
+    if not _is_in_answer(following) or (follower is not None and not _is_same(following, follower)):
         return f"Item {sent['id']!r} of type 'reasoning' was provided without its required following item.", "input"
     return None
+
+
+def _is_in_answer(item: Json | None) -> TypeGuard[Json]:
+    """Return whether an item after reasoning is of the same answer."""
+    if item is None or item["type"] == "function_call_output":
+        return False
+    return item["type"] != "message" or item.get("role") == "assistant"
 
 
 def is_unchanged(item: Json, sent: Json) -> bool:
@@ -198,11 +205,15 @@ def is_unchanged(item: Json, sent: Json) -> bool:
 
 
 def _is_same(item: Json, sent: Json) -> bool:
-    """Return whether an item of the input is one that was sent, whose id and form may differ."""
+    """Return whether an item of the input is one that was sent, whose id and form may differ.
+
+    A text may be cut, or joined with the next one.
+    """
     if item["type"] != sent["type"]:
         return False
     if sent["type"] == "message":
-        return written_in(item) == written_in(sent) and item.get("phase") == sent.get("phase")
+        texts = sorted([written_in(item), written_in(sent)], key=len)
+        return texts[1].startswith(texts[0]) and item.get("phase") == sent.get("phase")
     keys = ("call_id",) if sent["type"] == "function_call" else ("encrypted_content",)
     return all(item.get(key) == sent.get(key) for key in keys)
 

@@ -15,7 +15,7 @@ from stint.bootstrap.agents import warn_of_short_keys
 from stint.bootstrap.defaults import configured, providers
 from stint.domain.errors import InvalidRequest, ModelUnauthorized
 from stint.domain.inference import InferenceRequest, UserInput
-from stint.models.openai_compatible import OpenAICompatible
+from stint.models.openai_compatible import ModelRoute, OpenAICompatible
 from stint.observability import make_logger
 from stint.retrieval.embedders.openai import OpenAIEmbeddings
 from stint.retrieval.metered import MeteredEmbedder
@@ -43,6 +43,32 @@ async def close(adapters: Adapters, model_id: str) -> None:
         part = getattr(part, "_model", None)
     if part is not None:
         await part.aclose()
+
+
+def origin_of(adapters: Adapters, model_id: str) -> str:
+    """Return what binds the reasoning of a model."""
+    part, name = adapters.router.resolve(model_id)
+    model: Any = part
+    while not isinstance(model, OpenAICompatible):
+        model = model._model
+    request = InferenceRequest(name, (UserInput("Hello"),))
+    api: Any = model._api_of(ModelRoute(model.server.base_url, "responses"))
+    return str(api.reader(request).origin)
+
+
+def test_reasoning_is_bound_to_its_provider() -> None:
+    """Servers with the same address may have keys of different accounts."""
+    url = "https://api.openai.com/v1"
+    servers: list[dict[str, Any]] = [{"id": "one", "base_url": url}, {"id": "other", "base_url": url}]
+    servers += [
+        {"id": name, "kind": "bedrock-openai", "region": "eu-west-1", "endpoint": "mantle"} for name in ("aws", "aws2")
+    ]
+    adapters = Adapters(with_servers(*servers, OPENAI_API_KEY=HIDDEN))
+
+    origins = {origin_of(adapters, f"{name}/m") for name in ("openai", "one", "other", "aws", "aws2")}
+
+    assert len(origins) == 5
+    assert all(url not in origin for origin in origins)
 
 
 async def test_each_model_goes_to_its_own_server_with_its_own_key() -> None:

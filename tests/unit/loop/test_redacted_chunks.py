@@ -74,3 +74,29 @@ def test_log_probabilities_are_omitted_because_their_tokens_are_the_text() -> No
 
     assert text_of(told) == "It is s"
     assert all(chunk.logprobs == () for chunk in told if isinstance(chunk, TextChunk))
+
+
+@pytest.mark.parametrize("kind", [TextChunk, RefusalChunk, ReasoningChunk])
+@pytest.mark.parametrize("before", [True, False])
+def test_late_signatures_are_dropped_if_anything_was_changed(
+    kind: type[TextChunk | RefusalChunk | ReasoningChunk], before: bool
+) -> None:
+    """They have places in the text."""
+    late, said = ReasoningChunk(signature="late", late=True), kind(text=f"It is {KEY}.")
+
+    told = play([late, said, STOP] if before else [said, late, STOP])
+
+    assert told[-1] == STOP
+    assert not [chunk for chunk in told if isinstance(chunk, ReasoningChunk) and chunk.late]
+
+
+def test_late_signatures_are_kept_if_nothing_was_changed() -> None:
+    late = ReasoningChunk(signature="late", late=True)
+
+    assert play([TextChunk("a"), late, TextChunk("b"), STOP]) == [TextChunk("a"), TextChunk("b"), late, STOP]
+
+
+def test_a_late_signature_does_not_split_a_credential() -> None:
+    told = play([TextChunk(KEY[:5]), ReasoningChunk(signature="late", late=True), TextChunk(KEY[5:]), STOP])
+
+    assert text_of(told) == "***"

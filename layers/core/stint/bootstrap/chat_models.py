@@ -51,7 +51,8 @@ def make_openai(settings: "Settings", fetch: "Fetch") -> ChatModel:
     from stint.providers.api_key import ApiKey  # noqa: PLC0415
 
     key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
-    model = OpenAICompatible(settings.openai_base_url, key.read, stall_timeout=settings.model_stall_seconds)
+    stall = settings.model_stall_seconds
+    model = OpenAICompatible(settings.openai_base_url, key.read, provider="openai", stall_timeout=stall)
     return model if model.is_of_openai else fetch_images(model, settings, fetch)
 
 
@@ -76,7 +77,10 @@ def connect_to(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> C
     if server.kind == "bedrock-openai":
         return SanitizedToolNames(fetch_images(make_bedrock_openai(server, settings), settings, fetch))
     key, stall = server.read_key(settings), settings.model_stall_seconds
-    model = OpenAICompatible(server.base_url, key, api=server.api, settings=server.setting_names, stall_timeout=stall)
+    names = server.setting_names
+    model = OpenAICompatible(
+        server.base_url, key, api=server.api, provider=server.id, settings=names, stall_timeout=stall
+    )
     return SanitizedToolNames(model if model.is_of_openai else fetch_images(model, settings, fetch))
 
 
@@ -99,6 +103,7 @@ def make_bedrock_openai(server: "ModelServer", settings: "Settings") -> ChatMode
     return OpenAICompatible(
         endpoint.base_url,
         routes=endpoint.routes,
+        provider=server.id,
         sign=RequestSigner(region, endpoint.service).sign,
         settings=server.setting_names,
         stall_timeout=settings.model_stall_seconds,

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
-from stint.domain.fields import Omitted
+from stint.domain.fields import Omitted, is_unset
 from stint.domain.schema import Request, Schema
 from stint.domain.tools import ToolCall, ToolChoice
 
@@ -67,12 +67,19 @@ class ReasoningOptions:
 class Reasoning(Schema):
     """A model's reasoning before its answer, in the form that its provider accepts in later calls.
 
-    `signature` and `redacted` belong to the adapter. All others send them back unchanged with the text.
+    `signature` and `redacted` belong to the adapter. All others send them back unchanged with the text. `late` is the
+    signature of what the adapter has to keep from after the first word of the answer. Callers never get it.
     """
 
     text: str = ""
     signature: str = ""
     redacted: str = ""
+    late: str = Field(default="", exclude_if=is_unset)
+
+    @property
+    def shown(self) -> "Reasoning | None":
+        """Return what callers get; None if that is nothing."""
+        return self.model_copy(update={"late": ""}) if self.text or self.signature or self.redacted else None
 
 
 class AnswerDetails(Schema):
@@ -274,7 +281,7 @@ class TextChunk:
 class ReasoningChunk:
     """A piece of the model's reasoning. The joined pieces of each field are a `Reasoning`.
 
-    A `late` piece belongs to reasoning after the first word of the answer. Only its signature is kept.
+    A `late` piece comes after the first word of the answer, or has nothing for callers. Only its signature is kept.
     """
 
     text: str = ""

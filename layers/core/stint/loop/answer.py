@@ -65,6 +65,7 @@ class Answer:
     service_tier: str | None = None
     partial: dict[int, PartialCall] = field(default_factory=dict)
     thoughts: list[ReasoningChunk] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
     thought: bool = False
     refusal: bool = False
     streamed: list[int] = field(default_factory=list)
@@ -73,18 +74,17 @@ class Answer:
     @property
     def begun(self) -> bool:
         """Return whether any part of the answer has arrived."""
-        return bool(self.text or self.partial or self.finish or self.thoughts)
+        return bool(self.text or self.partial or self.finish or self.thoughts or self.late)
 
     def add_chunk(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress | ReasoningEnded]:
         """Add a chunk, and return its deltas.
 
-        Callers see reasoning before the first word of the answer only. Later pieces that a provider needs are kept for
-        it if there is reasoning to keep them with.
+        Callers see reasoning before the first word of the answer only. Later pieces are kept if a provider needs them.
         """
         if not isinstance(chunk, ReasoningChunk) and not self.thought:
             self.thought = True
-            if (reasoning := self.reasoning()) is not None:
-                yield ReasoningEnded(self.step_id, reasoning)
+            if (reasoning := self.reasoning()) is not None and (shown := reasoning.shown) is not None:
+                yield ReasoningEnded(self.step_id, shown)
         match chunk:
             case TextChunk(text=text) if text:
                 self.text.append(text)
@@ -93,12 +93,12 @@ class Answer:
                 self.refusal = self.refusal or not self.text
                 self.text.append(text)
                 yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
+            case ReasoningChunk(signature=signature, late=True):
+                self.late.append(signature)
             case ReasoningChunk() if not self.thought:
                 self.thoughts.append(chunk)
                 if chunk.text:
                     yield ReasoningProgress(self.step_id, chunk.text)
-            case ReasoningChunk(signature=signature, late=True) if self.thoughts:
-                self.thoughts.append(ReasoningChunk(signature=signature, late=True))
             case ToolCallChunk():
                 self.extend_call(chunk)
             case Finished():
@@ -125,13 +125,13 @@ class Answer:
 
     def reasoning(self) -> Reasoning | None:
         """Return the reasoning; None if there is none."""
-        if not self.thoughts:
-            return None
-        return Reasoning(
+        reasoning = Reasoning(
             text="".join(chunk.text for chunk in self.thoughts),
             signature="".join(chunk.signature for chunk in self.thoughts),
             redacted="".join(chunk.redacted for chunk in self.thoughts),
+            late="".join(self.late),
         )
+        return reasoning if reasoning != Reasoning() else None
 
     def details(self) -> AnswerDetails | None:
         """Return the details of the answer that a step lacks; None if there are none."""

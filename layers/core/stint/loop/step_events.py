@@ -68,10 +68,10 @@ class StepReplay:
 
 def answer_events(step: InferenceStep, details: AnswerDetails) -> Iterator[LoopEvent]:
     """Yield the events of an answer: reasoning, text and calls, cut as they were streamed."""
-    if details.reasoning is not None:
-        for piece in cut_text(details.reasoning.text, details.reasoning_lengths):
+    if details.reasoning is not None and (shown := details.reasoning.shown) is not None:
+        for piece in cut_text(shown.text, details.reasoning_lengths):
             yield ReasoningProgress(step.step_id, piece)
-        yield ReasoningEnded(step.step_id, details.reasoning)
+        yield ReasoningEnded(step.step_id, shown)
     answer, delta_of = step.model_response, RefusalDelta if details.refusal else TextDelta
     for piece in cut_text(text_of(answer.content), details.text_lengths):
         yield StepProgress(step_type="inference", step_id=step.step_id, delta=delta_of(text=piece))

@@ -33,11 +33,15 @@ class ModelApi(Protocol):
         """Return what a model is known to refuse."""
         ...
 
-    def learn(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> bool:
-        """Learn what the model of a request refuses, and return whether a retry can help.
+    def find_refused(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> frozenset[str]:
+        """Return what a refusal seems to be about, of what can be omitted or written otherwise.
 
         `adapted` is what the refused request was adapted to.
         """
+        ...
+
+    def remember_refused(self, model: str, names: frozenset[str]) -> None:
+        """Remember what a model refuses."""
         ...
 
     def write(self, request: InferenceRequest, refused: frozenset[str]) -> bytes:
@@ -65,11 +69,11 @@ class OpenAICompatible:
 
     `api` is the only one to use. Without it, OpenAI's own server is called by the Responses API, except for requests
     with fields that only Chat Completions have; another one by Chat Completions, or, if it lacks them, by the
-    Responses API. `routes` overrides both.
+    Responses API. `routes` overrides both. `provider` is the id of the server, which gets its own reasoning only.
 
     Calls are retried before the answer starts; see `OpenAIServer`, which has the `options`. If a model refuses a
-    parameter that can be omitted or written differently, the request is sent again, and later requests to the model are
-    adapted at once (see `ModelApi.learn`).
+    parameter that can be omitted or written differently, the request is sent again. If that is accepted, later requests
+    to the model are adapted at once. A refusal may quote the caller, so it proves nothing by itself.
     """
 
     def __init__(
@@ -79,10 +83,12 @@ class OpenAICompatible:
         *,
         api: ApiName | None = None,
         routes: FindRoutes | None = None,
+        provider: str = "",
         **options: Unpack[ServerOptions],
     ) -> None:
         self.server = OpenAIServer(base_url, api_key, **options)
         self._api = api
+        self._provider = provider
         self._routes = routes or self._routes_of_server
         self._apis: dict[ApiName, ModelApi] = {}
         self._answered: dict[str, ModelRoute] = {}
@@ -105,9 +111,10 @@ class OpenAICompatible:
         routes, missing = list(self._routes_to(request)), None
         repeated = 0
         accepted = begun = False
+        seeming = frozenset[str]()
         while True:
             api = self._api_of(routes[0])
-            refused = api.refused_by(request.model)
+            refused = api.refused_by(request.model) | seeming
             body = api.write(request, refused)
             url = f"{routes[0].base_url}/{api.path}"
             try:
@@ -117,7 +124,8 @@ class OpenAICompatible:
                             begun = True
                         elif accepted:
                             continue
-                        elif missing is not None:
+                        else:
+                            api.remember_refused(request.model, seeming)
                             self._remember(routes[0], request, missing)
                         accepted = True
                         yield chunk
@@ -127,7 +135,9 @@ class OpenAICompatible:
                     raise failure.error from failure.__cause__
                 if failure.at_once:
                     continue
-                if failure.refusal is not None and api.learn(request, failure.refusal, refused):
+                found = api.find_refused(request, failure.refusal, refused) if failure.refusal else frozenset()
+                if not found <= refused:
+                    seeming |= found
                     continue
                 if failure.refusal is not None and failure.refusal.is_about_operation and (missing or routes[1:]):
                     missing = missing or failure
@@ -153,8 +163,13 @@ class OpenAICompatible:
             return routes
         return [answered, *(route for route in routes if route != answered)]
 
-    def _remember(self, route: ModelRoute, request: InferenceRequest, missing: ProviderFailure) -> None:
-        """Remember the route that answered: for the model, if the server has the other operation for other models."""
+    def _remember(self, route: ModelRoute, request: InferenceRequest, missing: ProviderFailure | None) -> None:
+        """Remember the route that answered after another one was missing.
+
+        It is that of the model, if the server has the other operation for other models.
+        """
+        if missing is None:
+            return
         is_about_server = missing.refusal is not None and missing.refusal.is_about_server
         self._answered["" if is_about_server else request.model] = route
 
@@ -179,7 +194,7 @@ class OpenAICompatible:
             return ChatCompletions(strict=self.is_of_openai)
         from stint.models.openai_responses.api import ResponsesApi  # noqa: PLC0415 - loaded when used
 
-        return ResponsesApi(self.server.base_url)
+        return ResponsesApi(self.server.base_url, self._provider)
 
 
 LEAST_OUTPUT_TOKENS = 16

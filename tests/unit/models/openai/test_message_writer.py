@@ -190,7 +190,7 @@ def test_what_a_model_refuses_is_also_left_out_of_messages_that_are_kept() -> No
 
     bodies = [json.loads(adaptations.write(request, frozenset()))]
     for refusal in refused:
-        assert adaptations.learn(request, refusal, adaptations.refused_by("m"))
+        adaptations.remember_refused("m", adaptations.find_refused(request, refusal, frozenset()))
         bodies.append(json.loads(adaptations.write(request, adaptations.refused_by("m"))))
 
     forms = (MessageForm(), MessageForm(has_names=False), MessageForm(has_names=False, has_reasoning=True))

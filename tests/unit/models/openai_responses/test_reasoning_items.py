@@ -22,6 +22,7 @@ from tests.unit.models.openai_responses.calling import (
     ADD,
     answer_of,
     asked,
+    collect,
     connect,
     continued,
     read,
@@ -120,6 +121,17 @@ async def test_messages_keep_their_phases(server: ModelResponsesServer) -> None:
     assert [item.get("phase") for item in items] == [None, "commentary", None, "final_answer"]
 
 
+async def test_reasoning_after_a_message_without_a_phase_comes_back(server: ModelResponsesServer) -> None:
+    answer = stream(message("Let me see."), SECOND, CALL)
+
+    found = answer_of(await read(server, answer, asked(tools=(ADD,))))
+    items = await sent_back(server, answer)
+
+    assert found.reasoning is not None
+    assert found.reasoning.shown is None
+    assert kinds(items) == ["Let me see.", "rs_2", "c1"]
+
+
 async def test_a_phase_needs_no_reasoning(server: ModelResponsesServer) -> None:
     commentary = message("Let me see.", phase="commentary")
 
@@ -190,11 +202,24 @@ async def test_another_server_does_not_get_it(server: ModelResponsesServer) -> N
         assert kinds(another.inputs[0])[1:] == ["c1", "c1"]
 
 
+async def test_another_provider_with_the_address_does_not_get_it(server: ModelResponsesServer) -> None:
+    """Its key is of another account."""
+    one, other = connect(server, provider="one"), connect(server, provider="other")
+    server.script(stream(FIRST, CALL))
+    answer = answer_of(await collect(one, asked(tools=(ADD,))))
+
+    for model in (other, one):
+        await collect(model, continued(answer))
+        await model.aclose()
+
+    assert [kinds(items)[1:-1] for items in server.inputs[1:]] == [["c1"], ["rs_1", "c1"]]
+
+
 async def test_bedrock_does_not_get_it(server: ModelResponsesServer) -> None:
     answer = answer_of(await read(server, stream(FIRST, message("Let me see."), SECOND, CALL)))
 
     assert answer.reasoning is not None
-    assert answer.reasoning.signature.count("gAAAA") == 2
+    assert (answer.reasoning.signature.count("gAAAA"), answer.reasoning.late.count("gAAAA")) == (1, 1)
     assert write_reasoning(answer.reasoning) == []
 
 
@@ -229,6 +254,59 @@ async def test_a_damaged_line_ends_the_reasoning(server: ModelResponsesServer, l
         model = connect(server)
         body = model._api_of(model._routes_to(asked())[0]).write(continued(each), frozenset())
         assert json.loads(body)["input"]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [[0, 9], [0, 9]],
+        [[0, 5], [4, 9]],
+        [[5, 9], [0, 5]],
+        [[0, 11]],
+        [[-1, 5]],
+        [[0, -1]],
+        [[5, 4]],
+        [[0, None]],
+        [[0.0, 1.5]],
+        [["0", "5"]],
+        [[0, True]],
+        [[0]],
+        [[0, 1, 2]],
+        [7],
+        {"a": 1},
+        "ab",
+        [[0, 0]] * 11,
+        [[20, 25]],
+    ],
+)
+@pytest.mark.parametrize("is_encrypted", [True, False])
+def test_texts_of_a_damaged_line_are_not_repeated(texts: Any, is_encrypted: bool) -> None:
+    """A small line would become a request of hundreds of megabytes."""
+    sealed = {"encrypted_content": "g"} if is_encrypted else {}
+    line = json.dumps({"id": "rs", "at": [0, 0], "texts": texts, **sealed})
+    reasoning = Reasoning(text="0123456789", signature=f"{items_of_reasoning.write_head('o')}\n{line}")
+
+    assert list(items_of_reasoning.read_items(reasoning, "o")) == []
+
+
+def test_texts_of_two_damaged_lines_are_not_repeated() -> None:
+    line = json.dumps({"id": "rs", "at": [0, 0], "texts": [[0, 9]]})
+    both = f"{items_of_reasoning.write_head('o')}\n{line}\n{line}"
+
+    for reasoning in (
+        Reasoning(text="0123456789", signature=both),
+        Reasoning(text="0123456789", signature=both[: -len(line) - 1], late=both[: -len(line) - 1]),
+    ):
+        assert len(list(items_of_reasoning.read_items(reasoning, "o"))) == 1
+
+
+@pytest.mark.parametrize("phase", ["x" * 1_000, 7, {}, None])
+def test_a_phase_of_a_damaged_line_is_not_repeated(phase: Any) -> None:
+    """It would be in each message after it."""
+    line = json.dumps({"phase": phase, "at": [0, 0]})
+    reasoning = Reasoning(text="So", late=f"{items_of_reasoning.write_head('o')}\n{line}")
+
+    assert list(items_of_reasoning.read_items(reasoning, "o")) == []
 
 
 def _head(answer: AssistantAnswer) -> str:
@@ -278,6 +356,49 @@ async def test_an_answer_that_is_only_reasoning_goes_back_as_an_empty_message(se
     items = await sent_back(server, stream(hidden, status="incomplete", reason="max_output_tokens"))
 
     assert [item["content"] for item in items] == ["", "And?"]
+
+
+LATER = thought("Third", item_id="rs_3", encrypted="gAAAA8")
+ENDINGS: dict[str, tuple[list[Any], Callable[[AssistantAnswer], AssistantAnswer], list[str]]] = {
+    "only reasoning": ([FIRST, SECOND], lambda answer: answer, [""]),
+    "reasoning after the text": ([FIRST, message("So"), SECOND], lambda answer: answer, ["rs_1", "So"]),
+    "dropped calls": ([FIRST, CALL], lambda answer: replace(answer, tool_calls=()), [""]),
+    "dropped calls after text": (
+        [FIRST, message("So"), SECOND, CALL, LATER, call("c2", "add")],
+        lambda answer: replace(answer, tool_calls=()),
+        ["rs_1", "So"],
+    ),
+    "a dropped call": (
+        [FIRST, CALL, SECOND, call("c2", "add")],
+        lambda answer: replace(answer, tool_calls=answer.tool_calls[:1]),
+        ["rs_1", "c1"],
+    ),
+    "two dropped calls": (
+        [FIRST, CALL, SECOND, call("c2", "add"), LATER, call("c3", "add")],
+        lambda answer: replace(answer, tool_calls=answer.tool_calls[:1]),
+        ["rs_1", "c1"],
+    ),
+    "a part of the text": (
+        [FIRST, message("Let me see."), SECOND, message("It is.", item_id="msg_2")],
+        lambda answer: replace(answer, text="Let me"),
+        ["rs_1", "Let me"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+async def test_reasoning_without_its_following_item_is_omitted(server: ModelResponsesServer, name: str) -> None:
+    """The answer was cut, had more calls than allowed, or a shield released a part of it. Servers refuse the rest."""
+    items, cut, expected = ENDINGS[name]
+
+    answer = cut(answer_of(await read(server, stream(*items), asked(tools=(ADD,)))))
+    await read(server, None, continued(answer))
+
+    assert (
+        kinds([item for item in server.inputs[-1][1:] if item["type"] != "function_call_output"])[: len(expected)]
+        == expected
+    )
+    assert sum(item["type"] == "reasoning" for item in server.inputs[-1]) == sum("rs_" in each for each in expected)
 
 
 async def test_all_texts_survive_half_a_surrogate_pair(server: ModelResponsesServer) -> None:

@@ -287,7 +287,9 @@ async def test_log_probabilities_that_are_refused_are_an_error(server: ModelResp
     await model.aclose()
 
 
-async def test_reasoning_that_the_server_cannot_decrypt_is_omitted(server: ModelResponsesServer) -> None:
+async def test_reasoning_that_the_server_cannot_decrypt_is_omitted_from_that_call_only(
+    server: ModelResponsesServer,
+) -> None:
     model = connect(server)
     server.script(stream(thought("Well", encrypted="gAAAAold"), message("So")))
     answer = answer_of(await collect(model))
@@ -303,7 +305,27 @@ async def test_reasoning_that_the_server_cannot_decrypt_is_omitted(server: Model
         assert text_in(await collect(model, continued(answer))) == "You said: And?"
 
     kinds = [[item["type"] for item in items] for items in server.inputs]
-    assert kinds[1:] == [["message", "reasoning", "message", "message"], *[["message"] * 3] * 2]
+    whole = ["message", "reasoning", "message", "message"]
+    assert kinds[1:] == [whole, ["message"] * 3, whole]
+    await model.aclose()
+
+
+@pytest.mark.parametrize("name", ["temperature", "prompt_cache_key", "verbosity"])
+async def test_a_refusal_that_quotes_the_caller_changes_nothing_for_others(
+    server: ModelResponsesServer, name: str
+) -> None:
+    model = connect(server)
+    request = asked(decoding=Decoding(temperature=0.0), verbosity="low", cache_key="a" * 32)
+    quoting = refusal(f"Invalid schema for function '{name}': 'x' is not valid", param="tools[0].parameters")
+    server.script(quoting, quoting)
+
+    with pytest.raises(InvalidRequest):
+        await collect(model, request)
+    await collect(model, request)
+
+    assert server.bodies[-1]["temperature"] == 0.0
+    assert server.bodies[-1]["prompt_cache_key"] == "a" * 32
+    assert server.bodies[-1]["text"] == {"verbosity": "low"}
     await model.aclose()
 
 

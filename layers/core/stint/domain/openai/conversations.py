@@ -36,14 +36,16 @@ class StoredItem(Schema):
     """An item of a conversation as it is stored, with the texts of its files in order.
 
     Model calls repeat the ones before, so that providers find them in their caches: `call_id` is the model's id of a
-    call that the server ran, and `begins_answer` says that the item is the first of an answer of the model. An item
-    that `compacts` replaces all before it.
+    call that the server ran, and `begins_answer` says that the item is the first of an answer of the model. `late` of
+    that item is what the model needs of its later reasoning (`Reasoning.late`). An item that `compacts` replaces all
+    before it.
     """
 
     item: Item
     texts: list[str] = Field(default_factory=list, exclude_if=is_empty)
     call_id: Omitted[str] = None
     begins_answer: Omitted[bool] = None
+    late: Omitted[str] = None
     compacts: Omitted[bool] = None
 
     def without_images(self) -> "StoredItem | None":

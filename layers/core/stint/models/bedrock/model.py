@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 COUNTED = ("messages", "system", "toolConfig", "additionalModelRequestFields")
 DEFAULT = {"type": DEFAULT_TIER}
+FLAGS = re.IGNORECASE | re.DOTALL
 REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|jp|au|ca|in|sa|me|af|global)\.")
 
 
@@ -54,7 +55,7 @@ class Bedrock:
 
         It requires a model's own id, so an inference profile's region is removed. A response format is not counted.
         """
-        parameters = self._adapt(write_converse(request).parameters)
+        parameters = adapt_parameters(write_converse(request).parameters, self._refused_by(request.model))
         counted = {name: parameters[name] for name in COUNTED if name in parameters}
         try:
             answer = await asyncio.to_thread(
@@ -85,20 +86,33 @@ class Bedrock:
         yield answer.finish()
 
     async def _open(self, written: ConverseRequest) -> ConverseCall:
-        parameters = written.parameters
+        """Open a call. What the model seems to refuse is remembered once the model accepts the request without it.
+
+        A message of Bedrock may quote the caller, so it proves nothing by itself.
+        """
+        model, seeming = written.parameters["modelId"], set[str]()
         while True:
-            call = ConverseCall(self._client, self._add_points(self._adapt(parameters), written))
+            refused = self._refused_by(model) | seeming
+            call = ConverseCall(self._client, adapt(written, refused))
             try:
                 await call.open()
             except ERRORS as error:
                 call.close()
-                if not (isinstance(error, ClientError) and self._learn(written, message_of(error))):
-                    raise explain(error, parameters) from error
+                found = find_refused(written, message_of(error)) if isinstance(error, ClientError) else set()
+                if found <= refused:
+                    raise explain(error, written.parameters) from error
+                seeming |= found
             except BaseException:
                 call.close()
                 raise
             else:
+                if seeming:
+                    self._refused[model] = self._refused_by(model) | seeming
                 return call
+
+    def _refused_by(self, model: str) -> set[str]:
+        """Return what a model is known to refuse."""
+        return self._refused.get(model, set())
 
     def _client(self) -> "BedrockRuntimeClient":
         with self._lock:
@@ -106,51 +120,45 @@ class Bedrock:
                 self._made_client = self._make_client()
             return self._made_client
 
-    def _learn(self, written: ConverseRequest, message: str) -> bool:
-        """Learn a parameter that the model refuses, and return whether a retry can help."""
-        parameters = written.parameters
-        config = parameters.get("inferenceConfig", {})
-        known = self._refused.get(parameters["modelId"], set())
-        if parameters.get("serviceTier") == DEFAULT and is_about_tier(message):
-            self._refused[parameters["modelId"]] = {*known, "serviceTier"}
-            return "serviceTier" not in known
-        if written.points and (points := refused_points(message)):
-            self._refused[parameters["modelId"]] = known | points
-            return not points <= known
-        if "strict" in message and any(tool["toolSpec"].get("strict") for tool in _tools(parameters)):
-            self._refused[parameters["modelId"]] = {*known, "strict"}
-            return "strict" not in known
-        if "temperature" not in message:
-            return False
-        if config.get("temperature") == 0.0:
-            refused = "temperature"
-        elif {"temperature", "topP"} <= set(config) and re.search("top_?p", message, re.IGNORECASE):
-            refused = "topP"
-        else:
-            return False
-        self._refused[parameters["modelId"]] = {*known, refused}
-        return refused not in known
 
-    def _add_points(self, parameters: dict[str, Any], written: ConverseRequest) -> dict[str, Any]:
-        if not written.points:
-            return parameters
-        refused = self._refused.get(parameters["modelId"], set())
-        return add_cache_points(parameters, written.points, written.lifetime, refused)
+def find_refused(written: ConverseRequest, message: str) -> set[str]:
+    """Return what a refusal seems to be about, of what can be omitted or written otherwise."""
+    parameters = written.parameters
+    config = parameters.get("inferenceConfig", {})
+    if parameters.get("serviceTier") == DEFAULT and is_about_tier(message):
+        return {"serviceTier"}
+    if written.points and (points := refused_points(message)):
+        return set(points)
+    if "strict" in message and any(tool["toolSpec"].get("strict") for tool in _tools(parameters)):
+        return {"strict"}
+    if "temperature" in message and config.get("temperature") == 0.0:
+        return {"temperature"}
+    if {"temperature", "topP"} <= set(config) and re.search("temperature.*top_?p|top_?p.*temperature", message, FLAGS):
+        return {"topP"}
+    return set()
 
-    def _adapt(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        refused = self._refused.get(parameters["modelId"], set())
-        config = dict(parameters.get("inferenceConfig", {}))
-        if "temperature" in refused and config.get("temperature") == 0.0:
-            del config["temperature"]
-        if "topP" in refused and "temperature" in config:
-            config.pop("topP", None)
-        adapted = {**parameters, "inferenceConfig": config}
-        if "serviceTier" in refused and parameters.get("serviceTier") == DEFAULT:
-            del adapted["serviceTier"]
-        if "strict" in refused and _tools(parameters):
-            plain = [{"toolSpec": {**tool["toolSpec"], "strict": False}} for tool in _tools(parameters)]
-            adapted["toolConfig"] = {**parameters["toolConfig"], "tools": plain}
-        return adapted
+
+def adapt(written: ConverseRequest, refused: set[str]) -> dict[str, Any]:
+    """Return the parameters of a request without what its model refuses, and with checkpoints of the cache."""
+    parameters = adapt_parameters(written.parameters, refused)
+    if not written.points:
+        return parameters
+    return add_cache_points(parameters, written.points, written.lifetime, refused)
+
+
+def adapt_parameters(parameters: dict[str, Any], refused: set[str]) -> dict[str, Any]:
+    config = dict(parameters.get("inferenceConfig", {}))
+    if "temperature" in refused and config.get("temperature") == 0.0:
+        del config["temperature"]
+    if "topP" in refused and "temperature" in config:
+        config.pop("topP", None)
+    adapted = {**parameters, "inferenceConfig": config}
+    if "serviceTier" in refused and parameters.get("serviceTier") == DEFAULT:
+        del adapted["serviceTier"]
+    if "strict" in refused and _tools(parameters):
+        plain = [{"toolSpec": {**tool["toolSpec"], "strict": False}} for tool in _tools(parameters)]
+        adapted["toolConfig"] = {**parameters["toolConfig"], "tools": plain}
+    return adapted
 
 
 def _tools(parameters: dict[str, Any]) -> list[dict[str, Any]]:

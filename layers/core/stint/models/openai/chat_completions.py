@@ -60,16 +60,13 @@ class ChatCompletions:
         """Return what a model is known to refuse."""
         return self._refused.of(model)
 
-    def learn(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> bool:
-        """Learn what the model of a request refuses, and return whether a retry can help.
+    def find_refused(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> frozenset[str]:
+        """Return what a refusal seems to be about; see `ModelApi.find_refused`."""
+        return frozenset(_refused_in(request, refusal, adapted)) if may_be_adapted(refusal) else frozenset()
 
-        `adapted` is what the refused request was adapted to. Another request may have learned more since.
-        """
-        if not may_be_adapted(refusal):
-            return False
-        learned = _refused_in(request, refusal, adapted)
-        self._refused.add(request.model, learned)
-        return not learned <= adapted
+    def remember_refused(self, model: str, names: frozenset[str]) -> None:
+        """Remember what a model refuses."""
+        self._refused.add(model, names)
 
     def write(self, request: InferenceRequest, refused: frozenset[str]) -> bytes:
         """Write the body of a request, without what its model refuses.

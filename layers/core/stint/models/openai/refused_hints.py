@@ -1,6 +1,7 @@
 """Fields that models refuse although an answer does not depend on them, in both of OpenAI's APIs."""
 
 import re
+from collections.abc import Set
 
 from stint.dataclasses import replace
 from stint.domain.inference import (
@@ -26,8 +27,9 @@ class RefusedFields:
     def of(self, model: str) -> frozenset[str]:
         return self._refused.get(model, frozenset())
 
-    def add(self, model: str, names: set[str]) -> None:
-        self._refused[model] = self.of(model) | names
+    def add(self, model: str, names: Set[str]) -> None:
+        if names:
+            self._refused[model] = self.of(model) | names
 
 
 def may_be_adapted(refusal: Refusal) -> bool:

@@ -25,6 +25,7 @@ from stint.models.openai_responses.begun_items import BegunItem, BegunItems, str
 from stint.models.openai_responses.reasoning import (
     BETWEEN,
     MAX_CHARACTERS,
+    PHASES,
     AnswerPlace,
     write_head,
     write_item,
@@ -46,9 +47,8 @@ class ModelResponseReader:
     def __init__(self, origin: str) -> None:
         self.origin = origin
         self._items = BegunItems()
-        self._characters = self._thought = self._calls = 0
-        self._messages = 0
-        self._signed = 0
+        self._characters = self._thought = self._calls = self._messages = self._signed = 0
+        self._heads = {False: write_head(origin), True: write_head(origin)}
         self._phase = ""
         self._ending: FinishReason | None = None
         self._usage: Usage | None = None
@@ -107,10 +107,11 @@ class ModelResponseReader:
             yield from self._name(begun, item)
 
     def _begin_message(self, phase: Any) -> Iterator[ModelChunk]:
-        phase = phase if phase in ("commentary", "final_answer") else ""
+        phase = phase if phase in PHASES else ""
         if phase != self._phase:
             self._phase = phase
-            yield from self._sign(write_phase(phase, self._here()))
+            is_shown = bool(self._thought or False not in self._heads) and not self._is_late()
+            yield from self._sign(write_phase(phase, self._here()), late=not is_shown)
         if self._messages and self._characters:
             yield self._write(BETWEEN)
         self._messages += 1
@@ -208,14 +209,13 @@ class ModelResponseReader:
                 yield from self._think(index, ("content", None), string(part.get("text")))
         is_summary = begun.part is not None and begun.part[0] == "summary"
         texts = begun.texts if is_summary == bool(item.get("encrypted_content")) else []
-        yield from self._sign(write_item(item, begun.place, texts))
+        yield from self._sign(write_item(item, begun.place, texts), late=self._is_late())
 
-    def _sign(self, line: str) -> Iterator[ReasoningChunk]:
+    def _sign(self, line: str, *, late: bool) -> Iterator[ReasoningChunk]:
         """Yield what is needed to send an item back. Items beyond the limit are omitted."""
         if line and self._signed + len(line) <= MAX_CHARACTERS:
-            head = "" if self._signed else write_head(self.origin)
             self._signed += len(line)
-            yield ReasoningChunk(signature=head + line, late=self._is_late())
+            yield ReasoningChunk(signature=self._heads.pop(late, "") + line, late=late)
 
     def _is_late(self) -> bool:
         return bool(self._characters or self._calls)

@@ -27,13 +27,14 @@ class ResponsesApi:
     """Writes each request in the form that its model accepts, and nothing that a server would store.
 
     Refused hints are omitted: `verbosity`, reasoning summaries, encrypted reasoning (models that do not reason), a
-    temperature of 0. Reasoning that the server can no longer decrypt is omitted, too.
+    temperature of 0. Reasoning that the server can no longer decrypt is omitted, too. `provider` is the id of the
+    server; those with the same address may have different keys.
     """
 
     path = "responses"
 
-    def __init__(self, base_url: str) -> None:
-        self._server = hashlib.sha256(base_url.encode()).hexdigest()[:16]
+    def __init__(self, base_url: str, provider: str = "") -> None:
+        self._server = hashlib.sha256(f"{provider}\n{base_url}".encode()).hexdigest()[:16]
         self._items = ItemWriter()
         self._refused = RefusedFields()
 
@@ -56,13 +57,15 @@ class ResponsesApi:
         """Return what a model is known to refuse."""
         return self._refused.of(model)
 
-    def learn(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> bool:
-        """Learn what the model of a request refuses; see `ModelApi.learn`."""
+    def find_refused(self, request: InferenceRequest, refusal: Refusal, _: frozenset[str]) -> frozenset[str]:
+        """Return what a refusal seems to be about; see `ModelApi.find_refused`."""
         if not may_be_adapted(refusal):
-            return False
-        learned = refused_fields(request, refusal) | _refused_in(request, refusal)
-        self._refused.add(request.model, learned)
-        return not learned <= adapted
+            return frozenset()
+        return frozenset(refused_fields(request, refusal) | _refused_in(request, refusal))
+
+    def remember_refused(self, model: str, names: frozenset[str]) -> None:
+        """Remember what a model refuses. Reasoning that cannot be decrypted belongs to one conversation only."""
+        self._refused.add(model, names - {REASONING_ITEMS})
 
     def write(self, request: InferenceRequest, refused: frozenset[str]) -> bytes:
         """Write the body of a request, without what its model refuses.

@@ -40,23 +40,30 @@ def write_items(message: ModelMessage, origin: str) -> list[Item]:
         case UserInput(content):
             return [_message("user", _content(content))]
         case AssistantAnswer() as answer:
-            return list(_answer(answer, origin)) or [_message("assistant", "")]
+            return _answer(answer, origin) or [_message("assistant", "")]
         case ToolResult(call_id, _, content):
             return [{"type": "function_call_output", "call_id": call_id, "output": _content(content)}]
 
 
-def _answer(answer: AssistantAnswer, origin: str) -> Iterator[Item]:
-    """Yield the items of an answer, with its reasoning items at their places."""
+def _answer(answer: AssistantAnswer, origin: str) -> list[Item]:
+    """Return the items of an answer, with its reasoning items at their places.
+
+    A server refuses a reasoning item without the item that followed it. An answer that was cut lacks items at its end.
+    """
+    items: list[Item] = []
     written, called, phase = 0, 0, ""
     for placed in read_items(answer.reasoning, origin):
         characters, calls = max(written, placed.place.characters), max(called, placed.place.calls)
-        yield from _text(answer.text, written, characters, phase)
-        yield from map(_call, answer.tool_calls[called:calls])
+        if characters > len(answer.text) or calls > len(answer.tool_calls):
+            break
+        items += [*_text(answer.text, written, characters, phase), *map(_call, answer.tool_calls[called:calls])]
         written, called, phase = characters, calls, placed.phase or phase
         if placed.item is not None:
-            yield placed.item
-    yield from _text(answer.text, written, len(answer.text), phase)
-    yield from map(_call, answer.tool_calls[called:])
+            items.append(placed.item)
+    items += [*_text(answer.text, written, len(answer.text), phase), *map(_call, answer.tool_calls[called:])]
+    while items and items[-1]["type"] == "reasoning":
+        items.pop()
+    return items
 
 
 def _text(text: str, start: int, end: int, phase: str) -> Iterator[Item]:

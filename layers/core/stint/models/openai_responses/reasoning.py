@@ -2,8 +2,9 @@
 
 A model continues its reasoning after tool calls and in later turns only if it gets its items back unchanged, at their
 places in the answer. `Reasoning.text` has their joined texts, which callers may see. `Reasoning.signature` has what
-else is needed: a line of JSON for each item, after one that names the server and the model. Items are opaque to
-others, so a request to another server or model omits them.
+else is needed: a line of JSON for each item, after one that names the server and the model. `Reasoning.late` has the
+same for items after the first word of the answer. Items are opaque to others, so a request to another server or model
+omits them.
 """
 
 import json
@@ -20,6 +21,9 @@ MAX_CHARACTERS = 300_000
 
 BETWEEN = "\n\n"
 """Text between two messages of one answer, which are one text here, and between two texts of its reasoning."""
+
+PHASES = ("", "commentary", "final_answer")
+"""The phases of a message. Most models send none."""
 
 MARK = '{"reasoning_of":'
 """The beginning of a signature of these items. Those of other adapters begin otherwise."""
@@ -67,23 +71,49 @@ def write_phase(phase: str, place: AnswerPlace) -> str:
 
 
 def read_items(reasoning: Reasoning | None, origin: str) -> Iterator[PlacedItem]:
-    """Yield what an answer of the same server and model had, in its order; nothing if it was of another one."""
-    if reasoning is None or not reasoning.signature.startswith(MARK):
+    """Yield what an answer of the same server and model had, in its order; nothing if it was of another one.
+
+    It ends at a line that no answer can have. Only content that was stored before content was signed has such lines.
+    """
+    if reasoning is None:
         return
-    head, *lines = reasoning.signature.split("\n")
-    if head != write_head(origin):
-        return
-    for line in lines:
-        try:
-            yield _read_line(json.loads(line), reasoning.text)
-        except (ValueError, LookupError, TypeError, OverflowError):  # only if it was stored before content was signed
-            return
+    left = len(reasoning.text)
+    for signature in (reasoning.signature, reasoning.late):
+        head, *lines = signature.split("\n") if signature.startswith(MARK) else [""]
+        if head != write_head(origin):
+            continue
+        for line in lines:
+            try:
+                entry = json.loads(line)
+                left -= _measure_texts(entry.get("texts", []), left, len(reasoning.text))
+                yield _read_line(entry, reasoning.text)
+            except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
+                return
+
+
+def _measure_texts(places: list[list[int]], left: int, end_of_all: int) -> int:
+    """Return the number of characters of texts. Raises ValueError if a text is repeated, or longer than what is left.
+
+    Repeated texts would make a huge request of a small line.
+    """
+    total, last = 0, 0
+    for start, end in places:
+        if type(start) is not int or type(end) is not int or not last <= start < end:
+            raise ValueError("The texts are not in order")
+        total, last = total + end - start, end
+    if total > left or last > end_of_all:
+        raise ValueError("The texts are longer than the reasoning")
+    return total
 
 
 def _read_line(entry: Item, text: str) -> PlacedItem:
     characters, calls = entry["at"]
     place = AnswerPlace(int(characters), int(calls))
-    return PlacedItem(place, None, entry["phase"]) if "phase" in entry else PlacedItem(place, _to_item(entry, text))
+    if "phase" not in entry:
+        return PlacedItem(place, _to_item(entry, text))
+    if entry["phase"] not in PHASES:
+        raise ValueError("The phase is unknown")
+    return PlacedItem(place, None, entry["phase"])
 
 
 def _to_item(entry: Item, text: str) -> Item:

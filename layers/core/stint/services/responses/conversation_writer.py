@@ -40,12 +40,13 @@ class ConversationWriter:
         said = distribute_texts(header.input, header.texts)
         await self.opaque.warm_for(response.records)
         output = output_of(response, self.opaque.encode, whole(header.settings))
-        first = {output.items[place].id for place in output.answers if place < len(output.items)}
+        first = {output.items[place].id: late for place, late in output.answers.items() if place < len(output.items)}
         added = [StoredItem(item=item) for item in response.merged_items]
         for item in finished_items(response, output.items):
             call_id, begins = output.call_ids.get(item.id), True if item.id in first else None
             compacts = True if isinstance(item, CompactionItem) else None
-            added.append(StoredItem(item=item, call_id=call_id, begins_answer=begins, compacts=compacts))
+            late = first.get(item.id) or None
+            added.append(StoredItem(item=item, call_id=call_id, begins_answer=begins, late=late, compacts=compacts))
         return await self.store.pack_items(self.tenant, self.conversation_id, [*said, *added], self.expires_at)
 
     async def put_items(self, packed: Sequence[Item]) -> None:

@@ -50,6 +50,7 @@ class Draft:
     """An assistant's answer that is built from adjacent items."""
 
     reasoning: Reasoning | None = None
+    late: str = ""
     text: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
@@ -57,10 +58,12 @@ class Draft:
     def close(self, transcript: Transcript) -> None:
         """Add the answer to a transcript, and start another one."""
         if self.text or self.calls:
-            transcript.append_message(AssistantAnswer("\n".join(self.text), tuple(self.calls), self.reasoning))
+            reasoning = (self.reasoning or Reasoning()).model_copy(update={"late": self.late})
+            thoughts = reasoning if reasoning != Reasoning() else None
+            transcript.append_message(AssistantAnswer("\n".join(self.text), tuple(self.calls), thoughts))
             for result in self.results:
                 transcript.append_message(result)
-        self.reasoning, self.text, self.calls, self.results = None, [], [], []
+        self.reasoning, self.late, self.text, self.calls, self.results = None, "", [], [], []
 
     def ends_before(self, item: Item) -> bool:
         """Return whether an assistant's item starts the next answer.
@@ -134,6 +137,7 @@ class MessageBuilder:
         hosted_id = stored.call_id or item.id
         if draft.ends_before(item) or stored.begins_answer:
             draft.close(self.transcript)
+        draft.late = stored.late or draft.late
         match item:
             case Message(role="assistant"):
                 draft.text.append(message_text(item.content))

@@ -39,7 +39,7 @@ class OutputItems:
 
     An item's id is derived from the response's id and its output index. `skipped` indexes belong to items that were
     interrupted when a process died. The item of a client's call comes after those of the calls before it, which come
-    with their results. `answers` are the places of their first items, `call_ids` the model's ids of the server's calls.
+    with their results. `answers` has late reasoning by the place of an answer's first item, `call_ids` the model's ids.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class OutputItems:
         self.early: dict[str, ToolExecutionStep] = {}
         self.calls = AnswerCalls()
         self.skipped, self.sources = 0, dict[str, str]()
-        self.answers, self.call_ids = set[int](), dict[str, str]()
+        self.answers, self.call_ids = dict[int, str](), dict[str, str]()
         self.container_id = find_container(settings, response_id)
         self.container_files: dict[str, str] = {}
         self.listed: list[McpListTools] = []
@@ -120,9 +120,10 @@ class OutputItems:
         return self.items[-1]
 
     def add_answer(self, step: InferenceStep, details: AnswerDetails) -> None:
-        self.answers.add(len(self.items))
-        if details.reasoning is not None:
-            self.items.append(self.reasoning(details.reasoning))
+        reasoning = details.reasoning or Reasoning()
+        self.answers[len(self.items)] = reasoning.late
+        if (shown := reasoning.shown) is not None:
+            self.items.append(self.reasoning(shown))
         answer = step.model_response
         broken = details.filtered or answer.stop_reason == "out_of_tokens"
         text, calls = text_of(answer.content), [] if broken else answer.tool_calls

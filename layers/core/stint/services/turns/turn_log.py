@@ -73,8 +73,8 @@ class TurnLog:
         found = details or AnswerDetails()
         record = TurnRecord(step=step, ending=ending, text_lengths=found.text_lengths, unsent=found.unsent)
         record.unannounced = found.unannounced
-        if found.reasoning is not None and (found.reasoning.signature or found.reasoning.redacted):
-            record.reasoning = found.reasoning
+        if (kept := found.reasoning) is not None and (kept.signature or kept.redacted or kept.late):
+            record.reasoning = kept
         if step is None:
             record.unfinished = self.running.whole()
         if ending is not None and ending.status is RunStatus.awaiting_input:

@@ -156,11 +156,13 @@ class OpenAICompatible:
         await self.server.connections.aclose()
 
     def _routes_to(self, request: InferenceRequest) -> Sequence[ModelRoute]:
-        """Return the routes to try. One that answered comes first, before those that the server lacked."""
+        """Return the routes to try. One that answered comes first, unless it lacks what the request has."""
         routes = self._routes(request)
         answered = self._answered.get(request.model) or self._answered.get("")
         if answered is None or answered not in routes:
             return routes
+        if answered.api == "responses" and needs_chat_completions(request):
+            return sorted(routes, key=lambda route: route.api == "responses")
         return [answered, *(route for route in routes if route != answered)]
 
     def _remember(self, route: ModelRoute, request: InferenceRequest, missing: ProviderFailure | None) -> None:

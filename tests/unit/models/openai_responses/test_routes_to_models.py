@@ -60,6 +60,9 @@ NO_MODEL: dict[str, Reply] = {
     "Ollama": chat.document({"error": {"message": "model 'demo' not found", "type": "not_found_error"}}, 404),
     "Ollama's own": chat.document({"error": "model 'demo' not found, try pulling it first"}, 404),
     "Azure": chat.error(404, "The API deployment for this resource does not exist.", code="DeploymentNotFound"),
+    "a name in one word": chat.error(404, "Not here", code="ModelNotFound"),
+    "OpenRouter": chat.error(404, "No endpoints found for demo."),
+    "NVIDIA": chat.document({"status": 404, "title": "Not Found", "detail": "Function 'demo': Not found"}, 404),
     "code only": chat.error(404, "Not found", code="model_not_found"),
     "a method": chat.error(405, "The model `demo` does not support this method", param="model"),
 }
@@ -230,8 +233,15 @@ async def test_what_the_other_one_lacks_is_refused_by_name(server: OneServer, mo
             await collect(model, asked(decoding=Decoding(seed=7)))
         await collect(model)
 
-    with pytest.raises(InvalidRequest, match="seed"):
-        model.check(asked(decoding=Decoding(seed=7)))
+
+async def test_what_chat_completions_have_is_asked_of_them_again(server: OneServer, model: OpenAICompatible) -> None:
+    server.script(MISSING["FastAPI"](CHAT))
+    await collect(model)
+
+    await collect(model, asked(decoding=Decoding(seed=7)))
+    await collect(model)
+
+    assert server.paths == [CHAT, RESPONSES, CHAT, RESPONSES]
 
 
 async def test_a_server_that_loses_one_is_called_by_the_other(server: OneServer, model: OpenAICompatible) -> None:

@@ -39,7 +39,7 @@ HINTS = {
     404: "check the model id and {base_url}, which mostly ends in /v1",
     405: "check {base_url}, which mostly ends in /v1",
 }
-MODEL = re.compile(r"(?i)\bmodels?\b|model_|deployment")
+MODEL = re.compile(r"(?i)model|deployment|endpoints found|function '|not persisted")
 OPERATIONS = ("/chat/completions", "/responses")
 OTHER_OPERATION = re.compile(r"supported on this route|does not support the '/|only supported in v1/responses")
 IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{1,63}")
@@ -96,7 +96,7 @@ class Refusal:
     @property
     def is_about_server(self) -> bool:
         """Whether the server lacks the operation. The status may also be about the model, which the error names."""
-        if self.status not in (404, 405) or OTHER_OPERATION.search(self.text):
+        if self.status not in (404, 405) or self.param or OTHER_OPERATION.search(self.text):
             return False
         words = (word for word in self.text.split() if not any(path in word for path in OPERATIONS))
         return MODEL.search(" ".join(words)) is None  # URLs may have the word, too

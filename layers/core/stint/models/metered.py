@@ -30,8 +30,8 @@ FIRST_TOKENS = 8_000
 """Most tokens of an answer that are paid for before it begins."""
 MOST_LIMIT = 128_000
 """Longest answer that is limited because of money. Models end longer ones by themselves."""
-COUNTING_TOKENS = 16
-"""Longest answer that is requested for its usage: OpenAI's Responses API takes no lower limit."""
+LEAST_LIMIT = 16
+"""Lowest limit of an answer that is sent: OpenAI's Responses API takes no lower one."""
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -54,7 +54,7 @@ class MeteredModel:
         try:
             return await self._model.count_tokens(request)
         except CountNeedsAnswer:
-            shortest = replace(request.decoding, max_tokens=COUNTING_TOKENS)
+            shortest = replace(request.decoding, max_tokens=LEAST_LIMIT)
             return await self._count_by_answer(replace(request, decoding=shortest))
 
     async def _count_by_answer(self, request: InferenceRequest) -> int:
@@ -252,5 +252,6 @@ class MeteredCall:
 
 
 def lower_limit(left: float, asked: int | None) -> int | None:
-    """Return the tokens that are left, unless an answer will have less anyway."""
-    return max(int(left), 1) if left < min(asked or inf, MOST_LIMIT) else None
+    """Return the tokens that are left, at least those that every API accepts, unless an answer will have less anyway."""
+    longest = min(asked or inf, MOST_LIMIT)
+    return int(min(max(left, LEAST_LIMIT), longest)) if left < longest else None

@@ -19,6 +19,7 @@ from stint.domain.openai.stored_responses import (
     ResponseHeader,
     ResponseOutcome,
     ResponseStatus,
+    show_tier,
     tier_of,
 )
 from stint.domain.receipts import Receipt
@@ -127,7 +128,7 @@ def make_response(
     if settings.prompt_cache_options is not None:
         given["prompt_cache_options"] = settings.prompt_cache_options.as_applied()
     asked = tier_of(settings.service_tier, settings.background_options) or settings.service_tier
-    given["service_tier"] = served or asked or DEFAULT_TIER
+    given["service_tier"] = show_tier(served or asked)
     return Response(
         id=header.response_id,
         created_at=header.created_at,

@@ -22,11 +22,13 @@ from stint.domain.errors import (
 from stint.domain.inference import (
     Accepted,
     AssistantAnswer,
+    CacheLifetime,
     Decoding,
     Finished,
     FinishReason,
     InferenceRequest,
     JsonSchemaResponseFormat,
+    PromptCache,
     Reasoning,
     ReasoningChunk,
     SystemText,
@@ -60,6 +62,7 @@ class Recorded:
     refuses: bool = False
     limits_money: bool = True
     dollars: float = 0.0
+    least: list[float] = field(default_factory=list)
     written: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -76,6 +79,7 @@ class Recorded:
         if self.refuses:
             raise StintError("The budget is spent.")
         self.calls.append(("admit", tokens, dollars))
+        self.least.append(least_dollars)
         self.dollars = min(dollars, self.money)
         self.money -= self.dollars
         return self
@@ -161,6 +165,77 @@ async def test_money_is_reserved_for_the_tier_that_is_asked_for_and_spent_for_th
     tokens = 101 + ANSWER_TOKENS
     assert recorded(meter).calls == [("admit", tokens, tokens * reserved), ("settle", 100, 100 * spent)]
     assert meter.counted.model_dollars == 100 * spent
+
+
+@pytest.mark.parametrize(
+    ("model", "lifetime", "ratio"),
+    [
+        ("anthropic.claude-sonnet-4-5-20250929-v1:0", "5m", 1.25),
+        ("eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "1h", 2),
+        ("amazon.nova-pro-v1:0", "5m", 1.25),
+        ("meta.llama3-70b-instruct-v1:0", "5m", 1),
+        ("anthropic.claude-sonnet-4-5-20250929-v1:0", None, 1),
+    ],
+)
+async def test_money_is_reserved_for_input_that_bedrock_writes_to_its_cache(
+    meter: Meter, model: str, lifetime: CacheLifetime | None, ratio: float
+) -> None:
+    meter.prices = Prices({"bedrock/*": ModelPrice(input=1_000_000, output=1_000_000)})
+    cache = PromptCache(lifetime) if lifetime else None
+    asked = replace(REQUEST, model=model, cache=cache, decoding=Decoding(max_tokens=7))
+
+    with pytest.raises(ModelError):
+        await collect(MeteredModel(script([Accepted(), ModelError("It stalled.")]), "bedrock").stream(asked))
+
+    dollars = 101 * ratio + 7
+    assert recorded(meter).calls == [("admit", 108, dollars), ("settle", 108, dollars)]
+
+
+@pytest.mark.parametrize(
+    ("prices", "lifetime", "input_dollars"),
+    [
+        ({}, "5m", 101),
+        ({"cache_write": 3_000_000}, "5m", 303),
+        ({"cache_write": 3_000_000}, "1h", 101),
+        ({"cache_write_1h": 4_000_000}, "1h", 404),
+    ],
+)
+async def test_other_servers_charge_for_written_input_if_it_has_a_price(
+    meter: Meter, prices: dict[str, float], lifetime: CacheLifetime, input_dollars: float
+) -> None:
+    meter.prices = Prices({"test/*": ModelPrice(input=1_000_000, output=1_000_000, **prices)})
+
+    await collect(metered(script(ANSWER)).stream(replace(REQUEST, cache=PromptCache(lifetime))))
+
+    assert recorded(meter).calls[0][2] == input_dollars + ANSWER_TOKENS
+
+
+async def test_a_cache_without_places_to_keep_reserves_nothing_more(meter: Meter) -> None:
+    meter.prices = Prices({"test/*": ModelPrice(input=1_000_000, cache_write=3_000_000, output=1_000_000)})
+    explicit = replace(REQUEST, cache=PromptCache(implicit=False))
+    marked = replace(explicit, messages=(UserInput("a" * 400, breakpoints=(0,)),))
+
+    for asked in (explicit, marked):
+        await collect(metered(script(ANSWER)).stream(asked))
+
+    admitted = [dollars for name, _, dollars in recorded(meter).calls if name == "admit"]
+    assert admitted == [101 + ANSWER_TOKENS, 303 + ANSWER_TOKENS]
+
+
+async def test_written_input_leaves_less_for_the_answer_and_refuses_nobody_who_pays_the_plain_price(
+    meter: Meter,
+) -> None:
+    meter.prices = Prices({"test/*": ModelPrice(input=1_000_000, cache_write=3_000_000, output=1_000_000)})
+    recorded(meter).money = 303 + 700
+    model = script(ANSWER, ANSWER)
+    asked = replace(REQUEST, cache=PromptCache())
+
+    await collect(metered(model).stream(asked))
+    recorded(meter).money = 102
+    await collect(metered(model).stream(asked))
+
+    assert [request.decoding.max_tokens for request in model.requests] == [700, 1]
+    assert recorded(meter).least == [102, 102]
 
 
 async def test_a_call_is_labelled_in_the_name_of_its_run(meter: Meter) -> None:

@@ -163,13 +163,13 @@ class MeteredCall:
         self.price = self.meter.require_price(self.model_id)
         price = self.price.in_tier(self.tier)
         longest = self.request.decoding.max_tokens or ANSWER_TOKENS
-        self.reserved = usage_of(self.tokens_in, min(longest, FIRST_TOKENS))
+        self.reserved = self.as_kept(usage_of(self.tokens_in, min(longest, FIRST_TOKENS)))
         least = price.cost_of(usage_of(self.tokens_in, 1))
         self.reservation = await spending.admit_call(self.tokens_in + longest, price.cost_of(self.reserved), least)
         if spending.limits_money and price.output > 0:
             from stint.models.answer_money import AnswerMoney  # noqa: PLC0415 - few callers have a limit of money
 
-            self.money = AnswerMoney(self.reservation, price, price.cost_of(usage_of(self.tokens_in, 0)))
+            self.money = AnswerMoney(self.reservation, price, price.cost_of(self.as_kept(usage_of(self.tokens_in, 0))))
             self.limit = lower_limit(self.money.most_tokens, self.request.decoding.max_tokens)
 
     @cached_property
@@ -236,7 +236,15 @@ class MeteredCall:
 
     def most_probable(self) -> Usage:
         """Return the estimate of the whole call, or that of the answer so far if it is more."""
-        return max(self.estimated(), self.reserved, key=lambda usage: usage.total_tokens)
+        return max(self.as_kept(self.estimated()), self.reserved, key=lambda usage: usage.total_tokens)
+
+    def as_kept(self, usage: Usage) -> Usage:
+        """Return an estimate with the input that is written to a cache, if the call wants it and it has a price."""
+        if self.request.cache is None or self.price is None:
+            return usage
+        from stint.models.cache_writes import with_writes  # noqa: PLC0415 - few callers have a limit of money
+
+        return with_writes(usage, self.request, self.model_id, self.price)
 
     async def settle(self, spent: Usage, counted: Usage | None) -> None:
         self.settled = True

@@ -18,6 +18,8 @@ from stint.models.port import words_of
 FIRST_TOP_UP, MOST_TOP_UP = 1_000, 8_000
 """Tokens."""
 BYTES_PER_TOKEN = 4
+MOST_LIMIT = 128_000
+"""Longest answer that is limited because of money. Models end longer ones by themselves."""
 
 
 class AnswerMoney:
@@ -40,6 +42,11 @@ class AnswerMoney:
         """Return the tokens that an amount pays for: a whole number, or inf."""
         tokens = dollars / self.token_dollars if self.token_dollars else inf
         return tokens if tokens == inf else max(floor(tokens + 1e-6), 0)
+
+    def lower_limit(self, asked: int | None) -> int | None:
+        """Return the tokens that are left for the answer, unless it will have less anyway."""
+        left = self.most_tokens
+        return max(int(left), 1) if left < min(asked or inf, MOST_LIMIT) else None
 
     @property
     def streamed(self) -> int:

@@ -9,7 +9,6 @@ end costs what was reserved, or what was streamed if that is more, unless the pr
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import cached_property
-from math import inf
 from typing import TYPE_CHECKING
 
 from stint.dataclasses import replace
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 FIRST_TOKENS = 8_000
 """Most tokens of an answer that are paid for before it begins."""
-MOST_LIMIT = 128_000
-"""Longest answer that is limited because of money. Models end longer ones by themselves."""
 COUNTING_TOKENS = 16
 """Longest answer that is requested for its usage: OpenAI's Responses API takes no lower limit."""
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
@@ -170,7 +167,7 @@ class MeteredCall:
             from stint.models.answer_money import AnswerMoney  # noqa: PLC0415 - few callers have a limit of money
 
             self.money = AnswerMoney(self.reservation, price, price.cost_of(self.as_kept(usage_of(self.tokens_in, 0))))
-            self.limit = lower_limit(self.money.most_tokens, self.request.decoding.max_tokens)
+            self.limit = self.money.lower_limit(self.request.decoding.max_tokens)
 
     @cached_property
     def tokens_in(self) -> int:
@@ -257,8 +254,3 @@ class MeteredCall:
             if self.reservation is not None and self.price is not None:
                 dollars = self.price.in_tier(self.tier).cost_of(spent)
                 await self.reservation.settle(spent.input_tokens + spent.output_tokens, dollars)
-
-
-def lower_limit(left: float, asked: int | None) -> int | None:
-    """Return the tokens that are left, unless an answer will have less anyway."""
-    return max(int(left), 1) if left < min(asked or inf, MOST_LIMIT) else None

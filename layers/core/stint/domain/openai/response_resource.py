@@ -1,7 +1,7 @@
 """The response as the API returns it, and the other objects that the Responses API returns."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ from stint.domain.openai.stored_responses import (
     ResponseHeader,
     ResponseOutcome,
     ResponseStatus,
-    show_tier,
+    ServiceTier,
     tier_of,
 )
 from stint.domain.receipts import Receipt
@@ -110,6 +110,11 @@ class Response(Schema):
 
 
 SHOWN = frozenset(Response.model_fields)
+
+
+def show_tier(served: str | None) -> str:
+    """Return the name of the tier that served, which is `default` for names that clients of the API do not know."""
+    return served if served is not None and served in get_args(ServiceTier) else DEFAULT_TIER
 
 
 def make_response(

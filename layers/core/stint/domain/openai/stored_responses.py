@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -99,11 +99,6 @@ def tier_of(asked: ServiceTier | None, background: BackgroundOptions | None = No
     if background is not None and background.can_wait:
         return "flex"
     return None if asked == "auto" else "priority" if asked == "fast" else asked
-
-
-def show_tier(served: str | None) -> str:
-    """Return the name of the tier that served, which is `default` for names that clients of the API do not know."""
-    return served if served in get_args(ServiceTier) else DEFAULT_TIER
 
 
 class ResponseSettings(Schema):

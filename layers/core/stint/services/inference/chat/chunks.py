@@ -32,7 +32,7 @@ from stint.domain.openai.chat_output import (
     FunctionDelta,
     ToolCallPiece,
 )
-from stint.domain.openai.stored_responses import show_tier
+from stint.domain.openai.response_resource import show_tier
 from stint.services.responses.event_stream import padding_of
 
 

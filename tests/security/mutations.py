@@ -323,7 +323,7 @@ MUTATIONS = [
     Mutation(
         "usage that cannot be true is not counted",
         f"{CORE}/models/metered.py",
-        "usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit)",
+        "usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit, self.request.messages)",
         "usage = end.usage",
         "tests/unit/models/test_metered.py -k cannot_be_true",
     ),

@@ -325,6 +325,8 @@ TEXT = "a" * 400
         InferenceRequest("m", (), response_format=JsonSchemaResponseFormat(json_schema={"description": TEXT})),
         InferenceRequest("m", (AssistantAnswer(TEXT),)),
         InferenceRequest("m", (AssistantAnswer("", reasoning=Reasoning(text=TEXT)),)),
+        InferenceRequest("m", (AssistantAnswer("", reasoning=Reasoning(signature=TEXT)),)),
+        InferenceRequest("m", (AssistantAnswer("", reasoning=Reasoning(redacted=TEXT)),)),
         InferenceRequest(
             "m",
             (
@@ -545,6 +547,32 @@ async def test_usage_that_cannot_be_true_is_estimated_instead(meter: Meter, usag
     assert recorded(meter).calls[-1] == ("settle", 102, 102)
     assert (meter.counted.input_tokens, meter.counted.output_tokens, meter.counted.model_dollars) == (101, 1, 102)
     assert chunks[-1].usage.total_tokens == 102
+
+
+THOUGHT = Reasoning(signature="g" * 3_000_000)
+
+
+@pytest.mark.parametrize("tokens", [260_000, 750_000, 120])
+@pytest.mark.parametrize("thought", [THOUGHT, Reasoning(redacted=THOUGHT.signature)])
+async def test_encrypted_reasoning_is_read_by_its_own_model_and_not_sent_to_others(
+    meter: Meter, tokens: int, thought: Reasoning
+) -> None:
+    usage = Usage(input_tokens=tokens, output_tokens=10, total_tokens=tokens + 10)
+    asked = replace(REQUEST, messages=(AssistantAnswer("", reasoning=thought), *REQUEST.messages))
+
+    await collect(metered(script([TextChunk("Hi"), Finished(FinishReason.stop, usage)])).stream(asked))
+
+    assert recorded(meter).calls[0][1] == 750_101 + ANSWER_TOKENS
+    assert recorded(meter).calls[-1] == ("settle", tokens + 10, tokens + 10)
+
+
+async def test_less_than_the_texts_beside_reasoning_can_have_is_not_believed(meter: Meter) -> None:
+    usage = Usage(input_tokens=2, output_tokens=10, total_tokens=12)
+    asked = replace(REQUEST, messages=(AssistantAnswer("", reasoning=THOUGHT), *REQUEST.messages))
+
+    await collect(metered(script([TextChunk("Hi"), Finished(FinishReason.stop, usage)])).stream(asked))
+
+    assert recorded(meter).calls[-1] == ("settle", 750_102, 750_102)
 
 
 async def test_fewer_tokens_than_an_answer_can_have_are_not_believed(meter: Meter) -> None:

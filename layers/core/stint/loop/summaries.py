@@ -129,7 +129,8 @@ def fitting(parts: Sequence[Sequence[ModelMessage]], most: int) -> int:
 
 
 def cut(messages: Sequence[ModelMessage], most: int) -> list[ModelMessage]:
-    """Cut the middle of the longest texts, so that messages have at most about `most` characters. Images are left out.
+    """Cut the middle of the longest texts, so that messages have at most about `most` characters. Images are left out,
+    and so is the reasoning of answers that are cut.
 
     All of the messages are cut to one length, so that short ones stay whole.
     """
@@ -147,8 +148,10 @@ def cut_message(message: ModelMessage, most: int) -> ModelMessage:
     if length_of(message) <= most:
         return message
     match message:
-        case SystemText(text=text) | AssistantAnswer(text=text):
+        case SystemText(text=text):
             return replace(message, text=cut_text(text, most))
+        case AssistantAnswer(text=text):
+            return replace(message, text=cut_text(text, most), reasoning=None)
     return replace(message, content=cut_text(text_of(message.content), most))
 
 

@@ -205,7 +205,7 @@ class MeteredCall:
     async def finish(self, end: Finished) -> Finished:
         """Settle a call that has ended, and return its end as the run's caller sees it."""
         limit, self.served = self.limited_request.decoding.max_tokens, end.service_tier
-        usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit)
+        usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit, self.request.messages)
         await self.settle(usage or self.most_probable(), usage)
         cut = self.limit is not None and end.reason is FinishReason.length
         shown = usage.without_cache() if usage and self.meter.counted.hides_cache else usage

@@ -81,6 +81,28 @@ def test_a_response_is_cached_as_it_asks_and_its_usage_says_so(
     assert response.get("prompt_cache_options") == shown
 
 
+@pytest.mark.parametrize("mark", [True, "explicit", {"ttl": 5}])
+def test_unusable_hints_are_accepted_and_only_what_applies_is_shown(
+    http: httpx.Client, bedrock: ConverseStreamServer, mark: object
+) -> None:
+    hints = {"prompt_cache_options": {"ttl": 3600}, "prompt_cache_retention": "1w"}
+    part = {"text": "Hello", "prompt_cache_breakpoint": mark}
+    for _ in range(2):
+        answer(bedrock)
+
+    content = [{"type": "input_text", **part}]
+    response = http.post(
+        "/v1/responses", json={"model": MODEL, "input": [{"role": "user", "content": content}]} | hints
+    )
+    messages = [{"role": "user", "content": [{"type": "text", **part}]}]
+    completion = http.post("/v1/chat/completions", json={"model": MODEL, "messages": messages} | hints)
+
+    assert (response.status_code, completion.status_code) == (200, 200)
+    shown = response.json()
+    assert shown["prompt_cache_options"] == {"mode": "implicit", "ttl": "30m"}
+    assert shown["prompt_cache_retention"] is None
+
+
 @pytest.mark.parametrize(("mark", "points"), [({}, []), ({"prompt_cache_breakpoint": {"mode": "explicit"}}, [POINT])])
 def test_a_chat_completion_is_cached_if_it_asks(
     http: httpx.Client, bedrock: ConverseStreamServer, mark: dict[str, Any], points: list[Any]

@@ -9,7 +9,7 @@ from stint.domain.fields import Omitted
 from stint.domain.inference import DEFAULT_TIER, Usage
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.lists import ListObject
-from stint.domain.openai.prompt_cache import CacheOptions
+from stint.domain.openai.prompt_cache import CacheOptions, show_retention
 from stint.domain.openai.response_options import ReasoningSettings, TextOptions
 from stint.domain.openai.response_requests import ConversationReference
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
@@ -132,6 +132,7 @@ def make_response(
     given = {name: value for name in type(settings).model_fields if (value := getattr(settings, name)) is not None}
     if settings.prompt_cache_options is not None:
         given["prompt_cache_options"] = settings.prompt_cache_options.as_applied()
+    given["prompt_cache_retention"] = show_retention(settings.prompt_cache_retention)
     asked = tier_of(settings.service_tier, settings.background_options) or settings.service_tier
     given["service_tier"] = show_tier(served or asked)
     return Response(

@@ -16,6 +16,7 @@ from stint.domain.inference import (
     FinishReason,
     InferenceRequest,
     ModelMessage,
+    PromptCache,
     SystemText,
     ToolResult,
     Usage,
@@ -52,6 +53,8 @@ class Summarizer:
     rest: str
     deadline: float
     service_tier: str | None = None
+    cache: PromptCache | None = None
+    cache_key: str = ""
     usage: Usage | None = None
 
     async def summarize(self, messages: Sequence[ModelMessage]) -> str:
@@ -85,7 +88,11 @@ class Summarizer:
         before = (UserInput(f"{SUMMARY}\n{summary}"),) if summary else ()
         task = UserInput(TASK.format(rest=self.rest))
         asked = InferenceRequest(
-            model=self.model_id, messages=(*system, *before, *messages, task), service_tier=self.service_tier
+            model=self.model_id,
+            messages=(*system, *before, *messages, task),
+            cache=self.cache,
+            cache_key=self.cache_key,
+            service_tier=self.service_tier,
         )
         self.model.check(asked)
         answer = await read_answer(Inference(self.model, asked), self.deadline)

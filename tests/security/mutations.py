@@ -321,6 +321,20 @@ MUTATIONS = [
         "tests/unit/models/test_metered.py -k whatever_a_model_reads",
     ),
     Mutation(
+        "encrypted reasoning is reserved",
+        f"{CORE}/domain/token_estimates.py",
+        "return len(reasoning.text) + len(reasoning.signature) + len(reasoning.redacted) if reasoning else 0",
+        "return len(reasoning.text) if reasoning else 0",
+        "tests/unit/models/test_metered.py -k encrypted_reasoning",
+    ),
+    Mutation(
+        "input that is written to a cache is reserved at its price",
+        f"{CORE}/models/metered.py",
+        "return with_writes(usage, self.request, self.model_id, self.price)",
+        "return usage",
+        "tests/unit/models/test_metered.py -k writes_to_its_cache",
+    ),
+    Mutation(
         "usage that cannot be true is not counted",
         f"{CORE}/models/metered.py",
         "usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit, self.request.messages)",

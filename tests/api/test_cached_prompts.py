@@ -81,6 +81,54 @@ def test_a_response_is_cached_as_it_asks_and_its_usage_says_so(
     assert response.get("prompt_cache_options") == shown
 
 
+@pytest.mark.parametrize(
+    ("fields", "points"),
+    [
+        ({}, []),
+        ({"prompt_cache_options": {"ttl": "5m"}}, [POINT]),
+        ({"prompt_cache_retention": "24h"}, [HOUR]),
+        ({"previous_response_id": True}, [POINT]),
+        ({"previous_response_id": True, "prompt_cache_options": {"mode": "explicit"}}, []),
+    ],
+)
+def test_a_compaction_is_cached_as_it_asks_and_if_it_continues_a_chain(
+    http: httpx.Client, bedrock: ConverseStreamServer, fields: dict[str, Any], points: list[Any]
+) -> None:
+    for _ in range(2):
+        answer(bedrock)
+    first = http.post("/v1/responses", json={"model": MODEL, "input": "Hello"}).json()["id"]
+    chain = {"previous_response_id": first} if "previous_response_id" in fields else {}
+
+    answered = http.post("/v1/responses/compact", json={"model": MODEL, "input": "Hi"} | fields | chain)
+
+    assert answered.status_code == 200
+    kept = points_in(bedrock)
+    assert kept[:1] == points
+    assert all(point == POINT for point in kept[1:])
+
+
+@pytest.mark.parametrize("mark", [True, "explicit", {"ttl": 5}])
+def test_unusable_hints_are_accepted_and_only_what_applies_is_shown(
+    http: httpx.Client, bedrock: ConverseStreamServer, mark: object
+) -> None:
+    hints = {"prompt_cache_options": {"ttl": 3600}, "prompt_cache_retention": "1w"}
+    part = {"text": "Hello", "prompt_cache_breakpoint": mark}
+    for _ in range(2):
+        answer(bedrock)
+
+    content = [{"type": "input_text", **part}]
+    response = http.post(
+        "/v1/responses", json={"model": MODEL, "input": [{"role": "user", "content": content}]} | hints
+    )
+    messages = [{"role": "user", "content": [{"type": "text", **part}]}]
+    completion = http.post("/v1/chat/completions", json={"model": MODEL, "messages": messages} | hints)
+
+    assert (response.status_code, completion.status_code) == (200, 200)
+    shown = response.json()
+    assert shown["prompt_cache_options"] == {"mode": "implicit", "ttl": "30m"}
+    assert shown["prompt_cache_retention"] is None
+
+
 @pytest.mark.parametrize(("mark", "points"), [({}, []), ({"prompt_cache_breakpoint": {"mode": "explicit"}}, [POINT])])
 def test_a_chat_completion_is_cached_if_it_asks(
     http: httpx.Client, bedrock: ConverseStreamServer, mark: dict[str, Any], points: list[Any]

@@ -73,6 +73,19 @@ def test_the_tier_that_served_is_shown(
     assert get(http, response["id"]) == response
 
 
+@pytest.mark.parametrize("served", ["on_demand", "reserved", "performance"])
+def test_a_tier_that_openais_clients_do_not_know_is_shown_as_the_default_one(
+    http: httpx.Client, bedrock: ConverseStreamServer, served: str
+) -> None:
+    for _ in range(2):
+        serve(bedrock, served)
+
+    response, completion = respond(http).json(), chat(http).json()
+
+    assert (response["service_tier"], completion["service_tier"]) == ("default", "default")
+    assert get(http, response["id"]) == response
+
+
 def test_a_stream_shows_the_tier_that_was_asked_for_until_one_has_served(
     http: httpx.Client, bedrock: ConverseStreamServer
 ) -> None:

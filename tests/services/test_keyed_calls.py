@@ -10,6 +10,7 @@ from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
 from stint.domain.openai.chat import ChatCompletionRequest
+from stint.domain.openai.response_requests import CompactRequest
 
 
 @pytest.fixture
@@ -30,6 +31,11 @@ class Keyed:
         """Create a response, and return its id and the key of its call."""
         response = (await self.responder.respond(**fields)).response
         return response.id, self.model.requests[-1].cache_key
+
+    async def compact(self, **fields: Any) -> str:
+        request = CompactRequest.model_validate({"model": "test/m"} | fields)
+        await self.process.services.compaction.compact(request, deadline(30))
+        return self.model.requests[-1].cache_key
 
     async def chat(self, **fields: Any) -> str:
         body = {"model": "test/m", "messages": [{"role": "user", "content": "Hello"}]} | fields
@@ -81,6 +87,16 @@ async def test_the_key_of_a_caller_comes_first_and_is_not_sent_itself(keyed: Key
     assert "plums" not in key
     assert await keyed.chat(prompt_cache_key="pears") != key
     assert (await keyed.responder.get(first)).prompt_cache_key == "plums"
+
+
+async def test_a_compaction_has_the_key_of_its_chain_or_its_caller(keyed: Keyed) -> None:
+    first, key = await keyed.respond()
+    _, of_caller = await keyed.respond(prompt_cache_key="plums")
+
+    assert await keyed.compact(previous_response_id=first) == key
+    assert await keyed.compact(input="Hello") == await keyed.chat()
+    assert await keyed.compact(input="Hello", prompt_cache_key="plums") == of_caller
+    assert await keyed.compact(previous_response_id=first, prompt_cache_key="plums") == of_caller
 
 
 async def test_single_calls_have_the_key_of_their_caller(keyed: Keyed) -> None:

@@ -150,6 +150,21 @@ async def test_calls_after_a_compaction_begin_with_the_one_before(
     assert (await process.turn("recall plums")).output_message.content == "fact: plums 7"
 
 
+async def test_a_compaction_has_the_key_of_its_session(
+    cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TurnFixture, "with_cache_keys", frozenset({"test"}))
+    office = Office(cloud, tenant, WindowModel(10_000))
+    process = await office.open()
+    for text in ("Hello", LONG, LONG):
+        await process.turn(text)
+
+    keys = {request.cache_key for request in [*office.model.summaries, *office.model.answered]}
+
+    assert len(office.model.summaries) == len(keys) == 1
+    assert keys != {""}
+
+
 async def test_a_cold_process_reads_no_turns_before_the_compaction(cloud: Cloud, tenant: str) -> None:
     office = Office(cloud, tenant, WindowModel(10_000))
     process = await office.open()

@@ -52,10 +52,23 @@ def test_input_that_is_written_to_a_cache_has_a_price_by_its_lifetime(prices: di
         ("flex", "priority", "priority"),
         (None, "flex", "default"),
         (None, "priority", "priority"),
+        (None, "fast", "fast"),
+        ("priority", "ultrafast", "ultrafast"),
+        ("priority", "scale", "scale"),
     ],
 )
 def test_the_tier_that_served_is_billed_and_a_cheap_one_only_if_it_was_asked_for(
     asked: str | None, served: str | None, billed: str
+) -> None:
+    assert tier_to_bill(asked, served) == billed
+
+
+@pytest.mark.parametrize("served", ["on_demand", "performance", "standard", "batch", "hyper"])
+@pytest.mark.parametrize(
+    ("asked", "billed"), [(None, "default"), ("default", "default"), ("flex", "default"), ("priority", "priority")]
+)
+def test_a_tier_with_a_servers_own_name_costs_as_much_as_the_one_that_was_asked_for(
+    asked: str | None, billed: str, served: str
 ) -> None:
     assert tier_to_bill(asked, served) == billed
 
@@ -79,10 +92,11 @@ def test_a_tier_has_a_price_per_standard_price(tiers: dict[str, float], ratios: 
     assert costs == pytest.approx([price.cost_of(usage) * ratio for ratio in ratios])
 
 
-def test_a_tier_that_nobody_knows_costs_as_much_as_priority() -> None:
-    assert (
-        ModelPrice(input=1, output=1).in_tier("hyper").input == ModelPrice(input=1, output=1).in_tier("priority").input
-    )
+@pytest.mark.parametrize("tier", ["fast", "ultrafast"])
+def test_a_dearer_tier_without_a_price_costs_as_much_as_priority(tier: str) -> None:
+    price = ModelPrice(input=1, output=1)
+
+    assert price.in_tier(tier).input == price.in_tier("priority").input
 
 
 def test_the_first_pattern_that_matches_applies() -> None:

@@ -14,6 +14,7 @@ from stint.domain.inference import (
     Finished,
     FinishReason,
     ModelMessage,
+    Reasoning,
     SystemText,
     TextChunk,
     ToolResult,
@@ -172,6 +173,16 @@ async def test_a_budget_that_ends_a_summary_is_an_error() -> None:
 
     with pytest.raises(QuotaExceeded):
         await Summarizer(model, "m", "", "nothing", run_of(model).deadline).summarize([UserInput("Hi")])
+
+
+def test_an_answer_that_is_cut_loses_its_reasoning() -> None:
+    encrypted = Reasoning(signature="g" * 5_000)
+    messages = [
+        AssistantAnswer("short", reasoning=encrypted),
+        AssistantAnswer("whole", reasoning=Reasoning(text="why")),
+    ]
+
+    assert cut(messages, 1_000) == [AssistantAnswer("short"), messages[1]]
 
 
 def test_short_messages_stay_whole_when_long_ones_are_cut() -> None:

@@ -22,11 +22,13 @@ from stint.domain.errors import (
 from stint.domain.inference import (
     Accepted,
     AssistantAnswer,
+    CacheLifetime,
     Decoding,
     Finished,
     FinishReason,
     InferenceRequest,
     JsonSchemaResponseFormat,
+    PromptCache,
     Reasoning,
     ReasoningChunk,
     SystemText,
@@ -60,6 +62,7 @@ class Recorded:
     refuses: bool = False
     limits_money: bool = True
     dollars: float = 0.0
+    least: list[float] = field(default_factory=list)
     written: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -76,6 +79,7 @@ class Recorded:
         if self.refuses:
             raise StintError("The budget is spent.")
         self.calls.append(("admit", tokens, dollars))
+        self.least.append(least_dollars)
         self.dollars = min(dollars, self.money)
         self.money -= self.dollars
         return self
@@ -161,6 +165,77 @@ async def test_money_is_reserved_for_the_tier_that_is_asked_for_and_spent_for_th
     tokens = 101 + ANSWER_TOKENS
     assert recorded(meter).calls == [("admit", tokens, tokens * reserved), ("settle", 100, 100 * spent)]
     assert meter.counted.model_dollars == 100 * spent
+
+
+@pytest.mark.parametrize(
+    ("model", "lifetime", "ratio"),
+    [
+        ("anthropic.claude-sonnet-4-5-20250929-v1:0", "5m", 1.25),
+        ("eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "1h", 2),
+        ("amazon.nova-pro-v1:0", "5m", 1.25),
+        ("meta.llama3-70b-instruct-v1:0", "5m", 1),
+        ("anthropic.claude-sonnet-4-5-20250929-v1:0", None, 1),
+    ],
+)
+async def test_money_is_reserved_for_input_that_bedrock_writes_to_its_cache(
+    meter: Meter, model: str, lifetime: CacheLifetime | None, ratio: float
+) -> None:
+    meter.prices = Prices({"bedrock/*": ModelPrice(input=1_000_000, output=1_000_000)})
+    cache = PromptCache(lifetime) if lifetime else None
+    asked = replace(REQUEST, model=model, cache=cache, decoding=Decoding(max_tokens=7))
+
+    with pytest.raises(ModelError):
+        await collect(MeteredModel(script([Accepted(), ModelError("It stalled.")]), "bedrock").stream(asked))
+
+    dollars = 101 * ratio + 7
+    assert recorded(meter).calls == [("admit", 108, dollars), ("settle", 108, dollars)]
+
+
+@pytest.mark.parametrize(
+    ("prices", "lifetime", "input_dollars"),
+    [
+        ({}, "5m", 101),
+        ({"cache_write": 3_000_000}, "5m", 303),
+        ({"cache_write": 3_000_000}, "1h", 101),
+        ({"cache_write_1h": 4_000_000}, "1h", 404),
+    ],
+)
+async def test_other_servers_charge_for_written_input_if_it_has_a_price(
+    meter: Meter, prices: dict[str, float], lifetime: CacheLifetime, input_dollars: float
+) -> None:
+    meter.prices = Prices({"test/*": ModelPrice(input=1_000_000, output=1_000_000, **prices)})
+
+    await collect(metered(script(ANSWER)).stream(replace(REQUEST, cache=PromptCache(lifetime))))
+
+    assert recorded(meter).calls[0][2] == input_dollars + ANSWER_TOKENS
+
+
+async def test_a_cache_without_places_to_keep_reserves_nothing_more(meter: Meter) -> None:
+    meter.prices = Prices({"test/*": ModelPrice(input=1_000_000, cache_write=3_000_000, output=1_000_000)})
+    explicit = replace(REQUEST, cache=PromptCache(implicit=False))
+    marked = replace(explicit, messages=(UserInput("a" * 400, breakpoints=(0,)),))
+
+    for asked in (explicit, marked):
+        await collect(metered(script(ANSWER)).stream(asked))
+
+    admitted = [dollars for name, _, dollars in recorded(meter).calls if name == "admit"]
+    assert admitted == [101 + ANSWER_TOKENS, 303 + ANSWER_TOKENS]
+
+
+async def test_written_input_leaves_less_for_the_answer_and_refuses_nobody_who_pays_the_plain_price(
+    meter: Meter,
+) -> None:
+    meter.prices = Prices({"test/*": ModelPrice(input=1_000_000, cache_write=3_000_000, output=1_000_000)})
+    recorded(meter).money = 303 + 700
+    model = script(ANSWER, ANSWER)
+    asked = replace(REQUEST, cache=PromptCache())
+
+    await collect(metered(model).stream(asked))
+    recorded(meter).money = 102
+    await collect(metered(model).stream(asked))
+
+    assert [request.decoding.max_tokens for request in model.requests] == [700, 16]
+    assert recorded(meter).least == [102, 102]
 
 
 async def test_a_call_is_labelled_in_the_name_of_its_run(meter: Meter) -> None:
@@ -250,6 +325,8 @@ TEXT = "a" * 400
         InferenceRequest("m", (), response_format=JsonSchemaResponseFormat(json_schema={"description": TEXT})),
         InferenceRequest("m", (AssistantAnswer(TEXT),)),
         InferenceRequest("m", (AssistantAnswer("", reasoning=Reasoning(text=TEXT)),)),
+        InferenceRequest("m", (AssistantAnswer("", reasoning=Reasoning(signature=TEXT)),)),
+        InferenceRequest("m", (AssistantAnswer("", reasoning=Reasoning(redacted=TEXT)),)),
         InferenceRequest(
             "m",
             (
@@ -470,6 +547,32 @@ async def test_usage_that_cannot_be_true_is_estimated_instead(meter: Meter, usag
     assert recorded(meter).calls[-1] == ("settle", 102, 102)
     assert (meter.counted.input_tokens, meter.counted.output_tokens, meter.counted.model_dollars) == (101, 1, 102)
     assert chunks[-1].usage.total_tokens == 102
+
+
+THOUGHT = Reasoning(signature="g" * 3_000_000)
+
+
+@pytest.mark.parametrize("tokens", [260_000, 750_000, 120])
+@pytest.mark.parametrize("thought", [THOUGHT, Reasoning(redacted=THOUGHT.signature)])
+async def test_encrypted_reasoning_is_read_by_its_own_model_and_not_sent_to_others(
+    meter: Meter, tokens: int, thought: Reasoning
+) -> None:
+    usage = Usage(input_tokens=tokens, output_tokens=10, total_tokens=tokens + 10)
+    asked = replace(REQUEST, messages=(AssistantAnswer("", reasoning=thought), *REQUEST.messages))
+
+    await collect(metered(script([TextChunk("Hi"), Finished(FinishReason.stop, usage)])).stream(asked))
+
+    assert recorded(meter).calls[0][1] == 750_101 + ANSWER_TOKENS
+    assert recorded(meter).calls[-1] == ("settle", tokens + 10, tokens + 10)
+
+
+async def test_less_than_the_texts_beside_reasoning_can_have_is_not_believed(meter: Meter) -> None:
+    usage = Usage(input_tokens=2, output_tokens=10, total_tokens=12)
+    asked = replace(REQUEST, messages=(AssistantAnswer("", reasoning=THOUGHT), *REQUEST.messages))
+
+    await collect(metered(script([TextChunk("Hi"), Finished(FinishReason.stop, usage)])).stream(asked))
+
+    assert recorded(meter).calls[-1] == ("settle", 750_102, 750_102)
 
 
 async def test_fewer_tokens_than_an_answer_can_have_are_not_believed(meter: Meter) -> None:

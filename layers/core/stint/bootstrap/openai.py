@@ -148,7 +148,7 @@ def compose_responses(
     reconcile = contexts.conversations.reconcile
     conversations = Conversations(tenant, store.conversations, reader, deletions, opaque, reconcile, days)
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
-    inputs = InputReader(contexts, reader)
+    inputs, kept_bytes = InputReader(contexts, reader), settings.max_request_bytes // 2
     return OpenAIServices(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue, deletions),
@@ -156,7 +156,7 @@ def compose_responses(
         stored_responses=stored,
         conversations=conversations,
         chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters, keys),
-        compaction=Compaction(router, services.registry, inputs, services.meters, settings.max_request_bytes // 2),
+        compaction=Compaction(router, services.registry, inputs, services.meters, kept_bytes, keys),
         token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,
         make_response_admission=partial(make_response_admission, responses, recovery),

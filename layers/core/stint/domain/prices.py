@@ -23,7 +23,8 @@ MOST_DOLLARS = 1_000_000_000
 MOST_RATIO = 100
 FLEX, PRIORITY = "flex", "priority"
 TOKEN_PRICES = ("input", "output", "cached_input", "cache_write", "cache_write_1h")
-PricedTier = Annotated[str, Field(pattern=r"^(flex|priority|ultrafast)$")]
+DEARER_TIERS = frozenset({PRIORITY, "fast", "ultrafast"})
+PricedTier = Annotated[str, Field(pattern=r"^(flex|priority|fast|ultrafast)$")]
 Ratio = Annotated[float, Field(ge=0, le=MOST_RATIO, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)]
 
@@ -37,14 +38,16 @@ FLEX_RATIO, PRIORITY_RATIO = 0.5, 2.5
 times as much with AWS, and 1.75 to 2.5 times with OpenAI."""
 PREPAID = frozenset({DEFAULT_TIER, "scale", "reserved"})
 """Tiers with the standard price. The capacity of the last two is paid for beforehand."""
+KNOWN_TIERS = DEARER_TIERS | PREPAID | {FLEX}
 
 
 def tier_to_bill(asked: str | None, served: str | None) -> str:
     """Return the tier whose price counts. Without a provider's word, a call had the dearer one of what is possible.
 
-    So the price of flex counts only if it was asked for and has served.
+    So the price of flex counts only if it was asked for and has served. A name of another kind, such as `on_demand`,
+    is a server's own for the tier that it was asked for.
     """
-    tier = served or asked or DEFAULT_TIER
+    tier = (served if served in KNOWN_TIERS else asked) or DEFAULT_TIER
     return DEFAULT_TIER if tier == FLEX and not asked == served == FLEX else tier
 
 

@@ -2,10 +2,11 @@
 
 import json
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from stint.domain.content import text_of
-from stint.domain.inference import AssistantAnswer, InferenceRequest, ModelMessage, SystemText, Usage
+from stint.domain.inference import AssistantAnswer, InferenceRequest, ModelMessage, Reasoning, SystemText, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ LIMIT_MARGIN = 1_000
 
 
 def estimate_input(request: InferenceRequest) -> int:
-    """Return the tokens that the input of a call probably has: its texts, calls, tools and format."""
+    """Return the tokens that the input of a call probably has: its texts, calls, reasoning, tools and format."""
     length = sum(map(length_of, request.messages))
     length += sum(length_of_json((tool.name, tool.description, tool.parameters)) for tool in request.tools)
     if request.response_format is not None:
@@ -30,18 +31,22 @@ def estimate_input(request: InferenceRequest) -> int:
 
 
 def length_of(message: ModelMessage) -> int:
-    """Return the characters of a message that a model reads, without images."""
+    """Return the characters of a message that a model reads, without images. Encrypted reasoning is a part of them."""
     match message:
         case SystemText(text=text):
             return len(text)
         case AssistantAnswer(text=text, tool_calls=calls, reasoning=reasoning):
-            thoughts = len(reasoning.text) if reasoning else 0
             return (
                 len(text)
-                + thoughts
+                + length_of_reasoning(reasoning)
                 + sum(len(call.tool_name) + len(call.arguments_json or str(call.arguments)) for call in calls)
             )
     return len(text_of(message.content))
+
+
+def length_of_reasoning(reasoning: Reasoning | None) -> int:
+    """Return the characters of an earlier answer's reasoning in all of its forms."""
+    return len(reasoning.text) + len(reasoning.signature) + len(reasoning.redacted) if reasoning else 0
 
 
 def length_of_json(value: Any) -> int:
@@ -52,11 +57,14 @@ def usage_of(tokens_in: int, tokens_out: int) -> Usage:
     return Usage(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
 
 
-def believable(usage: Usage, tokens_in: int, streamed: int, limit: int | None) -> Usage:
+def believable(
+    usage: Usage, tokens_in: int, streamed: int, limit: int | None, messages: Iterable[ModelMessage] = ()
+) -> Usage:
     """Return the usage that a provider reported, or an estimate if it cannot be true.
 
     `tokens_in` is the estimate of the input, `streamed` the number of characters of the answer, and `limit` the longest
-    answer that the provider was asked for.
+    answer that the provider was asked for. The earlier reasoning in `messages` may not have been sent: adapters omit
+    that of other models.
     """
     read = CHARACTERS_PER_TOKEN * (tokens_in - 1)
     least_out = max(streamed // LONGEST_TOKEN, min(streamed, 1))
@@ -64,12 +72,21 @@ def believable(usage: Usage, tokens_in: int, streamed: int, limit: int | None) -
     if (
         can_be_true(usage, 4 * read, 4 * streamed)
         and usage.total_tokens > 0
-        and usage.input_tokens >= max(read // LONGEST_TOKEN, usage.cached_tokens + usage.cache_write_tokens)
+        and usage.input_tokens >= usage.cached_tokens + usage.cache_write_tokens
+        and (
+            usage.input_tokens >= read // LONGEST_TOKEN
+            or usage.input_tokens >= (read - reasoning_in(messages)) // LONGEST_TOKEN
+        )
         and least_out <= usage.output_tokens <= most_out
     ):
         return usage
     logger.warning("A model's provider reported tokens that cannot be true; they are estimated")
     return usage_of(tokens_in, streamed // CHARACTERS_PER_TOKEN + 1)
+
+
+def reasoning_in(messages: Iterable[ModelMessage]) -> int:
+    """Return the characters of the reasoning of earlier answers."""
+    return sum(length_of_reasoning(each.reasoning) for each in messages if isinstance(each, AssistantAnswer))
 
 
 def can_be_true(usage: Usage, read: int, written: int) -> bool:

@@ -97,7 +97,8 @@ async def make_compaction(run: Run, rule: CompactionRule) -> CompactedHistory:
     if sum(len(message.to_json(exclude_none=True)) for message in messages) > MAX_BYTES:
         raise TooLarge(f"The newest messages have more than {MAX_BYTES:,} bytes.")
     rest, tier = "the newest messages after it", plan.service_tier
-    summarizer = Summarizer(plan.model, plan.model_id, plan.instructions, rest, run.deadline, tier)
+    key = plan.cache_key
+    summarizer = Summarizer(plan.model, plan.model_id, plan.instructions, rest, run.deadline, tier, cache_key=key)
     try:
         summary = rule.clean(await summarizer.summarize(older))
     finally:

@@ -16,6 +16,7 @@ from stint.domain.inference import (
     FinishReason,
     InferenceRequest,
     ModelMessage,
+    PromptCache,
     SystemText,
     ToolResult,
     Usage,
@@ -52,6 +53,8 @@ class Summarizer:
     rest: str
     deadline: float
     service_tier: str | None = None
+    cache: PromptCache | None = None
+    cache_key: str = ""
     usage: Usage | None = None
 
     async def summarize(self, messages: Sequence[ModelMessage]) -> str:
@@ -85,7 +88,11 @@ class Summarizer:
         before = (UserInput(f"{SUMMARY}\n{summary}"),) if summary else ()
         task = UserInput(TASK.format(rest=self.rest))
         asked = InferenceRequest(
-            model=self.model_id, messages=(*system, *before, *messages, task), service_tier=self.service_tier
+            model=self.model_id,
+            messages=(*system, *before, *messages, task),
+            cache=self.cache,
+            cache_key=self.cache_key,
+            service_tier=self.service_tier,
         )
         self.model.check(asked)
         answer = await read_answer(Inference(self.model, asked), self.deadline)
@@ -129,7 +136,8 @@ def fitting(parts: Sequence[Sequence[ModelMessage]], most: int) -> int:
 
 
 def cut(messages: Sequence[ModelMessage], most: int) -> list[ModelMessage]:
-    """Cut the middle of the longest texts, so that messages have at most about `most` characters. Images are left out.
+    """Cut the middle of the longest texts, so that messages have at most about `most` characters. Images are left out,
+    and so is the reasoning of answers that are cut.
 
     All of the messages are cut to one length, so that short ones stay whole.
     """
@@ -147,8 +155,10 @@ def cut_message(message: ModelMessage, most: int) -> ModelMessage:
     if length_of(message) <= most:
         return message
     match message:
-        case SystemText(text=text) | AssistantAnswer(text=text):
+        case SystemText(text=text):
             return replace(message, text=cut_text(text, most))
+        case AssistantAnswer(text=text):
+            return replace(message, text=cut_text(text, most), reasoning=None)
     return replace(message, content=cut_text(text_of(message.content), most))
 
 

@@ -18,6 +18,10 @@ from stint.models.port import words_of
 FIRST_TOP_UP, MOST_TOP_UP = 1_000, 8_000
 """Tokens."""
 BYTES_PER_TOKEN = 4
+LEAST_LIMIT = 16
+"""Lowest limit of an answer that is sent: OpenAI's Responses API takes no lower one."""
+MOST_LIMIT = 128_000
+"""Longest answer that is limited because of money. Models end longer ones by themselves."""
 
 
 class AnswerMoney:
@@ -40,6 +44,11 @@ class AnswerMoney:
         """Return the tokens that an amount pays for: a whole number, or inf."""
         tokens = dollars / self.token_dollars if self.token_dollars else inf
         return tokens if tokens == inf else max(floor(tokens + 1e-6), 0)
+
+    def lower_limit(self, asked: int | None) -> int | None:
+        """Return the tokens that are left for the answer, at least `LEAST_LIMIT`, unless it will have less anyway."""
+        left, longest = self.most_tokens, min(asked or inf, MOST_LIMIT)
+        return int(min(max(left, LEAST_LIMIT), longest)) if left < longest else None
 
     @property
     def streamed(self) -> int:

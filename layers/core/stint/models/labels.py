@@ -1,7 +1,8 @@
 """The labels of a model call: in whose name it is made. A provider's log can be split by them.
 
 An end user is in them by a hash only, because the log is kept elsewhere, and for longer than the user's data. All calls
-of a run have the same labels, also those of another process that resumes it.
+of a response have the same labels, also those of another process that resumes it. Those of a turn name the end user of
+the request that runs it: one that resumes the turn without the header names none.
 """
 
 from stint.caller import end_users_of, find_end_user, find_principal, find_tenant, hash_end_user

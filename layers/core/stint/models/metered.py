@@ -9,7 +9,6 @@ end costs what was reserved, or what was streamed if that is more, unless the pr
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import cached_property
-from math import inf
 from typing import TYPE_CHECKING
 
 from stint.dataclasses import replace
@@ -28,10 +27,8 @@ if TYPE_CHECKING:
 
 FIRST_TOKENS = 8_000
 """Most tokens of an answer that are paid for before it begins."""
-MOST_LIMIT = 128_000
-"""Longest answer that is limited because of money. Models end longer ones by themselves."""
-LEAST_LIMIT = 16
-"""Lowest limit of an answer that is sent: OpenAI's Responses API takes no lower one."""
+COUNTING_TOKENS = 16
+"""Longest answer that is requested for its usage: OpenAI's Responses API takes no lower limit."""
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -54,7 +51,7 @@ class MeteredModel:
         try:
             return await self._model.count_tokens(request)
         except CountNeedsAnswer:
-            shortest = replace(request.decoding, max_tokens=LEAST_LIMIT)
+            shortest = replace(request.decoding, max_tokens=COUNTING_TOKENS)
             return await self._count_by_answer(replace(request, decoding=shortest))
 
     async def _count_by_answer(self, request: InferenceRequest) -> int:
@@ -163,14 +160,14 @@ class MeteredCall:
         self.price = self.meter.require_price(self.model_id)
         price = self.price.in_tier(self.tier)
         longest = self.request.decoding.max_tokens or ANSWER_TOKENS
-        self.reserved = usage_of(self.tokens_in, min(longest, FIRST_TOKENS))
+        self.reserved = self.as_kept(usage_of(self.tokens_in, min(longest, FIRST_TOKENS)))
         least = price.cost_of(usage_of(self.tokens_in, 1))
         self.reservation = await spending.admit_call(self.tokens_in + longest, price.cost_of(self.reserved), least)
         if spending.limits_money and price.output > 0:
             from stint.models.answer_money import AnswerMoney  # noqa: PLC0415 - few callers have a limit of money
 
-            self.money = AnswerMoney(self.reservation, price, price.cost_of(usage_of(self.tokens_in, 0)))
-            self.limit = lower_limit(self.money.most_tokens, self.request.decoding.max_tokens)
+            self.money = AnswerMoney(self.reservation, price, price.cost_of(self.as_kept(usage_of(self.tokens_in, 0))))
+            self.limit = self.money.lower_limit(self.request.decoding.max_tokens)
 
     @cached_property
     def tokens_in(self) -> int:
@@ -208,7 +205,7 @@ class MeteredCall:
     async def finish(self, end: Finished) -> Finished:
         """Settle a call that has ended, and return its end as the run's caller sees it."""
         limit, self.served = self.limited_request.decoding.max_tokens, end.service_tier
-        usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit)
+        usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit, self.request.messages)
         await self.settle(usage or self.most_probable(), usage)
         cut = self.limit is not None and end.reason is FinishReason.length
         shown = usage.without_cache() if usage and self.meter.counted.hides_cache else usage
@@ -236,7 +233,15 @@ class MeteredCall:
 
     def most_probable(self) -> Usage:
         """Return the estimate of the whole call, or that of the answer so far if it is more."""
-        return max(self.estimated(), self.reserved, key=lambda usage: usage.total_tokens)
+        return max(self.as_kept(self.estimated()), self.reserved, key=lambda usage: usage.total_tokens)
+
+    def as_kept(self, usage: Usage) -> Usage:
+        """Return an estimate with the input that is written to a cache, if the call wants it and it has a price."""
+        if self.request.cache is None or self.price is None:
+            return usage
+        from stint.models.cache_writes import with_writes  # noqa: PLC0415 - few callers have a limit of money
+
+        return with_writes(usage, self.request, self.model_id, self.price)
 
     async def settle(self, spent: Usage, counted: Usage | None) -> None:
         self.settled = True
@@ -249,9 +254,3 @@ class MeteredCall:
             if self.reservation is not None and self.price is not None:
                 dollars = self.price.in_tier(self.tier).cost_of(spent)
                 await self.reservation.settle(spent.input_tokens + spent.output_tokens, dollars)
-
-
-def lower_limit(left: float, asked: int | None) -> int | None:
-    """Return the tokens that are left, at least those that every API accepts, unless an answer will have less anyway."""
-    longest = min(asked or inf, MOST_LIMIT)
-    return int(min(max(left, LEAST_LIMIT), longest)) if left < longest else None

@@ -82,6 +82,31 @@ async def test_a_tier_that_the_model_lacks_is_refused_by_name(model: Bedrock, se
     assert len(server.bodies) == 1
 
 
+@pytest.mark.parametrize("message", ["'flex' tier is not available", "Unknown tier: priority", "Invalid serviceTier"])
+async def test_a_refusal_of_a_tier_is_known_by_the_word(
+    model: Bedrock, server: ConverseStreamServer, message: str
+) -> None:
+    server.script(converse.error(400, "ValidationException", message))
+
+    with pytest.raises(InvalidRequest, match="choose another one") as caught:
+        await served(model, replace(HELLO, service_tier="flex"))
+
+    assert caught.value.param == "service_tier"
+
+
+@pytest.mark.parametrize("message", ["Tool 'priority' is duplicated", "The tool flex has no frontier"])
+async def test_a_refusal_of_something_with_the_name_of_a_tier_is_not_about_the_tier(
+    model: Bedrock, server: ConverseStreamServer, message: str
+) -> None:
+    server.script(converse.error(400, "ValidationException", message))
+
+    with pytest.raises(InvalidRequest, match=message) as caught:
+        await served(model, replace(HELLO, service_tier="flex"))
+
+    assert caught.value.param != "service_tier"
+    assert "choose another one" not in caught.value.message
+
+
 async def test_the_default_tier_is_never_refused(model: Bedrock, server: ConverseStreamServer) -> None:
     server.script(converse.error(400, "ValidationException", UNSUPPORTED), answer(None), answer(None), answer(None))
     default, flex = replace(HELLO, service_tier="default"), replace(HELLO, service_tier="flex")

@@ -19,11 +19,11 @@ from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, Supporte
 from stint.domain.inference import Decoding
 from stint.domain.limits import MAX_MESSAGES, EndUserId, PartLimit, ToolLimit
 from stint.domain.openai.chat_input import NO_AUDIO, ChatAllowedToolsChoice, ChatFunctionChoice, ChatMessage, ChatTool
-from stint.domain.openai.prompt_cache import CacheOptions
+from stint.domain.openai.prompt_cache import CacheOptionsHint, CacheRetention
 from stint.domain.openai.response_options import Effort, JsonObject, PlainText, Verbosity
 from stint.domain.openai.response_requests import CacheKey, ModelName
 from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
-from stint.domain.openai.stored_responses import CacheRetention, ServiceTier
+from stint.domain.openai.stored_responses import ServiceTier
 from stint.domain.schema import Request
 
 MAX_STOPS = 4
@@ -117,7 +117,7 @@ class ChatCompletionRequest(Request):
     service_tier: Omitted[ServiceTier] = None
     safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
     prompt_cache_key: Omitted[CacheKey] = None
-    prompt_cache_retention: Omitted[CacheRetention] = None
+    prompt_cache_retention: CacheRetention = None
     user: Omitted[EndUserId] = None
     n: Annotated[Omitted[StrictInt], SupportedValues((1,), "Only one completion per request is supported")] = None
     modalities: Annotated[Omitted[list[str]], SupportedValues((["text"],), NO_AUDIO)] = None
@@ -131,7 +131,7 @@ class ChatCompletionRequest(Request):
     function_call: Annotated[Nothing, UnsupportedField("It is deprecated. Use tool_choice")] = None
     web_search_options: Annotated[Nothing, UnsupportedField("Use POST /v1/responses with the tool web_search")] = None
     moderation: Annotated[Nothing, UnsupportedField("Completions are not moderated. Remove it")] = None
-    prompt_cache_options: Omitted[CacheOptions] = None
+    prompt_cache_options: CacheOptionsHint = None
 
     @field_validator("tool_choice")
     @classmethod

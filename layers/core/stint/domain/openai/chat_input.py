@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from stint.domain.fields import KnownTypes, Nothing, Omitted, UnsupportedField, invalid
 from stint.domain.openai.parts import MAX_FILE, MAX_IMAGE, FileId, Text
-from stint.domain.openai.prompt_cache import CacheBreakpoint
+from stint.domain.openai.prompt_cache import CacheBreakpointHint
 from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
 from stint.domain.schema import Request
 
@@ -18,7 +18,7 @@ Name = Omitted[Annotated[str, Field(max_length=256)]]
 class ChatText(Request):
     type: Literal["text"] = "text"
     text: Text
-    prompt_cache_breakpoint: Omitted[CacheBreakpoint] = None
+    prompt_cache_breakpoint: CacheBreakpointHint = None
 
 
 class ChatImageUrl(Request):
@@ -31,7 +31,7 @@ class ChatImageUrl(Request):
 class ChatImage(Request):
     type: Literal["image_url"] = "image_url"
     image_url: ChatImageUrl
-    prompt_cache_breakpoint: Omitted[CacheBreakpoint] = None
+    prompt_cache_breakpoint: CacheBreakpointHint = None
 
 
 class ChatFileData(Request):
@@ -51,7 +51,7 @@ class ChatFileData(Request):
 class ChatFile(Request):
     type: Literal["file"] = "file"
     file: ChatFileData
-    prompt_cache_breakpoint: Omitted[CacheBreakpoint] = None
+    prompt_cache_breakpoint: CacheBreakpointHint = None
 
 
 class ChatRefusal(Request):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StrictInt, model_validator
 
 from stint.domain.fields import LONG_TEXT, KnownTypes, Omitted, SupportedValues, invalid
-from stint.domain.openai.prompt_cache import CacheBreakpoint
+from stint.domain.openai.prompt_cache import CacheBreakpointHint
 from stint.domain.schema import Request
 
 MAX_IMAGE = 20_971_520
@@ -18,7 +18,7 @@ Text = Annotated[str, Field(max_length=LONG_TEXT)]
 class InputText(Request):
     type: Literal["input_text"] = "input_text"
     text: Text
-    prompt_cache_breakpoint: Omitted[CacheBreakpoint] = None
+    prompt_cache_breakpoint: CacheBreakpointHint = None
 
 
 FileId = Annotated[str, Field(min_length=1, max_length=200)]
@@ -34,7 +34,7 @@ class InputImage(Request):
     file_id: Omitted[FileId] = None
     image_url: Annotated[str, Field(max_length=MAX_IMAGE)] | None = None
     detail: Literal["low", "high", "auto"] = "auto"
-    prompt_cache_breakpoint: Omitted[CacheBreakpoint] = None
+    prompt_cache_breakpoint: CacheBreakpointHint = None
 
     @model_validator(mode="after")
     def require_one_source(self) -> "InputImage":
@@ -57,7 +57,7 @@ class InputFile(Request):
     detail: Annotated[
         Omitted[str], SupportedValues(("auto",), "Only auto is supported: files are read as text"), Field(exclude=True)
     ] = None
-    prompt_cache_breakpoint: Omitted[CacheBreakpoint] = None
+    prompt_cache_breakpoint: CacheBreakpointHint = None
 
     @model_validator(mode="after")
     def require_one_source(self) -> "InputFile":

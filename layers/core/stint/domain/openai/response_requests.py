@@ -19,7 +19,7 @@ from stint.domain.expiry import Expiry
 from stint.domain.fields import Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, EndUserId, ToolLimit, too_long
 from stint.domain.openai.input_items import Input
-from stint.domain.openai.prompt_cache import CacheOptions
+from stint.domain.openai.prompt_cache import CacheOptionsHint, CacheRetention
 from stint.domain.openai.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
 from stint.domain.openai.response_tools import (
     McpTool,
@@ -31,7 +31,6 @@ from stint.domain.openai.response_tools import (
 )
 from stint.domain.openai.stored_responses import (
     BackgroundOptions,
-    CacheRetention,
     ResponseSettings,
     ServiceTier,
     Truncation,
@@ -164,7 +163,7 @@ class CreateResponse(ContextRequest):
     service_tier: Omitted[ServiceTier] = None
     safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
     prompt_cache_key: Omitted[CacheKey] = None
-    prompt_cache_retention: Omitted[CacheRetention] = None
+    prompt_cache_retention: CacheRetention = None
     user: Omitted[EndUserId] = None
     top_logprobs: Annotated[
         Omitted[Annotated[StrictInt, Field(ge=0, le=20)]],
@@ -175,7 +174,7 @@ class CreateResponse(ContextRequest):
     moderation: Annotated[Nothing, UnsupportedField("Responses are not moderated. Remove it")] = None
     image: ImageOptions = None
     access_programs: Annotated[Nothing, UnsupportedField("Access programs are not supported. Remove it")] = None
-    prompt_cache_options: Omitted[CacheOptions] = None
+    prompt_cache_options: CacheOptionsHint = None
     background_options: Omitted[BackgroundOptions] = None
 
     @field_validator("background")
@@ -242,9 +241,9 @@ class CompactRequest(Request):
     instructions: Omitted[str] = None
     previous_response_id: Omitted[str] = None
     prompt_cache_key: Omitted[CacheKey] = None
-    prompt_cache_retention: Omitted[CacheRetention] = None
+    prompt_cache_retention: CacheRetention = None
     service_tier: Omitted[ServiceTier] = None
-    prompt_cache_options: Omitted[CacheOptions] = None
+    prompt_cache_options: CacheOptionsHint = None
     image: ImageOptions = None
 
 

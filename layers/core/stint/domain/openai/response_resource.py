@@ -1,7 +1,7 @@
 """The response as the API returns it, and the other objects that the Responses API returns."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -9,7 +9,7 @@ from stint.domain.fields import Omitted
 from stint.domain.inference import DEFAULT_TIER, Usage
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.lists import ListObject
-from stint.domain.openai.prompt_cache import CacheOptions
+from stint.domain.openai.prompt_cache import CacheOptions, show_retention
 from stint.domain.openai.response_options import ReasoningSettings, TextOptions
 from stint.domain.openai.response_requests import ConversationReference
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
@@ -19,6 +19,7 @@ from stint.domain.openai.stored_responses import (
     ResponseHeader,
     ResponseOutcome,
     ResponseStatus,
+    ServiceTier,
     tier_of,
 )
 from stint.domain.receipts import Receipt
@@ -111,6 +112,11 @@ class Response(Schema):
 SHOWN = frozenset(Response.model_fields)
 
 
+def show_tier(served: str | None) -> str:
+    """Return the name of the tier that served, which is `default` for names that clients of the API do not know."""
+    return served if served is not None and served in get_args(ServiceTier) else DEFAULT_TIER
+
+
 def make_response(
     header: ResponseHeader,
     output: Sequence[OutputItem] = (),
@@ -126,8 +132,9 @@ def make_response(
     given = {name: value for name in type(settings).model_fields if (value := getattr(settings, name)) is not None}
     if settings.prompt_cache_options is not None:
         given["prompt_cache_options"] = settings.prompt_cache_options.as_applied()
+    given["prompt_cache_retention"] = show_retention(settings.prompt_cache_retention)
     asked = tier_of(settings.service_tier, settings.background_options) or settings.service_tier
-    given["service_tier"] = served or asked or DEFAULT_TIER
+    given["service_tier"] = show_tier(served or asked)
     return Response(
         id=header.response_id,
         created_at=header.created_at,

@@ -15,7 +15,7 @@ from stint.domain.inference import DEFAULT_TIER, AnswerDetails, Decoding, Prompt
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.mcp_items import McpListTools
-from stint.domain.openai.prompt_cache import CacheOptions, choose_cache
+from stint.domain.openai.prompt_cache import CacheOptionsHint, CacheRetention, choose_cache
 from stint.domain.openai.response_options import Include, ReasoningSettings, TextOptions
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.partial_steps import PartialStep
@@ -29,7 +29,6 @@ from stint.domain.stored_messages import CompactedHistory
 Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
 CompletionWindow = Literal["soonest", "2h", "8h"]
-CacheRetention = Annotated[str, Field(max_length=64)]
 MAX_INFER_ITERS = 100
 """Maximum model calls of a response. A request may set fewer."""
 
@@ -129,8 +128,8 @@ class ResponseSettings(Schema):
     background_options: Omitted[BackgroundOptions] = None
     safety_identifier: Omitted[str] = None
     prompt_cache_key: Omitted[str] = None
-    prompt_cache_retention: Omitted[CacheRetention] = None
-    prompt_cache_options: Omitted[CacheOptions] = None
+    prompt_cache_retention: CacheRetention = None
+    prompt_cache_options: CacheOptionsHint = None
     user: Omitted[str] = None
     store: Omitted[bool] = None
     is_single: Omitted[bool] = None

@@ -40,7 +40,7 @@ OVERLOADED = frozenset({"serviceunavailableexception", "modelnotreadyexception"}
 REFUSED = frozenset({400, 404, 413, 422})
 NOT_FOUND = "resourcenotfoundexception"
 ACCESS_DENIED = "accessdeniedexception"
-TIER = re.compile(r"service[ _-]?tier|\b(?:flex|priority)\b", re.IGNORECASE)
+TIER = re.compile(r"service[ _-]?tier|\b(?:flex|priority)\W{1,3}tier\b|\btier\W{1,3}(?:flex|priority)\b", re.IGNORECASE)
 CREDENTIALS = "check the AWS credentials"
 HINTS = {
     ACCESS_DENIED: (

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
@@ -10,10 +11,11 @@ from stint.domain.inference import SystemText, Usage
 from stint.domain.limits import MAX_MESSAGES
 from stint.domain.openai.items import CompactionItem, Message, name_items
 from stint.domain.openai.opaque import CompactedContext
+from stint.domain.openai.prompt_cache import choose_cache
 from stint.domain.openai.response_requests import CompactRequest, InputTokensRequest
 from stint.domain.openai.response_resource import CompactedResponse, InputTokens, ResponseUsage
 from stint.domain.openai.response_tools import without_credentials
-from stint.domain.openai.stored_responses import ResponseSettings, tier_of
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseSettings, tier_of
 from stint.metering import admit_run
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
@@ -23,6 +25,9 @@ from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.search_items import without_markers
 from stint.spending.meters import Meters, metered
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
+
+if TYPE_CHECKING:  # few models take cache keys
+    from stint.services.runs.cache_keys import FindCacheKeys
 
 REST = "the latest messages of the user before it"
 
@@ -39,6 +44,7 @@ class Compaction:
     inputs: InputReader
     meters: Meters
     kept_bytes: int
+    find_cache_keys: "FindCacheKeys"
 
     @metered
     async def compact(self, request: CompactRequest, deadline: float) -> CompactedResponse:
@@ -57,8 +63,14 @@ class Compaction:
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         from stint.loop.summaries import Summarizer  # noqa: PLC0415 - few requests compact
 
-        tier = tier_of(request.service_tier)
-        summarizer = Summarizer(model, model_id, request.instructions or "", REST, deadline, tier)
+        tier, keys = tier_of(request.service_tier), await self.find_cache_keys(model)
+        key = context.cache_key(header_of(request), keys) if keys is not None else ""
+        cache = choose_cache(
+            request.prompt_cache_options,
+            request.prompt_cache_retention,
+            self.router.cache if request.previous_response_id else None,
+        )
+        summarizer = Summarizer(model, model_id, request.instructions or "", REST, deadline, tier, cache, key)
         summary = without_markers(await summarizer.summarize(transcript.messages))
         instructions = [message.text for message in transcript.messages if isinstance(message, SystemText)]
         compacted = CompactedContext(summary=summary, instructions=instructions)
@@ -76,6 +88,12 @@ class Compaction:
             ),
             usage=ResponseUsage.of(summarizer.usage or Usage()),
         )
+
+
+def header_of(request: CompactRequest) -> ResponseHeader:
+    """Return the header of a response that is not stored, in place of which the request stands."""
+    settings = ResponseSettings(prompt_cache_key=request.prompt_cache_key, store=False)
+    return ResponseHeader(response_id="", created_at=0, model=request.model, settings=settings)
 
 
 def newest(messages: Sequence[Message], most_bytes: int) -> list[Message]:

@@ -32,6 +32,7 @@ from stint.domain.openai.chat_output import (
     FunctionDelta,
     ToolCallPiece,
 )
+from stint.domain.openai.response_resource import show_tier
 from stint.services.responses.event_stream import padding_of
 
 
@@ -110,7 +111,7 @@ class Completion:
     def finish(self, finished: Finished) -> Iterator[ChatCompletionChunk]:
         self.finish_reason = finish_of(finished.reason, called=bool(self.calls))
         self.usage = finished.usage
-        self.service_tier = finished.service_tier or DEFAULT_TIER
+        self.service_tier = show_tier(finished.service_tier)
         yield self.chunk(ChatDelta(), self.finish_reason)
         options = self.request.stream_options
         if options is not None and options.include_usage and self.usage is not None:

@@ -13,6 +13,7 @@ from mangum import Mangum
 from tests.api.api_client import open_session
 from tests.api.app_fixture import AppFixture, Served
 from tests.servers.chat_completions import ChatCompletionsServer
+from tests.servers.converse_stream import ConverseStreamServer
 from tests.store.dynamodb_proxy import DynamoDBProxy
 from tests.store.tenant_records import note_partitions
 
@@ -20,7 +21,9 @@ from stint.caller import find_principal
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.principals import Principal
+from stint.models.bedrock.model import Bedrock
 from stint.net.guard import Guard
+from stint.providers.bedrock.client import connect
 from stint.services.knowledge import tasks
 from stint.store.idempotent_requests import RequestRecords
 from stint.tools.image_generation.scripted import draw
@@ -91,6 +94,18 @@ def client(server: Served) -> Iterator[LlamaStackClient]:
 @pytest.fixture
 def session(http: httpx.Client) -> str:
     return open_session(http)
+
+
+@pytest.fixture
+def bedrock(app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConverseStreamServer]:
+    """Serve models of Bedrock by a fake server, which is returned."""
+    with ConverseStreamServer() as peer:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", peer.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        app_fixture.models = {"bedrock": lambda: Bedrock(lambda: connect("eu-central-1"))}
+        yield peer
+    app_fixture.models = {}
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,12 @@
 """Checkpoints in requests to Bedrock, and cached tokens in the usage and the receipts of each API."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 from tests.api.api_client import open_session, turn
-from tests.api.app_fixture import AppFixture
 from tests.servers import converse_stream as converse
 from tests.servers.converse_stream import ConverseStreamServer
-
-from stint.models.bedrock.model import Bedrock
-from stint.providers.bedrock.client import connect
 
 MODEL = "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0"
 CACHED: dict[str, Any] = {
@@ -20,17 +15,6 @@ CACHED: dict[str, Any] = {
     "cacheDetails": [{"ttl": "1h", "inputTokens": 20}],
 }
 POINT, HOUR = {"type": "default"}, {"type": "default", "ttl": "1h"}
-
-
-@pytest.fixture
-def bedrock(app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConverseStreamServer]:
-    with ConverseStreamServer() as peer:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", peer.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        app_fixture.models = {"bedrock": lambda: Bedrock(lambda: connect("eu-central-1"))}
-        yield peer
-    app_fixture.models = {}
 
 
 def points_in(bedrock: ConverseStreamServer) -> list[Any]:

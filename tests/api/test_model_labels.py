@@ -1,6 +1,5 @@
 """The names of the caller, the agent and the end user in the requests to Bedrock, which its invocation log shows."""
 
-from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -10,22 +9,8 @@ from tests.api.api_client import create_agent, create_session, say
 from tests.api.app_fixture import AppFixture
 from tests.servers.converse_stream import ConverseStreamServer
 
-from stint.models.bedrock.model import Bedrock
-from stint.providers.bedrock.client import connect
-
 MODEL = "bedrock/amazon.nova-pro-v1:0"
 ANN, BOB = "ann@example.com", "bob"
-
-
-@pytest.fixture
-def bedrock(app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConverseStreamServer]:
-    with ConverseStreamServer() as peer:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", peer.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        app_fixture.models = {"bedrock": lambda: Bedrock(lambda: connect("eu-central-1"))}
-        yield peer
-    app_fixture.models = {}
 
 
 def labels_in(bedrock: ConverseStreamServer) -> dict[str, str]:

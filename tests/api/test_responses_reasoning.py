@@ -1,6 +1,5 @@
 """Reasoning of models: returned, encrypted, and sent back to them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -26,34 +25,11 @@ from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_c
 from tests.servers.converse_stream import ConverseStreamServer
 
 from stint.domain.inference import AssistantAnswer
-from stint.models.bedrock.model import Bedrock
-from stint.providers.bedrock.client import connect
 
 ENCRYPTED = "reasoning.encrypted_content"
 THINK = "think: Well now\ncall: get_weather {}"
 LOW = {"effort": "low", "summary": "auto"}
 CLAUDE = "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0"
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[ConverseStreamServer]:
-    with ConverseStreamServer() as server:
-        yield server
-
-
-@pytest.fixture
-def bedrock(
-    endpoint: ConverseStreamServer, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ConverseStreamServer]:
-    """The Bedrock runtime behind `bedrock/` models."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", endpoint.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    client = connect("eu-central-1")
-    endpoint.forget()
-    app_fixture.models["bedrock"] = lambda: Bedrock(lambda: client)
-    yield endpoint
-    app_fixture.models.clear()
 
 
 def resume(http: httpx.Client, asked: Body, way: str, **fields: Any) -> Body:

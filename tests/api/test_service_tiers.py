@@ -1,6 +1,5 @@
 """Service tiers over HTTP: sent to Bedrock, refused where there are none, and shown as they served."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,24 +9,10 @@ from tests.api.responses_client import RESPONSES, assert_refused, events_of, get
 from tests.servers import converse_stream as converse
 from tests.servers.converse_stream import ConverseStreamServer
 
-from stint.models.bedrock.model import Bedrock
-from stint.providers.bedrock.client import connect
-
 MODEL = "bedrock/amazon.nova-pro-v1:0"
 CHAT = "/v1/chat/completions"
 REFUSAL = converse.error(400, "ValidationException", "The provided service tier is not supported for this model.")
 WINDOW = {"completion_window": "2h"}
-
-
-@pytest.fixture
-def bedrock(app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConverseStreamServer]:
-    with ConverseStreamServer() as peer:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", peer.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        app_fixture.models = {"bedrock": lambda: Bedrock(lambda: connect("eu-central-1"))}
-        yield peer
-    app_fixture.models = {}
 
 
 def serve(bedrock: ConverseStreamServer, tier: str) -> None:

@@ -20,7 +20,7 @@ def keyed(base_url: str, *servers: object) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "base_url", ["https://api.openai.com/v1", "https://eu.api.openai.com/v1/", " https://api.openai.com/v1"]
+    "base_url", ["https://api.openai.com/v1", "https://eu.api.openai.com/v1/", " https://API.openai.com:443/v1"]
 )
 def test_the_servers_of_openai_get_one(base_url: str) -> None:
     assert keyed(base_url) == {"openai"}

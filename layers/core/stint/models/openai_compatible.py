@@ -3,6 +3,9 @@
 A server may have Chat Completions, the Responses API, or both, and Bedrock has some models in one of them only. The
 operations that may have a model are its routes. The first is used until the server says that it lacks it; then the
 next one is, and the one that answered is remembered.
+
+No list says what a model accepts either. So a call is sent as the request asks, and adapted to what its model refuses.
+Both are learned from the words of errors, which may quote the caller: see `Adaptation`.
 """
 
 import asyncio
@@ -10,7 +13,9 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Literal, NamedTuple, Protocol, Unpack
 
+from stint.domain.errors import ModelError, StintError
 from stint.domain.inference import Accepted, InferenceRequest, ModelChunk
+from stint.models.openai.refused_fields import RefusedFields
 from stint.models.openai.request import CHAT_ONLY
 from stint.models.openai.streamed_answer import AnswerReader, stream_answer
 from stint.models.port import CountNeedsAnswer
@@ -21,27 +26,27 @@ ApiName = Literal["chat", "responses"]
 
 
 class ModelApi(Protocol):
-    """An API of model servers: the form of a request, and of its answer. `path` is that of its operation."""
+    """An API of model servers: the form of a request, and of its answer.
+
+    `path` is that of its operation. `refused` has what each model is known to refuse.
+    """
 
     path: str
+    refused: RefusedFields
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse what the API lacks; see `ChatModel.check`."""
         ...
 
-    def refused_by(self, model: str) -> frozenset[str]:
-        """Return what a model is known to refuse."""
-        ...
-
-    def find_refused(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> frozenset[str]:
-        """Return what a refusal seems to be about, of what can be omitted or written otherwise.
+    def find_refused(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> set[str]:
+        """Return what a refusal may be about, of what can be omitted or written differently.
 
         `adapted` is what the refused request was adapted to.
         """
         ...
 
-    def remember_refused(self, model: str, names: frozenset[str]) -> None:
-        """Remember what a model refuses."""
+    def name_field(self, param: str) -> str:
+        """Return the name in chat completions of a field that an error names."""
         ...
 
     def write(self, request: InferenceRequest, refused: frozenset[str]) -> bytes:
@@ -64,6 +69,40 @@ FindRoutes = Callable[[InferenceRequest], Sequence[ModelRoute]]
 """A function that returns the routes to the model of a request, the first choice first."""
 
 
+class Adaptation:
+    """Adapts a call to what its model refuses: fields are omitted, or written differently.
+
+    Servers quote what callers have written, so a refusal may seem to be about something else. What it may be about is
+    tried by this call only, and remembered for the model once the adapted call is answered, unless the same refusal
+    came again, or may have been about several things.
+    """
+
+    def __init__(self, api: ModelApi, request: InferenceRequest) -> None:
+        self.api = api
+        self._request = request
+        self._sent: frozenset[str] = frozenset()
+        self._tried: frozenset[str] = frozenset()
+        self._found: dict[Refusal, set[str]] = {}
+
+    def write(self) -> bytes:
+        """Write the body of the request. Raises InvalidRequest."""
+        self._sent = self.api.refused.of(self._request.model) | self._tried
+        return self.api.write(self._request, self._sent)
+
+    def change(self, refusal: Refusal | None) -> bool:
+        """Adapt the call to a refusal, and return whether that changes it."""
+        if refusal is None or not refusal.may_be_about_field:
+            return False
+        found = self.api.find_refused(self._request, refusal, self._sent) - self._sent
+        self._found[refusal] = found if len(found) == 1 else set()
+        self._tried |= found
+        return bool(found)
+
+    def remember(self) -> None:
+        """Remember what the model refuses, after it has answered."""
+        self.api.refused.add(self._request.model, set().union(*self._found.values()))
+
+
 class OpenAICompatible:
     """The models of a server, streamed.
 
@@ -72,8 +111,8 @@ class OpenAICompatible:
     Responses API. `routes` overrides both. `provider` is the id of the server, which gets its own reasoning only.
 
     Calls are retried before the answer starts; see `OpenAIServer`, which has the `options`. If a model refuses a
-    parameter that can be omitted or written differently, the request is sent again. If that is accepted, later requests
-    to the model are adapted at once. A refusal may quote the caller, so it proves nothing by itself.
+    parameter that can be omitted or written differently, the request is sent again, and if that one is answered, later
+    requests to the model are adapted at once.
     """
 
     def __init__(
@@ -109,47 +148,52 @@ class OpenAICompatible:
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call, and yield its chunks; see the port."""
         routes, missing = list(self._routes_to(request)), None
-        repeated = 0
-        accepted = begun = False
-        seeming = frozenset[str]()
+        repeated, accepted, begun = 0, False, False
+        adaptation = Adaptation(self._api_of(routes[0]), request)
         while True:
-            api = self._api_of(routes[0])
-            refused = api.refused_by(request.model) | seeming
-            body = api.write(request, refused)
-            url = f"{routes[0].base_url}/{api.path}"
+            url, body = f"{routes[0].base_url}/{adaptation.api.path}", adaptation.write()
+            reader = adaptation.api.reader(request)
             try:
-                async with aclosing(stream_answer(self.server, url, body, api.reader(request))) as chunks:
+                async with aclosing(stream_answer(self.server, url, body, reader)) as chunks:
                     async for chunk in chunks:
                         if not isinstance(chunk, Accepted):
+                            if not begun:
+                                adaptation.remember()
+                                self._remember(routes[0], request, missing)
                             begun = True
                         elif accepted:
                             continue
-                        else:
-                            api.remember_refused(request.model, seeming)
-                            self._remember(routes[0], request, missing)
                         accepted = True
                         yield chunk
                 return
             except ProviderFailure as failure:
-                if begun:
+                failure.error.param = adaptation.api.name_field(failure.error.param or "") or None
+                if begun or reader.has_begun:
                     raise failure.error from failure.__cause__
-                if failure.at_once:
+                if failure.at_once or adaptation.change(failure.refusal):
                     continue
-                found = api.find_refused(request, failure.refusal, refused) if failure.refusal else frozenset()
-                if not found <= refused:
-                    seeming |= found
-                    continue
-                if failure.refusal is not None and failure.refusal.is_about_operation and (missing or routes[1:]):
+                if failure.refusal is not None and failure.refusal.is_about_operation:
                     missing = missing or failure
-                    if routes[1:]:
-                        routes.pop(0)
-                        continue
-                    raise missing.error from missing.__cause__
+                    if len(routes) == 1:
+                        raise self._explain_missing(missing, adaptation.api.path) from missing.__cause__
+                    routes.pop(0)
+                    adaptation = Adaptation(self._api_of(routes[0]), request)
+                    continue
                 delay = self.server.retry_delay(failure, repeated)
                 if delay is None:
                     raise failure.error from failure.__cause__
             repeated += 1
             await asyncio.sleep(delay)
+
+    def _explain_missing(self, missing: ProviderFailure, path: str) -> StintError:
+        """Return the error of a server without the operation, which the operator must correct if they chose it."""
+        refusal = missing.refusal
+        if self._api is None or refusal is None or not refusal.is_about_server:
+            return missing.error
+        told = f"The model's provider answered {refusal.status}: it has no POST /{path}"
+        return ModelError(
+            f"{told} (check its api, and {self.server.settings.base_url})", upstream_status=refusal.status
+        )
 
     async def aclose(self) -> None:
         """Close the connections, unless the client was passed in."""
@@ -193,7 +237,7 @@ class OpenAICompatible:
         if name == "chat":
             from stint.models.openai.chat_completions import ChatCompletions  # noqa: PLC0415 - loaded when used
 
-            return ChatCompletions(strict=self.is_of_openai)
+            return ChatCompletions(is_of_openai=self.is_of_openai)
         from stint.models.openai_responses.api import ResponsesApi  # noqa: PLC0415 - loaded when used
 
         return ResponsesApi(self.server.base_url, self._provider)

@@ -171,18 +171,6 @@ async def test_the_refusal_of_one_model_does_not_concern_another(model: Bedrock,
     assert "point" in await sent(model, server, replace(ASKED, model="anthropic.claude-opus-4-6-v1"))
 
 
-async def test_a_refusal_that_quotes_the_caller_changes_nothing_for_others(
-    model: Bedrock, server: ConverseStreamServer
-) -> None:
-    quoting = converse.error(400, "ValidationException", "`tool_use` ids without `tool_result` blocks: cachePoint.")
-    server.script(quoting, quoting)
-
-    with pytest.raises(InvalidRequest):
-        await collect(model.stream(ASKED))
-
-    assert "point" in await sent(model, server, ASKED)
-
-
 async def test_an_error_about_something_else_fails_the_call(model: Bedrock, server: ConverseStreamServer) -> None:
     server.script(converse.error(400, "ValidationException", "The value at system.0 is too long"))
 

@@ -1,6 +1,5 @@
 """Requests that are adapted and sent again after a chat completions server refused a field."""
 
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,19 +23,6 @@ PLAIN = [
 ]
 OBJECT = InferenceRequest("m", (UserInput("Hello"),), response_format=JsonObjectResponseFormat())
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "response", "schema": {"type": "object"}}}
-
-
-@pytest.fixture
-def server() -> Iterator[ChatCompletionsServer]:
-    with ChatCompletionsServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def model(server: ChatCompletionsServer) -> AsyncIterator[OpenAICompatible]:
-    model = OpenAICompatible(server.base_url, backoff=0.001)
-    yield model
-    await model.aclose()
 
 
 async def ask(model: OpenAICompatible, request: InferenceRequest) -> None:

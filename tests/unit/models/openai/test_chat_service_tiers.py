@@ -1,6 +1,5 @@
 """Service tiers in requests and answers of chat completions servers."""
 
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,19 +14,6 @@ from stint.models.openai_compatible import OpenAICompatible
 
 HELLO = InferenceRequest("m", (UserInput("Hello"),))
 UNKNOWN = {"detail": [{"type": "extra_forbidden", "loc": ["body", "service_tier"], "msg": "Extra inputs"}]}
-
-
-@pytest.fixture
-def server() -> Iterator[ChatCompletionsServer]:
-    with ChatCompletionsServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def model(server: ChatCompletionsServer) -> AsyncIterator[OpenAICompatible]:
-    model = OpenAICompatible(server.base_url, backoff=0.001)
-    yield model
-    await model.aclose()
 
 
 async def ask(model: OpenAICompatible, tier: str | None) -> None:

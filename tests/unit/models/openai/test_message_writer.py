@@ -190,8 +190,8 @@ def test_what_a_model_refuses_is_also_left_out_of_messages_that_are_kept() -> No
 
     bodies = [json.loads(adaptations.write(request, frozenset()))]
     for refusal in refused:
-        adaptations.remember_refused("m", adaptations.find_refused(request, refusal, frozenset()))
-        bodies.append(json.loads(adaptations.write(request, adaptations.refused_by("m"))))
+        adaptations.refused.add("m", adaptations.find_refused(request, refusal, frozenset()))
+        bodies.append(json.loads(adaptations.write(request, adaptations.refused.of("m"))))
 
     forms = (MessageForm(), MessageForm(has_names=False), MessageForm(has_names=False, has_reasoning=True))
     assert [body["messages"] for body in bodies] == [expected(request.messages, form) for form in forms]

@@ -3,7 +3,7 @@ import base64
 import gc
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -55,12 +55,6 @@ from stint.models.port import CountNeedsAnswer
 KEY = "sk-secret-123"
 HELLO = InferenceRequest("demo", (UserInput("Hello you"),), decoding=Decoding(temperature=0.0))
 ADD = ToolSignature("add", "Adds", {"type": "object", "properties": {"a": {"type": "integer"}}})
-
-
-@pytest.fixture
-def server() -> Iterator[ChatCompletionsServer]:
-    with ChatCompletionsServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest
@@ -16,12 +16,6 @@ from stint.domain.inference import InferenceRequest, TextChunk, UserInput
 from stint.models.openai_compatible import OpenAICompatible
 
 HELLO = InferenceRequest("demo", (UserInput("Hello"),))
-
-
-@pytest.fixture
-def server() -> Iterator[ChatCompletionsServer]:
-    with ChatCompletionsServer() as server:
-        yield server
 
 
 @pytest.fixture

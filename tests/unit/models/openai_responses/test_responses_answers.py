@@ -1,6 +1,7 @@
 """Answers of the Responses API: text, calls, refusals, every ending, and servers that send fewer events."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.servers.model_responses import (
     thought,
     whole,
 )
+from tests.servers.scripted_http import Reply
 from tests.unit.models.openai_responses.calling import (
     ADD,
     asked,
@@ -277,6 +279,28 @@ async def test_a_stream_that_is_cut_before_the_first_piece_is_repeated(
     await model.aclose()
 
 
+async def test_a_stream_that_is_cut_after_hidden_reasoning_is_an_error(server: ModelResponsesServer) -> None:
+    """The server charges for the reasoning, although there is no piece of an answer."""
+    model = connect(server)
+    server.script(reply(events_of(thought(""), message("One"))[:3], ending="cut"))
+
+    with pytest.raises(ModelError, match="closed the connection"):
+        await collect(model)
+
+    assert len(server.requests) == 1
+    await model.aclose()
+
+
+async def test_only_the_beginning_of_an_errors_body_is_read(server: ModelResponsesServer) -> None:
+    rest = threading.Event()
+    server.script(Reply((b'{"error": "' + b"x" * 70_000, rest), 500, {"Content-Type": "application/json"}))
+
+    with pytest.raises(ModelError, match="answered 500"):
+        await read(server)
+
+    rest.set()
+
+
 @pytest.mark.parametrize("ending", ["cut", "finish"])
 async def test_a_stream_that_is_cut_after_the_first_piece_is_an_error(
     server: ModelResponsesServer, ending: Any
@@ -321,11 +345,11 @@ async def test_a_wrong_key_is_told_without_it(server: ModelResponsesServer) -> N
     assert server.requests[0].headers["authorization"] == "Bearer sk-secret-123"
 
 
-async def test_an_error_of_the_request_names_its_parameter(server: ModelResponsesServer) -> None:
+async def test_an_error_of_the_request_names_its_parameter_as_chat_completions_do(server: ModelResponsesServer) -> None:
     with pytest.raises(InvalidRequest, match="Bad image") as raised:
         await read(server, error(400, "Bad image", type="invalid_request_error", param="input[0].content"))
 
-    assert raised.value.param == "input[0].content"
+    assert raised.value.param == "messages"
 
 
 @pytest.mark.parametrize(

@@ -310,25 +310,6 @@ async def test_reasoning_that_the_server_cannot_decrypt_is_omitted_from_that_cal
     await model.aclose()
 
 
-@pytest.mark.parametrize("name", ["temperature", "prompt_cache_key", "verbosity"])
-async def test_a_refusal_that_quotes_the_caller_changes_nothing_for_others(
-    server: ModelResponsesServer, name: str
-) -> None:
-    model = connect(server)
-    request = asked(decoding=Decoding(temperature=0.0), verbosity="low", cache_key="a" * 32)
-    quoting = refusal(f"Invalid schema for function '{name}': 'x' is not valid", param="tools[0].parameters")
-    server.script(quoting, quoting)
-
-    with pytest.raises(InvalidRequest):
-        await collect(model, request)
-    await collect(model, request)
-
-    assert server.bodies[-1]["temperature"] == 0.0
-    assert server.bodies[-1]["prompt_cache_key"] == "a" * 32
-    assert server.bodies[-1]["text"] == {"verbosity": "low"}
-    await model.aclose()
-
-
 async def test_a_refusal_that_nothing_can_change_is_an_error(server: ModelResponsesServer) -> None:
     for reply in (
         refusal("Unsupported parameter: 'reasoning.effort' is not supported here.", param="reasoning.effort"),

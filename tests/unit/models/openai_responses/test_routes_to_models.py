@@ -14,7 +14,7 @@ from tests.unit.models.openai_responses.calling import asked, collect, text_in
 
 from stint.domain.errors import InvalidRequest, ModelError, StintError
 from stint.domain.inference import Decoding
-from stint.models.openai_compatible import OpenAICompatible
+from stint.models.openai_compatible import ApiName, OpenAICompatible
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 JSON = {"Content-Type": "application/json"}
@@ -255,6 +255,19 @@ async def test_a_server_that_loses_one_is_called_by_the_other(server: OneServer,
     assert server.paths == [CHAT, RESPONSES, RESPONSES, CHAT, CHAT]
 
 
+@pytest.mark.parametrize(("api", "path"), [("chat", "chat/completions"), ("responses", "responses")])
+async def test_a_server_without_the_chosen_one_is_an_error_for_the_operator(
+    server: OneServer, api: ApiName, path: str
+) -> None:
+    server.has = set()
+    model = OpenAICompatible(f"{server.url}/v1", api=api, repeats=0)
+
+    with pytest.raises(ModelError, match=rf"it has no POST /{path} \(check its api, and OPENAI_BASE_URL\)"):
+        await collect(model)
+
+    await model.aclose()
+
+
 @pytest.mark.parametrize("name", NO_MODEL)
 async def test_a_server_without_the_model_is_not_called_again(
     server: OneServer, model: OpenAICompatible, name: str
@@ -288,7 +301,7 @@ async def test_without_either_the_first_error_is_raised(server: OneServer, model
         with pytest.raises(StintError) as raised:
             await collect(model)
 
-        assert "mostly ends in /v1" in raised.value.message
+        assert "usually ends in /v1" in raised.value.message
         assert isinstance(raised.value, InvalidRequest | ModelError)
         assert server.paths[2 * place :] == [CHAT, RESPONSES]
 

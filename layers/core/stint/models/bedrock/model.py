@@ -8,7 +8,7 @@ refused is kept for the life of the process.
 import asyncio
 import re
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.exceptions import ClientError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 COUNTED = ("messages", "system", "toolConfig", "additionalModelRequestFields")
 DEFAULT = {"type": DEFAULT_TIER}
-FLAGS = re.IGNORECASE | re.DOTALL
+TOP_P = re.compile("top_?p", re.IGNORECASE)
 REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|jp|au|ca|in|sa|me|af|global)\.")
 
 
@@ -86,28 +86,32 @@ class Bedrock:
         yield answer.finish()
 
     async def _open(self, written: ConverseRequest) -> ConverseCall:
-        """Open a call. What the model seems to refuse is remembered once the model accepts the request without it.
+        """Open a call. What a refusal may be about is tried, and remembered only if the adapted call is accepted.
 
-        A message of Bedrock may quote the caller, so it proves nothing by itself.
+        Bedrock quotes what callers have written, so a refusal may seem to be about something else. What was tried did
+        not help if the same message comes again.
         """
-        model, seeming = written.parameters["modelId"], set[str]()
+        model, tried = written.parameters["modelId"], set[str]()
+        found: dict[str, set[str]] = {}
         while True:
-            refused = self._refused_by(model) | seeming
+            refused = self._refused_by(model) | tried
             call = ConverseCall(self._client, adapt(written, refused))
             try:
                 await call.open()
             except ERRORS as error:
                 call.close()
-                found = find_refused(written, message_of(error)) if isinstance(error, ClientError) else set()
-                if found <= refused:
+                message = message_of(error) if isinstance(error, ClientError) else ""
+                new = next(find_refused(written, message, refused), None)
+                if new is None:
                     raise explain(error, written.parameters) from error
-                seeming |= found
+                found[message] = new
+                tried |= new
             except BaseException:
                 call.close()
                 raise
             else:
-                if seeming:
-                    self._refused[model] = self._refused_by(model) | seeming
+                if found:
+                    self._refused[model] = self._refused_by(model).union(*found.values())
                 return call
 
     def _refused_by(self, model: str) -> set[str]:
@@ -121,21 +125,21 @@ class Bedrock:
             return self._made_client
 
 
-def find_refused(written: ConverseRequest, message: str) -> set[str]:
-    """Return what a refusal seems to be about, of what can be omitted or written otherwise."""
+def find_refused(written: ConverseRequest, message: str, refused: set[str]) -> Iterator[set[str]]:
+    """Yield what a refusal may be about, the most likely first, besides what is known to be `refused`."""
     parameters = written.parameters
     config = parameters.get("inferenceConfig", {})
-    if parameters.get("serviceTier") == DEFAULT and is_about_tier(message):
-        return {"serviceTier"}
-    if written.points and (points := refused_points(message)):
-        return set(points)
-    if "strict" in message and any(tool["toolSpec"].get("strict") for tool in _tools(parameters)):
-        return {"strict"}
+    is_strict = any(tool["toolSpec"].get("strict") for tool in _tools(parameters))
+    may_be: list[set[str]] = [
+        {"serviceTier"} if parameters.get("serviceTier") == DEFAULT and is_about_tier(message) else set(),
+        set(refused_points(message)) if written.points else set(),
+        {"strict"} if "strict" in message and is_strict else set(),
+    ]
     if "temperature" in message and config.get("temperature") == 0.0:
-        return {"temperature"}
-    if {"temperature", "topP"} <= set(config) and re.search("temperature.*top_?p|top_?p.*temperature", message, FLAGS):
-        return {"topP"}
-    return set()
+        may_be.append({"temperature"})
+    elif "temperature" in message and {"temperature", "topP"} <= set(config) and TOP_P.search(message):
+        may_be.append({"topP"})
+    return (new for names in may_be if (new := names - refused))
 
 
 def adapt(written: ConverseRequest, refused: set[str]) -> dict[str, Any]:

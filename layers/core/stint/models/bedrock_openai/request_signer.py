@@ -50,7 +50,7 @@ class RequestSigner:
             if self._credentials is None:
                 self._credentials = RefreshedCredentials(self.find())
             credentials = await self._credentials.get()
-        except CredentialsError as error:
+        except (CredentialsError, ValueError) as error:  # ValueError: of a malformed URL of the environment
             raise ModelUnauthorized(f"There are no AWS credentials for Bedrock: {error}") from error
         headers = {"host": parts.netloc, "x-amz-date": amz_date(self.now())}
         if credentials.token:

@@ -49,6 +49,7 @@ class ChatCompletionReader:
 
     kind = "chat completion"
     may_end_with_done = True
+    has_begun = False
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
@@ -77,7 +78,7 @@ class ChatCompletionReader:
             yield from self._texts(delta)
             for piece in delta.get("tool_calls") or []:
                 yield from self._feed_call(piece)
-            self._reason = _text(choice.get("finish_reason")) or self._reason
+            self._reason = read_text(choice.get("finish_reason")) or self._reason
 
     def finish(self) -> Iterator[ModelChunk]:
         """Return the pending chunks and the end."""
@@ -92,26 +93,24 @@ class ChatCompletionReader:
         """Yield the texts of a delta. Log probabilities of tokens without text belong to the text that follows."""
         content = delta.get("content")
         parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-        text = "".join(_text(part.get("text")) for part in parts) if parts else _text(content)
+        text = "".join(read_text(part.get("text")) for part in parts) if parts else read_text(content)
         thinking = "".join(map(_thought, parts))
-        if thought := _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")) or thinking:
+        if thought := read_text(delta.get("reasoning_content")) or read_text(delta.get("reasoning")) or thinking:
             yield ReasoningChunk(text=thought)
         if text:
             logprobs, self._logprobs = tuple(self._logprobs), []
             yield TextChunk(text, logprobs)
-        if refusal := _text(delta.get("refusal")):
+        if refusal := read_text(delta.get("refusal")):
             yield RefusalChunk(refusal)
 
     def _feed_call(self, piece: dict[str, Any]) -> Iterator[ModelChunk]:
         function = piece.get("function") or {}
-        name, call_id, index = _text(function.get("name")), _identifier(piece.get("id")), piece.get("index")
+        name, call_id, index = read_text(function.get("name")), _identifier(piece.get("id")), piece.get("index")
         call = self._find(index if isinstance(index, int) else None, call_id, name)
         if not call.announced:
             call.call_id = call.call_id or call_id
             call.name += "" if name == call.name else name
-        arguments = function.get("arguments") or ""
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        if text:
+        if text := read_arguments(function.get("arguments")):
             yield from self._announce(call)
             call.has_arguments = True
             yield ToolCallChunk(call.index, arguments=text)
@@ -147,17 +146,25 @@ def _thought(part: dict[str, Any]) -> str:
     """Read a part of type thinking, which is a text or a list of texts."""
     thinking = part.get("thinking")
     if isinstance(thinking, list):
-        return "".join(_text(piece.get("text")) for piece in thinking if isinstance(piece, dict))
-    return _text(thinking)
+        return "".join(read_text(piece.get("text")) for piece in thinking if isinstance(piece, dict))
+    return read_text(thinking)
 
 
-def _text(value: Any) -> str:
+def read_arguments(arguments: Any) -> str:
+    """Return the JSON of a call's arguments, which some servers send as an object."""
+    if isinstance(arguments, str) or not arguments:
+        return read_text(arguments)
+    return json.dumps(arguments, ensure_ascii=False)
+
+
+def read_text(value: Any) -> str:
+    """Return a text, and an empty one for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def _identifier(value: Any) -> str:
     """Read an id. Some servers number the calls."""
-    return str(value) if isinstance(value, int) and abs(value) < MOST_TOKENS else _text(value)
+    return str(value) if isinstance(value, int) and abs(value) < MOST_TOKENS else read_text(value)
 
 
 def _to_float(number: int | float) -> float:

@@ -1,4 +1,9 @@
-"""OpenAI's Chat Completions as an API of model servers, in the form that each model accepts."""
+"""OpenAI's Chat Completions as an API of model servers, in the form that each model accepts.
+
+A request is first written as OpenAI documents it. Models and compatible servers refuse parts of that form, so each part
+that can be omitted or written differently has a name: those of both APIs in `refused_fields`, and here those of this
+API. A request is written without what is known to be refused.
+"""
 
 import re
 from collections.abc import Set
@@ -9,13 +14,13 @@ from stint.models.json_schemas import read_schema
 from stint.models.openai.answer import ChatCompletionReader
 from stint.models.openai.message_writer import MessageWriter
 from stint.models.openai.messages import REASONING, MessageForm
-from stint.models.openai.refused_hints import (
+from stint.models.openai.refused_fields import (
     RefusedFields,
     adapt_request,
     effort_of,
+    find_refused_fields,
     has_tools,
-    may_be_adapted,
-    refused_fields,
+    may_be_about,
     refuses_minimal,
     with_effort,
 )
@@ -24,14 +29,16 @@ from stint.providers.openai.errors import FIELDS, Refusal
 
 NAME = re.compile(r"""(?:['"`.\[]|(?:field|parameter|argument|property):? )name\b""")
 NONE_IS_ACCEPTED = re.compile(r"""reasoning_effort\W+(?:to|is|as|=|:)\W*none\b""")
-EFFORT_OF_TOOLS = "reasoning_effort beside tools"
-UNSAID_EFFORT = "tools without reasoning_effort none"
 OTHER_NAME = re.compile(r"tool|function|json_schema")
 NOT_OF_OPENAI = ("top_k", "repetition_penalty")
+OMIT_EFFORT_OF_TOOLS = "reasoning_effort beside tools"
+"""The model has tools only without the field, as gpt-5.4."""
+NEEDS_EFFORT_NONE = "tools without reasoning_effort none"
+"""The model has tools only with the effort none, as gpt-5.6."""
 
 
 class ChatCompletions:
-    """Writes each request in the form that its model accepts. `strict`: the server is OpenAI's own.
+    """Writes each request in the form that its model accepts. `is_of_openai`: the server is OpenAI's own.
 
     Refused hints (`verbosity`, `prompt_cache_key`, or defaults, also of the service tier) are omitted. Fields with a
     meaning take another form: `max_tokens` becomes `max_completion_tokens`, participants' names go into the text,
@@ -40,33 +47,31 @@ class ChatCompletions:
 
     path = "chat/completions"
 
-    def __init__(self, messages: MessageWriter | None = None, *, strict: bool = False) -> None:
+    def __init__(self, messages: MessageWriter | None = None, *, is_of_openai: bool = False) -> None:
+        self.refused = RefusedFields()
         self._messages = messages or MessageWriter()
-        self._refused = RefusedFields()
-        self._strict = strict
+        self._is_of_openai = is_of_openai
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse grammars and, for OpenAI's own server, parameters that only others support."""
         if request.response_format is not None:
             read_schema(request.response_format)
-        for name in NOT_OF_OPENAI if self._strict else ():
+        for name in NOT_OF_OPENAI if self._is_of_openai else ():
             if getattr(request.decoding, name) is not None:
                 raise InvalidRequest(f"OpenAI's models do not support {name}. Remove it.", param=FIELDS[name])
 
     def reader(self, request: InferenceRequest) -> ChatCompletionReader:  # noqa: ARG002 - the same for all requests
+        """Return the reader of an answer."""
         return ChatCompletionReader()
 
-    def refused_by(self, model: str) -> frozenset[str]:
-        """Return what a model is known to refuse."""
-        return self._refused.of(model)
+    def find_refused(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> set[str]:
+        """Return what a refusal may be about; see `ModelApi.find_refused`."""
+        found = find_refused_fields(request, refusal) | _find_refused_forms(request, refusal)
+        return found | _find_refused_efforts(request, refusal, adapted)
 
-    def find_refused(self, request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> frozenset[str]:
-        """Return what a refusal seems to be about; see `ModelApi.find_refused`."""
-        return frozenset(_refused_in(request, refusal, adapted)) if may_be_adapted(refusal) else frozenset()
-
-    def remember_refused(self, model: str, names: frozenset[str]) -> None:
-        """Remember what a model refuses."""
-        self._refused.add(model, names)
+    def name_field(self, param: str) -> str:
+        """Return the field itself."""
+        return param
 
     def write(self, request: InferenceRequest, refused: frozenset[str]) -> bytes:
         """Write the body of a request, without what its model refuses.
@@ -96,34 +101,34 @@ def _effort(request: InferenceRequest, refused: Set[str] = frozenset()) -> str |
     gpt-5.4 the field must be omitted, and with gpt-5.6, which reasons by default, it must be `none`.
     """
     effort = effort_of(request)
-    effort = "low" if effort == "minimal" and "minimal" in refused else effort
     if has_tools(request) and effort != "none":
-        effort = "none" if UNSAID_EFFORT in refused else None if EFFORT_OF_TOOLS in refused else effort
+        effort = "none" if NEEDS_EFFORT_NONE in refused else None if OMIT_EFFORT_OF_TOOLS in refused else effort
     return effort or None
 
 
-def _refused_efforts(request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> set[str]:
+def _find_refused_efforts(request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> set[str]:
     """Return what a refusal says about the effort that was sent. Its words differ between models, and change."""
     words = f"{refusal.param} {refusal.message}".lower()
-    sent = _effort(request, adapted)
-    if "reasoning_effort" not in words:
+    sent = _effort(adapt_request(request, adapted), adapted)
+    if "reasoning_effort" not in words or not may_be_about(refusal, "reasoning_effort"):
         return set()
     if has_tools(request) and sent != "none" and ("tool" in words or "/responses" in words):
         must_be_none = sent is None or NONE_IS_ACCEPTED.search(words) is not None
-        return {UNSAID_EFFORT} if must_be_none else {EFFORT_OF_TOOLS}
-    return {"minimal"} if refuses_minimal(sent, words) else set()
+        return {NEEDS_EFFORT_NONE} if must_be_none else {OMIT_EFFORT_OF_TOOLS}
+    return {"minimal"} if refuses_minimal(sent, refusal) else set()
 
 
-def _refused_in(request: InferenceRequest, refusal: Refusal, adapted: frozenset[str]) -> set[str]:
+def _find_refused_forms(request: InferenceRequest, refusal: Refusal) -> set[str]:
     words = f"{refusal.param} {refusal.message}"
+    has_names = any(getattr(each, "name", "") for each in request.messages)
+    is_about_limit = "max_completion_tokens" in words and may_be_about(refusal, "max_tokens", "max_completion_tokens")
     tests = {
-        "max_tokens": request.decoding.max_tokens is not None and "max_completion_tokens" in words,
-        "stream_options": "stream_options" in words,
-        "name": any(getattr(each, "name", "") for each in request.messages) and _is_about_names(words),
-        REASONING: REASONING in words,
+        "max_tokens": request.decoding.max_tokens is not None and is_about_limit,
+        "stream_options": "stream_options" in words and may_be_about(refusal, "stream_options"),
+        "name": has_names and _is_about_names(words) and may_be_about(refusal, "messages"),
+        REASONING: REASONING in words and may_be_about(refusal, "messages"),
     }
-    own = {name for name, refused in tests.items() if refused}
-    return own | refused_fields(request, refusal) | _refused_efforts(request, refusal, adapted)
+    return {name for name, refused in tests.items() if refused}
 
 
 def _is_about_names(words: str) -> bool:

@@ -1,6 +1,7 @@
 """Conversion of a conversation to chat completions messages."""
 
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stint.domain.content import Content, DetailedImage, ImageContentItem, TextContentItem, items_of, text_of
@@ -35,7 +36,7 @@ def write_message(message: ModelMessage, form: MessageForm) -> Message:
         case SystemText(text, name):
             return _named({"role": "system", "content": text}, name)
         case UserInput(content, name):
-            return _named({"role": "user", "content": _user_content(content)}, name)
+            return _named({"role": "user", "content": write_content(content, _part)}, name)
         case AssistantAnswer(name=name) as answer:
             return _named(_assistant(answer, form), name)
         case ToolResult() as result:
@@ -69,14 +70,16 @@ def _named(message: Message, name: str) -> Message:
     return {**message, "name": name} if name else message
 
 
-def _user_content(content: Content) -> str | list[Message]:
-    """Write a user's content: a single text as a string, which every server accepts, anything else as parts."""
+def write_content(
+    content: Content, write_part: Callable[[TextContentItem | ImageContentItem], Message]
+) -> str | list[Message]:
+    """Write content: a single text as a string, which every server accepts, anything else as parts."""
     if isinstance(content, str):
         return content
     items = items_of(content)
     if all(isinstance(item, TextContentItem) for item in items) and len(items) < 2:
         return text_of(content)
-    return [_part(item) for item in items]
+    return [write_part(item) for item in items]
 
 
 def _part(item: TextContentItem | ImageContentItem) -> Message:

@@ -1,5 +1,6 @@
 """The body of a chat completions request."""
 
+from collections.abc import Callable
 from typing import Any
 
 from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, JsonObjectResponseFormat, ToolSignature
@@ -27,7 +28,7 @@ def write_request(request: InferenceRequest) -> Body:
         "stream": True,
         "stream_options": {"include_usage": True},
         **_decoding(request.decoding),
-        **_tools(request),
+        **write_tools(request, _tool, _choice),
     }
     if request.reasoning is not None and request.reasoning.effort:
         body["reasoning_effort"] = request.reasoning.effort
@@ -67,22 +68,28 @@ def _decoding(decoding: Decoding) -> Body:
     return {name: value for name, value in parameters.items() if value is not None}
 
 
-def _tools(request: InferenceRequest) -> Body:
+def write_tools(
+    request: InferenceRequest, write_tool: Callable[[ToolSignature], Body], write_choice: Callable[[str], Body]
+) -> Body:
     """Write the tools and the choice. None omits the tools, because Ollama ignores `tool_choice`; auto is the default.
 
-    OpenAI refuses `parallel_tool_calls` without tools.
+    OpenAI refuses `parallel_tool_calls` without tools. The APIs differ in the form of a tool, and of a choice by name.
     """
     choice = request.tool_choice
     if not request.tools or choice == ToolChoice.none:
         return {}
-    body: Body = {"tools": [_tool(tool) for tool in request.tools]}
+    body: Body = {"tools": [write_tool(tool) for tool in request.tools]}
     if choice == ToolChoice.required:
         body["tool_choice"] = "required"
     elif choice != ToolChoice.auto:
-        body["tool_choice"] = {"type": "function", "function": {"name": str(choice)}}
+        body["tool_choice"] = write_choice(str(choice))
     if request.parallel_tool_calls is not None:
         body["parallel_tool_calls"] = request.parallel_tool_calls
     return body
+
+
+def _choice(name: str) -> Body:
+    return {"type": "function", "function": {"name": name}}
 
 
 def _tool(tool: ToolSignature) -> Body:

@@ -27,11 +27,15 @@ class AnswerReader(Protocol):
     """Reads one answer, piece by piece.
 
     `kind` is what a piece is, such as `chat completion`. `may_end_with_done`: the event `[DONE]` ends an answer, too,
-    before which more may follow the end.
+    before which more may follow the end. `has_begun`: a part of the answer has arrived that is no chunk yet, such as
+    reasoning that the model does not show.
     """
 
     kind: str
     may_end_with_done: bool
+
+    @property
+    def has_begun(self) -> bool: ...
 
     @property
     def is_finished(self) -> bool:

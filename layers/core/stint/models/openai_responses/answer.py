@@ -4,7 +4,6 @@ Servers differ in the events that they send. So what an item has is read from it
 from its end, and then from the response's end, which contains all items.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,10 +17,10 @@ from stint.domain.inference import (
     ToolCallChunk,
     Usage,
 )
-from stint.models.openai.answer import read_logprobs
+from stint.models.openai.answer import read_arguments, read_logprobs, read_text
 from stint.models.openai.streamed_answer import FailedAnswer
 from stint.models.openai.usage import RESPONSE_USAGE, read_usage
-from stint.models.openai_responses.begun_items import BegunItem, BegunItems, string
+from stint.models.openai_responses.begun_items import BegunItem, BegunItems
 from stint.models.openai_responses.reasoning import (
     BETWEEN,
     MAX_CHARACTERS,
@@ -55,6 +54,11 @@ class ModelResponseReader:
         self._tier: str | None = None
 
     @property
+    def has_begun(self) -> bool:
+        """Return whether reasoning has begun, which a model may not show."""
+        return self._items.has_reasoning
+
+    @property
     def is_finished(self) -> bool:
         """Return whether the response has ended. Nothing can follow."""
         return self._ending is not None
@@ -72,18 +76,18 @@ class ModelResponseReader:
             case "output_item.done":
                 yield from self._complete(self._items.index_in(payload), payload.get("item", {}))
             case "output_text.delta":
-                yield from self._text(self._items.index_in(payload), _delta(payload), payload.get("logprobs"))
+                yield from self._add_text(self._items.index_in(payload), _delta(payload), payload.get("logprobs"))
             case "refusal.delta":
-                yield from self._refuse(self._items.index_in(payload), _delta(payload))
+                yield from self._add_refusal(self._items.index_in(payload), _delta(payload))
             case "function_call_arguments.delta":
-                yield from self._arguments(self._items.index_in(payload), _delta(payload))
+                yield from self._add_arguments(self._items.index_in(payload), _delta(payload))
             case "completed" | "incomplete" | "failed" | "done" | "cancelled" as status:
                 yield from self._end({"status": status, **payload.get("response", {})})
             case "error":
                 raise FailedAnswer({key: value for key, value in payload.items() if key != "type"})
             case name if name.startswith("reasoning") and name.endswith(".delta"):
                 part = ("summary", payload.get("summary_index")) if "summary" in name else ("content", None)
-                yield from self._think(self._items.index_in(payload), part, _delta(payload))
+                yield from self._add_thought(self._items.index_in(payload), part, _delta(payload))
             case _:
                 pass
 
@@ -99,7 +103,7 @@ class ModelResponseReader:
     def _begin(self, index: int, item: dict[str, Any]) -> Iterator[ModelChunk]:
         if index in self._items:
             return
-        begun = BegunItem(str(item.get("type")), string(item.get("id")), self._here())
+        begun = BegunItem(str(item.get("type")), read_text(item.get("id")), self._here())
         self._items.add(index, begun)
         if begun.kind == "message":
             yield from self._begin_message(item.get("phase"))
@@ -113,48 +117,48 @@ class ModelResponseReader:
             is_shown = bool(self._thought or False not in self._heads) and not self._is_late()
             yield from self._sign(write_phase(phase, self._here()), late=not is_shown)
         if self._messages and self._characters:
-            yield self._write(BETWEEN)
+            yield self._count_text(BETWEEN)
         self._messages += 1
 
     def _name(self, begun: BegunItem, item: dict[str, Any], *, is_done: bool = False) -> Iterator[ModelChunk]:
         """Return the first chunk of a call as soon as its name is known."""
-        name = string(item.get("name"))
+        name = read_text(item.get("name"))
         if begun.call is None and (name or is_done):
             begun.call, self._calls = self._calls, self._calls + 1
-            call_id = string(item.get("call_id")) or string(item.get("id"))
+            call_id = read_text(item.get("call_id")) or read_text(item.get("id"))
             yield ToolCallChunk(begun.call, call_id=call_id, name=name)
 
-    def _item(self, index: int, kind: str) -> Iterator[ModelChunk]:
+    def _begin_unsent(self, index: int, kind: str) -> Iterator[ModelChunk]:
         """Begin an item whose beginning was not sent."""
         yield from self._begin(index, {"type": kind})
 
-    def _text(self, index: int, delta: str, logprobs: Any = None) -> Iterator[ModelChunk]:
-        yield from self._item(index, "message")
+    def _add_text(self, index: int, delta: str, logprobs: Any = None) -> Iterator[ModelChunk]:
+        yield from self._begin_unsent(index, "message")
         if delta:
             self._items[index].read += len(delta)
-            yield self._write(delta, tuple(read_logprobs({"content": logprobs})))
+            yield self._count_text(delta, tuple(read_logprobs({"content": logprobs})))
 
-    def _write(self, text: str, logprobs: tuple[Any, ...] = ()) -> TextChunk:
+    def _count_text(self, text: str, logprobs: tuple[Any, ...] = ()) -> TextChunk:
         self._characters += len(text)
         return TextChunk(text, logprobs)
 
-    def _refuse(self, index: int, delta: str) -> Iterator[ModelChunk]:
-        yield from self._item(index, "message")
+    def _add_refusal(self, index: int, delta: str) -> Iterator[ModelChunk]:
+        yield from self._begin_unsent(index, "message")
         if delta:
             self._items[index].read += len(delta)
             self._characters += len(delta)
             yield RefusalChunk(delta)
 
-    def _arguments(self, index: int, delta: str) -> Iterator[ModelChunk]:
-        yield from self._item(index, "function_call")
+    def _add_arguments(self, index: int, delta: str) -> Iterator[ModelChunk]:
+        yield from self._begin_unsent(index, "function_call")
         call = self._items[index].call
         if delta and call is not None:
             self._items[index].read += len(delta)
             yield ToolCallChunk(call, arguments=delta)
 
-    def _think(self, index: int, part: tuple[str, Any], delta: str) -> Iterator[ModelChunk]:
+    def _add_thought(self, index: int, part: tuple[str, Any], delta: str) -> Iterator[ModelChunk]:
         """Read a piece of reasoning. Of an item with both a summary and the reasoning itself, the first one counts."""
-        yield from self._item(index, "reasoning")
+        yield from self._begin_unsent(index, "reasoning")
         item = self._items[index]
         if not delta or (item.part is not None and item.part[0] != part[0]):
             return
@@ -163,14 +167,14 @@ class ModelResponseReader:
             return
         if item.part != part:
             if self._thought:
-                yield self._think_text(BETWEEN)
+                yield self._count_thought(BETWEEN)
             item.part = part
             item.texts.append((self._thought, self._thought))
         item.read += len(delta)
-        yield self._think_text(delta)
+        yield self._count_thought(delta)
         item.texts[-1] = (item.texts[-1][0], self._thought)
 
-    def _think_text(self, text: str) -> ReasoningChunk:
+    def _count_thought(self, text: str) -> ReasoningChunk:
         self._thought += len(text)
         return ReasoningChunk(text)
 
@@ -185,28 +189,28 @@ class ModelResponseReader:
             yield from self._complete_message(index, item)
         elif begun.kind == "function_call":
             yield from self._name(begun, item, is_done=True)
-            yield from self._arguments(index, _written(item.get("arguments"))[begun.read :])
+            yield from self._add_arguments(index, read_arguments(item.get("arguments"))[begun.read :])
         elif begun.kind == "reasoning":
             yield from self._complete_reasoning(index, item)
 
     def _complete_message(self, index: int, item: dict[str, Any]) -> Iterator[ModelChunk]:
         skipped = self._items[index].read
         for part in item.get("content") or []:
-            text = string(part.get("text")) or string(part.get("refusal"))
+            text = read_text(part.get("text")) or read_text(part.get("refusal"))
             rest, skipped = text[skipped:], max(skipped - len(text), 0)
             if part.get("type") == "refusal":
-                yield from self._refuse(index, rest)
+                yield from self._add_refusal(index, rest)
             else:
-                yield from self._text(index, rest, part.get("logprobs") if rest == text else None)
+                yield from self._add_text(index, rest, part.get("logprobs") if rest == text else None)
 
     def _complete_reasoning(self, index: int, item: dict[str, Any]) -> Iterator[ModelChunk]:
         begun = self._items[index]
         if not begun.read:
             for place, part in enumerate(item.get("summary") or []):
-                yield from self._think(index, ("summary", place), string(part.get("text")))
+                yield from self._add_thought(index, ("summary", place), read_text(part.get("text")))
         if not begun.read:
             for part in item.get("content") or []:
-                yield from self._think(index, ("content", None), string(part.get("text")))
+                yield from self._add_thought(index, ("content", None), read_text(part.get("text")))
         is_summary = begun.part is not None and begun.part[0] == "summary"
         texts = begun.texts if is_summary == bool(item.get("encrypted_content")) else []
         yield from self._sign(write_item(item, begun.place, texts), late=self._is_late())
@@ -253,8 +257,3 @@ def _delta(event: dict[str, Any]) -> str:
     if delta is not None and not isinstance(delta, str):
         raise TypeError("The delta is not a text")
     return delta or ""
-
-
-def _written(arguments: Any) -> str:
-    """Return the JSON of a call's arguments, which some servers send as an object."""
-    return string(arguments) if arguments is None or isinstance(arguments, str) else json.dumps(arguments)

@@ -1,26 +1,43 @@
-"""OpenAI's Responses API as an API of model servers, in the form that each model accepts."""
+"""OpenAI's Responses API as an API of model servers, in the form that each model accepts.
+
+The server stores nothing. So a request has the whole conversation, with the reasoning items of this server and model,
+and asks for encrypted reasoning, which later requests send back.
+"""
 
 import hashlib
+import re
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import InferenceRequest
+from stint.domain.inference import AssistantAnswer, InferenceRequest
 from stint.models.json_schemas import read_schema
 from stint.models.openai.message_writer import write_json
-from stint.models.openai.refused_hints import (
+from stint.models.openai.refused_fields import (
     RefusedFields,
     adapt_request,
     effort_of,
-    may_be_adapted,
-    refused_fields,
+    find_refused_fields,
+    may_be_about,
     refuses_minimal,
 )
 from stint.models.openai.request import CHAT_ONLY
 from stint.models.openai_responses.answer import ModelResponseReader
 from stint.models.openai_responses.items import ItemWriter
+from stint.models.openai_responses.reasoning import read_items
 from stint.models.openai_responses.request import ENCRYPTED_REASONING, write_request
 from stint.providers.openai.errors import FIELDS, Refusal
 
 REASONING_ITEMS = "reasoning items"
+"""The name of earlier reasoning that the server cannot decrypt. It concerns one conversation, not the model."""
+DAMAGED = re.compile(r"^The encrypted content .{1,400} could not be verified")
+CHAT_FIELDS = [
+    (re.compile(r"max_output_tokens$"), "max_tokens"),
+    (re.compile(r"text\.format(?=$|\.)"), "response_format"),
+    (re.compile(r"text\.verbosity$"), "verbosity"),
+    (re.compile(r"input(?:$|[.\[].*)"), "messages"),
+    (re.compile(r"(tools\[\d+\])\.(?=(?:name|description|parameters|strict)\b)"), r"\1.function."),
+    (re.compile(r"tool_choice\.name$"), "tool_choice.function.name"),
+]
+"""The fields that have another name in chat completions, with that name."""
 
 
 class ResponsesApi:
@@ -35,8 +52,8 @@ class ResponsesApi:
 
     def __init__(self, base_url: str, provider: str = "") -> None:
         self._server = hashlib.sha256(f"{provider}\n{base_url}".encode()).hexdigest()[:16]
+        self.refused = RefusedFields(of_one_call=[REASONING_ITEMS])
         self._items = ItemWriter()
-        self._refused = RefusedFields()
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse grammars, and parameters that the API lacks."""
@@ -45,27 +62,33 @@ class ResponsesApi:
         for name in CHAT_ONLY:
             if getattr(request.decoding, name) is not None:
                 raise InvalidRequest(
-                    f"The Responses API of model servers has no {name}. Remove it, or choose a provider that is called "
-                    "by Chat Completions.",
+                    f"The model's server is called by the Responses API, which has no {name}. Remove it, or use a "
+                    'provider with "api": "chat".',
                     param=FIELDS.get(name, name),
                 )
 
     def reader(self, request: InferenceRequest) -> ModelResponseReader:
+        """Return the reader of an answer."""
         return ModelResponseReader(self._origin(request))
 
-    def refused_by(self, model: str) -> frozenset[str]:
-        """Return what a model is known to refuse."""
-        return self._refused.of(model)
+    def find_refused(self, request: InferenceRequest, refusal: Refusal, _: frozenset[str]) -> set[str]:
+        """Return what a refusal may be about; see `ModelApi.find_refused`."""
+        words = f"{refusal.param} {refusal.message}".lower()
+        has_summary = request.reasoning is not None and request.reasoning.summary is not None
+        tests = {
+            ENCRYPTED_REASONING: _is_about_include(refusal),
+            REASONING_ITEMS: _is_about_damage(refusal) and self._has_reasoning(request),
+            "summary": has_summary and "summar" in words and may_be_about(refusal, "reasoning"),
+            "minimal": refuses_minimal(effort_of(request), refusal),
+        }
+        return find_refused_fields(request, refusal) | {name for name, refused in tests.items() if refused}
 
-    def find_refused(self, request: InferenceRequest, refusal: Refusal, _: frozenset[str]) -> frozenset[str]:
-        """Return what a refusal seems to be about; see `ModelApi.find_refused`."""
-        if not may_be_adapted(refusal):
-            return frozenset()
-        return frozenset(refused_fields(request, refusal) | _refused_in(request, refusal))
-
-    def remember_refused(self, model: str, names: frozenset[str]) -> None:
-        """Remember what a model refuses. Reasoning that cannot be decrypted belongs to one conversation only."""
-        self._refused.add(model, names - {REASONING_ITEMS})
+    def name_field(self, param: str) -> str:
+        """Return the name of a field in chat completions. Items have other places than messages."""
+        for pattern, name in CHAT_FIELDS:
+            if pattern.match(param):
+                return pattern.sub(name, param)
+        return param
 
     def write(self, request: InferenceRequest, refused: frozenset[str]) -> bytes:
         """Write the body of a request, without what its model refuses.
@@ -82,16 +105,20 @@ class ResponsesApi:
     def _origin(self, request: InferenceRequest) -> str:
         return f"{self._server}/{request.model}"
 
+    def _has_reasoning(self, request: InferenceRequest) -> bool:
+        """Return whether the request has reasoning that is sent to its model."""
+        answers = (each for each in request.messages if isinstance(each, AssistantAnswer))
+        return any(True for each in answers for _ in read_items(each.reasoning, self._origin(request)))
 
-def _refused_in(request: InferenceRequest, refusal: Refusal) -> set[str]:
-    words = f"{refusal.param} {refusal.message}".lower()
-    is_about_encryption = "encrypted" in f"{refusal.code} {words}"
-    is_about_include = refusal.param == "include" and "logprobs" not in words
-    is_damaged = refusal.code == "invalid_encrypted_content" or "could not be" in words
-    tests = {
-        ENCRYPTED_REASONING: is_about_include or (is_about_encryption and "not supported" in words),
-        REASONING_ITEMS: is_about_encryption and is_damaged,
-        "summary": bool(request.reasoning and request.reasoning.summary) and "summar" in words,
-        "minimal": refuses_minimal(effort_of(request), words),
-    }
-    return {name for name, refused in tests.items() if refused}
+
+def _is_about_include(refusal: Refusal) -> bool:
+    """Return whether a refusal says that the model has no encrypted reasoning."""
+    words = refusal.message.lower()
+    if not may_be_about(refusal, "include") or "logprobs" in words:
+        return False
+    return bool(refusal.param) or ("encrypted" in words and "not supported" in words)
+
+
+def _is_about_damage(refusal: Refusal) -> bool:
+    """Return whether a refusal says in OpenAI's words that reasoning cannot be decrypted."""
+    return refusal.code == "invalid_encrypted_content" or DAMAGED.search(refusal.message) is not None

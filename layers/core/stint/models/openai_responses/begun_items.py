@@ -3,6 +3,7 @@
 from typing import Any
 
 from stint.dataclasses import dataclass, field
+from stint.models.openai.answer import read_text
 from stint.models.openai_responses.reasoning import AnswerPlace
 
 
@@ -30,6 +31,7 @@ class BegunItems:
     def __init__(self) -> None:
         self._items: dict[int, BegunItem] = {}
         self._places: dict[str, int] = {}
+        self.has_reasoning = False
 
     def __getitem__(self, index: int) -> BegunItem:
         return self._items[index]
@@ -39,6 +41,7 @@ class BegunItems:
 
     def add(self, index: int, item: BegunItem) -> None:
         self._items[index] = item
+        self.has_reasoning |= item.kind == "reasoning"
         if item.item_id:
             self._places.setdefault(item.item_id, index)
 
@@ -47,20 +50,15 @@ class BegunItems:
         index = event.get("output_index")
         if isinstance(index, int):
             return index
-        item_id = string(event.get("item_id")) or string((event.get("item") or {}).get("id"))
+        item_id = read_text(event.get("item_id")) or read_text((event.get("item") or {}).get("id"))
         if index is not None or not item_id:
             raise TypeError("The event has neither an output_index nor an id")
         return self._places.setdefault(item_id, len(self._places))
 
     def index_at_end(self, index: int, item: dict[str, Any]) -> int | None:
         """Return the place of an item of the whole response, which may omit others; None if it is unknown."""
-        item_id, begun = string(item.get("id")), self._items.get(index)
+        item_id, begun = read_text(item.get("id")), self._items.get(index)
         if begun is None or begun.item_id != item_id:
             index = self._places.get(item_id, index)
             begun = self._items.get(index)
         return index if begun is None or begun.kind == str(item.get("type")) else None
-
-
-def string(value: Any) -> str:
-    """Return a text, and an empty one for anything else."""
-    return value if isinstance(value, str) else ""

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from stint.domain.content import Content, DetailedImage, ImageContentItem, TextContentItem, items_of, text_of
+from stint.domain.content import DetailedImage, ImageContentItem, TextContentItem
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.tools import ToolCall
 from stint.models.images import InlineImage, read_image
 from stint.models.openai.message_writer import MessageWriter, write_json
-from stint.models.openai.messages import write_arguments
+from stint.models.openai.messages import write_arguments, write_content
 from stint.models.openai_responses.reasoning import BETWEEN, Item, read_items
 from stint.models.participant_names import put_name_in_text
 
@@ -38,11 +38,11 @@ def write_items(message: ModelMessage, origin: str) -> list[Item]:
         case SystemText(text):
             return [_message("system", text)]
         case UserInput(content):
-            return [_message("user", _content(content))]
+            return [_message("user", write_content(content, _part))]
         case AssistantAnswer() as answer:
             return _answer(answer, origin) or [_message("assistant", "")]
         case ToolResult(call_id, _, content):
-            return [{"type": "function_call_output", "call_id": call_id, "output": _content(content)}]
+            return [{"type": "function_call_output", "call_id": call_id, "output": write_content(content, _part)}]
 
 
 def _answer(answer: AssistantAnswer, origin: str) -> list[Item]:
@@ -84,16 +84,6 @@ def _call(call: ToolCall) -> Item:
         "name": call.tool_name,
         "arguments": write_arguments(call),
     }
-
-
-def _content(content: Content) -> str | list[dict[str, Any]]:
-    """Write content: a single text as a string, anything else as parts."""
-    if isinstance(content, str):
-        return content
-    items = items_of(content)
-    if all(isinstance(item, TextContentItem) for item in items) and len(items) < 2:
-        return text_of(content)
-    return [_part(item) for item in items]
 
 
 def _part(item: TextContentItem | ImageContentItem) -> dict[str, Any]:

@@ -1,12 +1,8 @@
 """The body of a request to the Responses API."""
 
-from typing import Any
-
 from stint.domain.inference import AnswerFormat, InferenceRequest, JsonObjectResponseFormat, ToolSignature
-from stint.domain.tools import ToolChoice
 from stint.models.json_schemas import read_schema
-
-Body = dict[str, Any]
+from stint.models.openai.request import Body, write_tools
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
@@ -20,7 +16,13 @@ def write_request(request: InferenceRequest, refused: frozenset[str]) -> Body:
         InvalidRequest: the format is a grammar.
     """
     include = [] if ENCRYPTED_REASONING in refused else [ENCRYPTED_REASONING]
-    body: Body = {"model": request.model, "stream": True, "store": False, **_decoding(request), **_tools(request)}
+    body: Body = {
+        "model": request.model,
+        "stream": True,
+        "store": False,
+        **_decoding(request),
+        **write_tools(request, _tool, _choice),
+    }
     if request.top_logprobs is not None:
         include.append("message.output_text.logprobs")
         body["top_logprobs"] = request.top_logprobs
@@ -44,19 +46,8 @@ def _decoding(request: InferenceRequest) -> Body:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _tools(request: InferenceRequest) -> Body:
-    """Write the tools and the choice; no tools if none may be called, as in Chat Completions."""
-    choice = request.tool_choice
-    if not request.tools or choice == ToolChoice.none:
-        return {}
-    body: Body = {"tools": [_tool(tool) for tool in request.tools]}
-    if choice == ToolChoice.required:
-        body["tool_choice"] = "required"
-    elif choice != ToolChoice.auto:
-        body["tool_choice"] = {"type": "function", "name": str(choice)}
-    if request.parallel_tool_calls is not None:
-        body["parallel_tool_calls"] = request.parallel_tool_calls
-    return body
+def _choice(name: str) -> Body:
+    return {"type": "function", "name": name}
 
 
 def _tool(tool: ToolSignature) -> Body:

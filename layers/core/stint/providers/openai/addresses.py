@@ -2,7 +2,7 @@
 
 import re
 
-OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")
+OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com(?::443)?/", re.IGNORECASE)
 
 
 def is_of_openai(base_url: str) -> bool:

@@ -1,4 +1,4 @@
-"""Conversion of chat completions servers' errors to model errors."""
+"""Conversion of the errors of servers with OpenAI's APIs to errors of models."""
 
 import json
 import re
@@ -36,8 +36,8 @@ FIELDS = {
 HINTS = {
     401: "check {key}",
     403: "check {key} and its permissions",
-    404: "check the model id and {base_url}, which mostly ends in /v1",
-    405: "check {base_url}, which mostly ends in /v1",
+    404: "check the model id and {base_url}, which usually ends in /v1",
+    405: "check {base_url}, which usually ends in /v1",
 }
 MODEL = re.compile(r"(?i)model|deployment|endpoints found|function '|not persisted")
 OPERATIONS = ("/chat/completions", "/responses")
@@ -84,6 +84,10 @@ class Refusal:
     @property
     def is_about_length(self) -> bool:
         return self.status != 429 and is_about_length(f"{self.code} {self.message}")
+
+    @property
+    def may_be_about_field(self) -> bool:
+        return self.status in (400, 422) and not self.is_about_length
 
     @property
     def is_about_operation(self) -> bool:
@@ -172,7 +176,7 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
         message=shorten(redactor.text(message if isinstance(message, str) else json.dumps(message))),
         code=code,
         kind=str(fields.get("type") or ""),
-        param=redactor.text(str(fields.get("param") or _location(fields)))[:LONGEST_PARAM],
+        param=redactor.text(_param(fields) or _location(fields))[:LONGEST_PARAM],
         retry_after=parse_retry_after(headers.get("retry-after")),
     )
 
@@ -206,6 +210,12 @@ def _explain_request(refusal: Refusal, message: str) -> InvalidRequest:
     if refusal.status == 404:
         return InvalidRequest(message, code=code or "model_not_found", param=refusal.param or "model")
     return InvalidRequest(message, code=code, param=refusal.param or find_field(refusal.message))
+
+
+def _param(fields: Mapping[str, Any]) -> str:
+    """Return the field that an error names. LiteLLM writes a missing one as Python's `None`."""
+    param = str(fields.get("param") or "")
+    return "" if param == "None" else param
 
 
 def _location(fields: Mapping[str, Any]) -> str:

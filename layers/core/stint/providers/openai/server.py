@@ -25,6 +25,7 @@ NOT_A_URL = (httpx.InvalidURL, UnicodeError)
 NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, *NOT_A_URL)
 REQUEST_ERRORS = (httpx.RequestError, *NOT_A_URL)
 DRAIN_SECONDS = 0.2
+MAX_ERROR_BYTES = 65_536
 DONE = "[DONE]"
 
 ReadKey = Callable[[], Awaitable[str | None]]
@@ -65,9 +66,16 @@ class ServerResponse:
         return (await self.response.aread()).decode(errors="replace")
 
     async def check_success(self) -> None:
-        """Raise ProviderFailure if the status is an error."""
-        if not self.response.is_success:
-            raise self.errors.read(self.status, await self.read(), self.response.headers)
+        """Raise ProviderFailure if the status is an error, of whose body the beginning counts."""
+        if self.response.is_success:
+            return
+        body = bytearray()
+        async for part in self.response.aiter_bytes():
+            body += part
+            if len(body) >= MAX_ERROR_BYTES:
+                break
+        text = body[:MAX_ERROR_BYTES].decode(errors="replace")
+        raise self.errors.read(self.status, text, self.response.headers)
 
     async def events(self) -> AsyncGenerator[str, None]:
         """Yield the data of each server-sent event, up to the end of the body or `DONE`, which is the last one."""

@@ -1,4 +1,9 @@
-"""The chat models of one Settings object. Each provider's adapter is made when first used."""
+"""The chat models of one Settings object.
+
+Each provider's adapter, and its client, are loaded and made when a model is first called, so that a cold start waits
+for none of them. What all adapters lack is added around them: names of tools that a provider accepts, images at URLs,
+and the default parameters of a named server.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial

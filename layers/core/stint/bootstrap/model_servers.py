@@ -1,4 +1,8 @@
-"""The named model servers of STINT_PROVIDERS."""
+"""The named model servers of STINT_PROVIDERS.
+
+Each entry is one server of one kind. A field that its kind does not have is refused, since it would have no effect. An
+error names the entry and the field, never a value, which may be a key.
+"""
 
 import json
 from collections.abc import Sequence

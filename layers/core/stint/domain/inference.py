@@ -1,4 +1,9 @@
-"""A model call: its request, and the closed union of its chunks."""
+"""A model call: its request, and the closed union of its chunks.
+
+All APIs and all providers meet here. A field of a request changes the meaning of the answer, so that an adapter honours
+or refuses it, or it is a hint, which has no effect where there is nothing to set. What only one provider needs, such as
+its form of reasoning, is kept as an opaque text.
+"""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal

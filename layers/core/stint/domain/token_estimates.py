@@ -1,4 +1,8 @@
-"""Estimates of the tokens of model calls, before a server counts them and where its count cannot be true."""
+"""Estimates of the tokens of model calls, before a server counts them and where its count cannot be true.
+
+They decide about money, so they count all that a model reads, as a token for four characters, and bound what a server
+may report from both sides.
+"""
 
 import json
 import logging
@@ -46,7 +50,9 @@ def length_of(message: ModelMessage) -> int:
 
 def length_of_reasoning(reasoning: Reasoning | None) -> int:
     """Return the characters of an earlier answer's reasoning in all of its forms."""
-    return len(reasoning.text) + len(reasoning.signature) + len(reasoning.redacted) if reasoning else 0
+    if reasoning is None:
+        return 0
+    return sum(map(len, (reasoning.text, reasoning.signature, reasoning.redacted, reasoning.late)))
 
 
 def length_of_json(value: Any) -> int:

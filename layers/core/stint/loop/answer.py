@@ -1,4 +1,8 @@
-"""A model's answer, assembled from its chunks as they arrive."""
+"""A model's answer, assembled from its chunks as they arrive.
+
+Text is passed on at once, calls when they are complete. Callers see reasoning up to the first word of the answer; what
+comes later is kept for its provider only.
+"""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime

@@ -96,9 +96,15 @@ async def make_compaction(run: Run, rule: CompactionRule) -> CompactedHistory:
     messages = [*map(StoredMessage.of, newest)]
     if sum(len(message.to_json(exclude_none=True)) for message in messages) > MAX_BYTES:
         raise TooLarge(f"The newest messages have more than {MAX_BYTES:,} bytes.")
-    rest, tier = "the newest messages after it", plan.service_tier
-    key = plan.cache_key
-    summarizer = Summarizer(plan.model, plan.model_id, plan.instructions, rest, run.deadline, tier, cache_key=key)
+    summarizer = Summarizer(
+        plan.model,
+        plan.model_id,
+        plan.instructions,
+        "the newest messages after it",
+        run.deadline,
+        plan.service_tier,
+        cache_key=plan.cache_key,
+    )
     try:
         summary = rule.clean(await summarizer.summarize(older))
     finally:

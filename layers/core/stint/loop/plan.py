@@ -1,4 +1,7 @@
-"""The plan of a run: its model, tools, shields and limits."""
+"""The plan of a run: its model, tools, shields and limits.
+
+It is made before the run starts, and never changes, so that each model call of the run is made in the same way.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -136,10 +136,10 @@ def fitting(parts: Sequence[Sequence[ModelMessage]], most: int) -> int:
 
 
 def cut(messages: Sequence[ModelMessage], most: int) -> list[ModelMessage]:
-    """Cut the middle of the longest texts, so that messages have at most about `most` characters. Images are left out,
-    and so is the reasoning of answers that are cut.
+    """Cut the middle of the longest texts, so that messages have at most about `most` characters.
 
-    All of the messages are cut to one length, so that short ones stay whole.
+    All of the messages are cut to one length, so that short ones stay whole. Images are omitted, and the reasoning of
+    answers that are cut.
     """
     lengths = sorted(map(length_of, messages))
     left, limit = most, most

@@ -1,4 +1,9 @@
-"""The messages of a conversation as a model sees them."""
+"""The messages of a conversation as a model sees them.
+
+They are derived from stored steps in one way, whoever derives them, so that each model call begins with the messages of
+the one before, and its provider finds them in its cache. Only what is documented (docs/models.md, "Prompt caching")
+removes or replaces earlier messages.
+"""
 
 import re
 from collections.abc import Sequence, Set

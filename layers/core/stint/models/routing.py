@@ -1,4 +1,8 @@
-"""Routing of model ids to adapters."""
+"""Routing of model ids to adapters.
+
+An id begins with its provider. Ids without one belong to the provider of the default model, because Llama Stack's ids
+contain slashes, too.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Set
 

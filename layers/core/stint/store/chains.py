@@ -1,4 +1,8 @@
-"""Chains of responses: a response and those that it continues."""
+"""Chains of responses: a response and those that it continues.
+
+A header names up to 100 responses before it, so a long chain is read in rounds of as many. Known responses are only
+checked for a deletion, and reading ends where the rest does not fit, or was compacted.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Stored turns: a header and an append-only log of records."""
+"""Stored turns: a header and an append-only log of records, from which all that is known of a turn is derived."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,8 @@
-"""OpenAI's options of the prompt cache. They are hints: what a provider lacks, or nobody can use, has no effect."""
+"""OpenAI's options of the prompt cache.
+
+They are hints: what a provider lacks, or nobody can use, is accepted without effect. `choose_cache` returns what a
+model call asks for, and `CacheOptions.as_applied` what a response shows of it.
+"""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,8 @@
-"""Reasoning in Converse: each family's parameters, and the reasoning of earlier answers."""
+"""Reasoning in Converse: each family's parameters, and the reasoning of earlier answers.
+
+Claude signs each block of its reasoning, and refuses calls without the blocks before them. Stint has one text for each
+answer, so `ReasoningReader` joins the blocks, and keeps their places in the signature, and `write_reasoning` cuts them.
+"""
 
 import base64
 import binascii

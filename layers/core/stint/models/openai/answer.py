@@ -1,4 +1,8 @@
-"""Conversion of chat completions chunks to model chunks."""
+"""Conversion of chat completions chunks to model chunks.
+
+Compatible servers differ from OpenAI's form in many small ways. Each is read where it is unambiguous; a field of
+another type counts as absent.
+"""
 
 import json
 import secrets

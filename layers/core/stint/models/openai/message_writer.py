@@ -1,4 +1,8 @@
-"""Conversion of a conversation to JSON, which is kept for later requests."""
+"""Conversion of a conversation to JSON, which is kept for later requests.
+
+A request has the whole history, of which a warm process wrote all but the newest messages before. Entries are found by
+the identity of a message, not its content, so that nothing of one caller can reach another.
+"""
 
 import json
 from collections import OrderedDict

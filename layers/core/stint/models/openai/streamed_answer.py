@@ -1,4 +1,8 @@
-"""The answer to a model call: an event stream, one JSON document, or an error."""
+"""The answer to a model call: an event stream, one JSON document, or an error.
+
+Both of OpenAI's APIs are read here up to their JSON, which an `AnswerReader` converts. It decides when an answer has
+ended; a connection that fails before makes an error, and after makes no difference.
+"""
 
 import json
 from collections.abc import AsyncGenerator, Iterator

@@ -1,4 +1,8 @@
-"""Conversion of the errors of servers with OpenAI's APIs to errors of models."""
+"""Conversion of the errors of servers with OpenAI's APIs to errors of models.
+
+An error is first read into a `Refusal`, whatever form the server gives it, and then explained to the caller. The text
+is redacted and cut: a server may quote the key, or send pages of HTML.
+"""
 
 import json
 import re

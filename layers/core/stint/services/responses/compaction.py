@@ -1,4 +1,8 @@
-"""Compaction of conversations, and token counts."""
+"""Compaction of conversations, and token counts, of the Responses API.
+
+Both read the same input as a response would, and call its model, but store nothing. The history of a running response
+or turn is compacted by `stint.loop.compaction`, with the same summaries.
+"""
 
 import time
 from collections.abc import Sequence

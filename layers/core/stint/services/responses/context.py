@@ -1,4 +1,8 @@
-"""The context of a response: the previous responses, or a conversation."""
+"""The context of a response: the previous responses, or a conversation.
+
+It is read before anything is stored. Ended responses never change, so a warm process keeps the messages that they add.
+A context that is too long is refused, or cut if the request allows that.
+"""
 
 import asyncio
 from collections.abc import Sequence

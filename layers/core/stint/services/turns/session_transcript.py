@@ -1,4 +1,8 @@
-"""The ended turns of a session as the model sees them."""
+"""The ended turns of a session as the model sees them.
+
+A warm process keeps it, and a cold one derives the same messages from the store. So every operation here depends on
+stored turns alone, and returns a new object.
+"""
 
 from collections.abc import Iterable, Sequence, Set
 from functools import cached_property

@@ -141,7 +141,7 @@ def test_a_summary_is_written_in_the_tier_that_is_asked_for(http: httpx.Client, 
 class TestBackgroundOptions:
     @pytest.mark.parametrize("background", [True, False])
     @pytest.mark.parametrize("options", [{"completion_window": "soonest"}, {}, None, {"completion_window": None}])
-    def test_the_soonest_completion_is_what_every_response_has(
+    def test_the_soonest_window_changes_nothing(
         self, http: httpx.Client, app_fixture: AppFixture, options: dict[str, Any] | None, background: bool
     ) -> None:
         body = {"model": "scripted/demo", "background": background, "background_options": options}

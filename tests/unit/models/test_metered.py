@@ -553,9 +553,7 @@ THOUGHT = Reasoning(signature="g" * 3_000_000)
 
 
 @pytest.mark.parametrize("tokens", [260_000, 750_000, 120])
-@pytest.mark.parametrize(
-    "thought", [THOUGHT, Reasoning(redacted=THOUGHT.signature), Reasoning(late=THOUGHT.signature)]
-)
+@pytest.mark.parametrize("thought", [THOUGHT, Reasoning(redacted=THOUGHT.signature), Reasoning(late=THOUGHT.signature)])
 async def test_encrypted_reasoning_is_read_by_its_own_model_and_not_sent_to_others(
     meter: Meter, tokens: int, thought: Reasoning
 ) -> None:

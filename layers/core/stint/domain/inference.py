@@ -191,7 +191,7 @@ class InferenceRequest:
     model has none. `top_logprobs` is the number of likely tokens with their log probabilities at each position of the
     text, besides the token itself. `cache` is a hint, too: without it, a provider that charges for writing to its cache
     writes nothing. `cache_key` is the same for calls that begin alike; see `CacheKeys`. A provider honours or refuses a
-    `service_tier`. `labels` say in whose name the call is made; a provider that keeps a log may write them to it.
+    `service_tier`. `labels` say for whom the call is made; a provider that keeps a log may write them to it.
     """
 
     model: str

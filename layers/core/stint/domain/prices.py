@@ -42,7 +42,7 @@ KNOWN_TIERS = DEARER_TIERS | PREPAID | {FLEX}
 
 
 def tier_to_bill(asked: str | None, served: str | None) -> str:
-    """Return the tier whose price counts. Without a provider's word, a call had the dearer one of what is possible.
+    """Return the tier whose price counts. If no tier is reported, the dearer one of two counts.
 
     So the price of flex counts only if it was asked for and has served. A name of another kind, such as `on_demand`,
     is a server's own for the tier that it was asked for.

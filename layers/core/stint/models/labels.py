@@ -1,4 +1,4 @@
-"""The labels of a model call: in whose name it is made. A provider's log can be split by them.
+"""The labels of a model call: for whom it is made. A provider's log can be split by them.
 
 An end user is in them by a hash only, because the log is kept elsewhere, and for longer than the user's data. All calls
 of a response have the same labels, also those of another process that resumes it. Those of a turn name the end user of

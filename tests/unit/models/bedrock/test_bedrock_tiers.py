@@ -116,7 +116,7 @@ async def test_the_default_tier_is_never_refused(model: Bedrock, server: Convers
 
 
 @pytest.mark.parametrize("tier", ["scale", "ultrafast"])
-def test_a_tier_that_bedrock_has_not_is_refused_before_the_call(model: Bedrock, tier: str) -> None:
+def test_a_tier_that_bedrock_lacks_is_refused_before_the_call(model: Bedrock, tier: str) -> None:
     with pytest.raises(InvalidRequest, match=tier) as caught:
         model.check(replace(HELLO, service_tier=tier))
 

@@ -106,7 +106,7 @@ async def test_what_a_server_does_not_stream_is_read_from_what_follows(server: M
     assert end_of(chunks).reason is FinishReason.tool_calls
 
 
-async def test_a_refusal_is_one(server: ModelResponsesServer) -> None:
+async def test_a_refusal_is_streamed_as_a_refusal(server: ModelResponsesServer) -> None:
     for answer in (stream(refused("I will not.")), whole(refused("I will not."))):
         chunks = await read(server, answer)
 

@@ -316,7 +316,7 @@ async def test_the_error_of_the_other_one_is_raised_if_it_is_about_the_request(
         await collect(model)
 
 
-async def test_an_operation_that_fails_is_not_missing(server: OneServer, model: OpenAICompatible) -> None:
+async def test_a_server_error_does_not_select_the_other_api(server: OneServer, model: OpenAICompatible) -> None:
     for status in (400, 401, 403, 429, 500, 502, 503):
         server.script(chat.error(status, "Not Found"))
         with pytest.raises(StintError):

@@ -17,7 +17,7 @@ from stint.domain.inference import Reasoning
 Item = dict[str, Any]
 
 MAX_CHARACTERS = 300_000
-"""Maximum characters of the items of one answer. Without those beyond, a model reasons anew."""
+"""Maximum characters of the items of one answer. Those beyond are omitted, so that the model reasons again."""
 
 BETWEEN = "\n\n"
 """Text between two messages of one answer, which are one text here, and between two texts of its reasoning."""

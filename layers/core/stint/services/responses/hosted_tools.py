@@ -153,9 +153,11 @@ def result_of(item: McpCall) -> str:
 
 
 def list_item(server: McpTool, found: Sequence[ServerTool]) -> McpListTools:
+    """Return the item that lists the tools of a server, without its id."""
     return McpListTools(server_label=server.server_label, tools=[to_info(each.signature) for each in found])
 
 
 def to_info(tool: ToolSignature) -> McpToolInfo:
+    """Return a tool as the list of its server shows it."""
     shown = {"description": tool.description or None, "annotations": tool.annotations}
     return McpToolInfo.model_validate({"name": tool.name, "input_schema": tool.parameters, **shown})

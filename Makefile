@@ -155,7 +155,7 @@ test-deploy: setup .venv-deploy/.installed .venv-sam/.installed ## deploy the bu
 bench: setup ## measure cold start, streaming, many sessions, tools, memory (four minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, SEARCH=1 only searches vector stores, CACHE=1 only the price of cached input)
 	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search)$(if $(CACHE),.prompt_cache) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
 
-lint: $(VENV)/.installed ## ruff (rules and formatting), and the rules for prose, names and sizes
+lint: $(VENV)/.installed ## ruff (rules and formatting), and the rules for prose and names
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python -m infra.scripts.check_prose

@@ -1,4 +1,4 @@
-"""Check prose, names and sizes against the project's rules, as part of `make lint`."""
+"""Check prose and names against the project's rules, as part of `make lint`."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MARKDOWN_WIDTH, FUNCTION_LINES, FILE_LINES, DECLARATION_LINES, DECLARED_LINES = 110, 45, 260, 360, 8
+MARKDOWN_WIDTH = 110
 OPENING = re.compile(r"(giv(e|es|en|ing)|tell(s|ing)?|told|say(s|ing)?|said|what\w*|who\w*|of)\b", re.IGNORECASE)
 WORD = "(agent|background|call|chat|claim|conversation|event|history|hold|inclusion|input|item|life|live|log|message"
 WORD += "|model|output|owned|queue|reader|record|request|response|run|session|shield|step|stream|task|turn|writer)s?"
@@ -25,24 +25,6 @@ def long_markdown_lines(files: Files) -> Iterator[str]:
         for number, line in enumerate(text.splitlines() if path.endswith(".md") else (), 1):
             if len(URL.sub("", line)) > MARKDOWN_WIDTH:
                 yield f"{path}:{number}: {len(line)} characters, at most {MARKDOWN_WIDTH}. Break the line."
-
-
-def long_functions(files: Files) -> Iterator[str]:
-    """Yield functions that are too long."""
-    for path, tree in parse(files):
-        for name, line, length in functions(tree):
-            if length > FUNCTION_LINES:
-                yield f"{path}:{line}: {name} has {length} lines, at most {FUNCTION_LINES}. Split it."
-
-
-def long_files(files: Files) -> Iterator[str]:
-    """Yield Python files that are too long. Files of declarations, which have few lines of code, may be longer."""
-    for path, tree in parse(files):
-        lines = len(files[path].splitlines())
-        code = sum(length for _, _, length in functions(tree) if length > DECLARED_LINES)
-        most = DECLARATION_LINES if code < lines / 5 else FILE_LINES
-        if lines > most:
-            yield f"{path}: {lines} lines, at most {most}. Split it."
 
 
 def joined_file_names(files: Files) -> Iterator[str]:
@@ -81,13 +63,6 @@ def duplicate_classes(files: Files) -> Iterator[str]:
             yield f"{found[1][0]}: class {name} is also defined at {found[0][0]}. Rename one."
 
 
-def functions(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
-    """Yield the name, the first line and the number of lines of each function."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1
-
-
 def parse(files: Files, excluded: tuple[str, ...] = ("tests/", "docs/")) -> Iterator[tuple[str, ast.Module]]:
     """Yield the syntax tree of each Python file, by default except tests and examples."""
     for path, text in files.items():
@@ -98,8 +73,6 @@ def parse(files: Files, excluded: tuple[str, ...] = ("tests/", "docs/")) -> Iter
 RULES = (
     long_markdown_lines,
     joined_file_names,
-    long_functions,
-    long_files,
     docstring_openings,
     duplicate_classes,
 )

@@ -7,22 +7,6 @@ def test_a_markdown_line_is_measured_without_its_urls() -> None:
     assert list(check_prose.long_markdown_lines(files)) == ["a.md:2: 111 characters, at most 110. Break the line."]
 
 
-def test_a_function_has_a_bounded_number_of_lines() -> None:
-    files = {"a.py": "def f():\n" + "    pass\n" * 44, "b.py": "def f():\n" + "    pass\n" * 45}
-
-    assert list(check_prose.long_functions(files)) == ["b.py:1: f has 46 lines, at most 45. Split it."]
-
-
-def test_files_of_declarations_may_be_longer() -> None:
-    declarations, code = "def f(): ...\n" + "x = 1\n" * 359, "def f():\n" + "    x = 1\n" * 60 + "x = 1\n" * 200
-    files = {"a.py": declarations, "b.py": declarations + "x = 1\n", "c.py": code, "tests/d.py": code}
-
-    assert list(check_prose.long_files(files)) == [
-        "b.py: 361 lines, at most 360. Split it.",
-        "c.py: 261 lines, at most 260. Split it.",
-    ]
-
-
 def test_file_names_separate_their_words() -> None:
     files = dict.fromkeys(["a/item_history.py", "a/responselogs.py", "eventstream.py", "toolgroups.py"], "")
 

@@ -138,7 +138,7 @@ def handle_message(record: SQSRecord, context: Any, seconds: float) -> None:
 
 def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observation: Observation) -> int:
     """Run a stored response for at most `seconds`, and return the status of the outcome."""
-    observation.name_response(task.response_id)
+    add_log_keys(response_id=task.response_id)
     last, first = is_last(record), receive_count(record) == 1
 
     async def run() -> int:

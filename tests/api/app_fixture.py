@@ -171,6 +171,7 @@ class AppFixture:
         administration = KeyAdministration(keys, settings.operator_tenant, self.store.stops, settings.max_key_days)
         stops = StopAdministration(Stops(self.store.stops, keys), administration)
         own = {"worker": worker, "keys": administration, "stops": stops}
+        own |= {"turn_requests": services.turn_requests, "response_requests": responses.response_requests}
         own |= vars_of(compose_october(tenant, adapters, services, parts))
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | own
 
@@ -200,8 +201,7 @@ class AppFixture:
     def run_waiting(self) -> None:
         """Handle the tasks of waiting messages once, like the worker after their delay."""
         services = self.make_services("")
-        admit = services.make_turn_admission, services.make_response_admission
-        runs = WaitingRuns(services.turns, services.responses, *admit)
+        runs = WaitingRuns(services.turn_requests, services.response_requests)
 
         async def run(task: WaitingTask) -> None:
             await runs.handle(task, asyncio.get_running_loop().time() + 900)

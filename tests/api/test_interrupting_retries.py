@@ -11,7 +11,8 @@ from tests.api.app_fixture import AppFixture, wait_until
 from tests.api.responses_client import RESPONSES
 from tests.api.test_when_busy import SLOW
 
-from stint.http.routes import responses, turns
+from stint.services.background.response_requests import ResponseRequests
+from stint.services.turns.turn_requests import TurnRequests
 
 
 class Attempt(threading.Thread):
@@ -39,8 +40,8 @@ def early(monkeypatch: pytest.MonkeyPatch) -> None:
     async def find_nothing(*_: object, **__: object) -> None:
         return None
 
-    monkeypatch.setattr(turns, "find_earlier_turn", find_nothing)
-    monkeypatch.setattr(responses, "find_earlier_response", find_nothing)
+    monkeypatch.setattr(TurnRequests, "find_earlier", find_nothing)
+    monkeypatch.setattr(ResponseRequests, "find_earlier", find_nothing)
 
 
 def send_twice(app_fixture: AppFixture, http: httpx.Client, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:

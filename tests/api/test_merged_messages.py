@@ -12,7 +12,7 @@ from tests.api.responses_client import RESPONSES, openai_client
 from tests.api.test_when_busy import Sent, waiting_in
 from tests.services.worker_fixture import MCP_TOOL, FakeMcp
 
-from stint.http import waiting_runs
+from stint.http import streaming
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 
@@ -51,7 +51,7 @@ def test_merged_requests_get_the_running_response(
     streamed = Sent(http, RESPONSES, merge | {"input": "two", "stream": True})
     wait_until(lambda: waiting_in(app_fixture, conversation) == 1)
     with monkeypatch.context() as hurried:
-        hurried.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
+        hurried.setattr(streaming, "SILENT_SECONDS", 0.1)
         accepted = http.post(RESPONSES, json=merge | {"input": "three"})
     whole = Sent(http, RESPONSES, merge | {"input": "four"})
     wait_until(lambda: waiting_in(app_fixture, conversation) == 3)

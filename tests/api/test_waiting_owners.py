@@ -12,7 +12,7 @@ from tests.api.test_end_users import MARK, erase, listed, sent, stored_bytes
 from tests.api.test_when_busy import SLOW, Sent, running, waiting, waiting_in
 
 from stint.domain.stops import stop_name
-from stint.http import waiting_runs
+from stint.http import streaming
 
 ANN = "ann"
 MODES = ("enqueue", "merge", "interrupt", "reject")
@@ -22,7 +22,7 @@ WAITING = {"model": "scripted/demo", "input": MARK, "when_busy": "enqueue"}
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let requests without a stream wait for a moment only."""
-    monkeypatch.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(streaming, "SILENT_SECONDS", 0.1)
 
 
 def busy(http: httpx.Client, owner: str | None = None) -> tuple[str, Sent]:

@@ -11,7 +11,7 @@ from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import RESPONSES, openai_client
 from tests.api.test_when_busy import SLOW, Sent, running, status_of
 
-from stint.http import waiting_runs
+from stint.http import streaming
 from stint.services.runs import polling_pauses
 
 
@@ -45,7 +45,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch, app_fixture: AppFixture) -> Itera
     settings = app_fixture.settings.model_copy(update={"heartbeat_seconds": 0.1})
     monkeypatch.setattr(app_fixture, "settings", settings)
     app_fixture.made.clear()
-    monkeypatch.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(streaming, "SILENT_SECONDS", 0.1)
     monkeypatch.setattr(polling_pauses, "LONGEST_SECONDS", 0.25)
     yield
     app_fixture.made.clear()

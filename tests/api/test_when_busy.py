@@ -17,7 +17,7 @@ from tests.services.turns.test_turn_tools import FakeTools
 
 from stint.domain.inference import ToolSignature
 from stint.domain.stops import stop_name
-from stint.http import waiting_runs
+from stint.http import streaming
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 KIND = "remote-execution"
@@ -237,7 +237,7 @@ def tools(app_fixture: AppFixture) -> Iterator[FakeTools]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let requests without a stream wait for a moment only."""
-    monkeypatch.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(streaming, "SILENT_SECONDS", 0.1)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -377,7 +377,7 @@ def test_the_id_of_a_merged_message_leads_to_its_turn(
     first = say(http, session, "call add")
     assert begun.wait(60)
     with monkeypatch.context() as hurried:
-        hurried.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
+        hurried.setattr(streaming, "SILENT_SECONDS", 0.1)
         body = {"messages": [user("call ask")], "when_busy": "merge"}
         own = f"{session}/turn/{http.post(f'{session}/turn', json=body).json()['turn_id']}"
     waiting_reader = Sent(http, f"{own}/events", {}, "GET")

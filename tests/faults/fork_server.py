@@ -46,7 +46,7 @@ from stint.bootstrap.october import OctoberComposition  # noqa: E402
 from stint.bootstrap.operator import OperatorComposition  # noqa: E402
 from stint.domain.ids import TENANT  # noqa: E402
 from stint.domain.principals import SCOPES, Principal  # noqa: E402
-from stint.http import waiting_runs  # noqa: E402
+from stint.http import streaming  # noqa: E402
 from stint.http.app import create_app, list_routers  # noqa: E402
 from stint.http.routes.october_2024_parts import list_october_parts  # noqa: E402
 from stint.services.background import cancellation as response_cancellation  # noqa: E402
@@ -125,7 +125,7 @@ def shorten_waits() -> None:
         vars(cancellation)["ENDING_SECONDS"] = ENDING_SECONDS
     vars(run_stop)["HEARTBEAT_TIMEOUT_SECONDS"] = CLIENT_SECONDS
     vars(polling_pauses).update(SHORTEST_SECONDS=SHORTEST_SECONDS, LONGEST_SECONDS=LONGEST_SECONDS)
-    vars(waiting_runs)["SILENT_SECONDS"] = SILENT_SECONDS
+    vars(streaming)["SILENT_SECONDS"] = SILENT_SECONDS
     botocore.session.create_loader = cache(botocore.session.create_loader)
 
 

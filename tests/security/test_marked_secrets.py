@@ -17,7 +17,7 @@ from tests.security.tricks import PUBLIC
 from tests.servers import echo
 from tests.servers.scripted_http import ScriptedHTTPServer
 
-from stint.http import waiting_runs
+from stint.http import streaming
 from stint.observability import make_logger
 
 MARKS = {
@@ -206,7 +206,7 @@ def test_no_marked_secret_is_found_afterwards(
     record_property: Record,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(waiting_runs, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(streaming, "SILENT_SECONDS", 0.1)
     endpoint = tools.url.replace("127.0.0.1", PUBLIC)
     mcp_endpoint = f"{endpoint}/mcp"
     key = stack.create_key("marked")

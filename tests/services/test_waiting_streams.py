@@ -17,9 +17,6 @@ from stint.domain.errors import Cancelled, DeadlineExceeded, NotFound, StintErro
 from stint.domain.ids import name_of, new_id
 from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.run_outcome import ErrorInfo
-from stint.http.response_admission import cancel_run
-from stint.http.response_admission import follow_run as follow_response
-from stint.http.turn_attempts import follow_run as follow_turn
 from stint.services.runs import polling_pauses
 from stint.store.waiting_line import ALIVE_SECONDS, RECORD_SECONDS
 
@@ -41,14 +38,14 @@ async def queued(cloud: Cloud, tenant: str) -> WaitingInConversation:
 async def events_of(
     waiting: Waiting, turn_id: str, after: int = -1, seconds: float = 10**6
 ) -> AsyncGenerator[NumberedEvent, None]:
-    ids = waiting.agent_id, waiting.session_id, turn_id
-    return await follow_turn(waiting.fixture.turns, ids, after, deadline(seconds))
+    ids, requests = (waiting.agent_id, waiting.session_id, turn_id), waiting.fixture.turns.turn_requests
+    return (await requests.follow(*ids, after, deadline(seconds))).events()
 
 
 async def texts_of(
     waiting: WaitingInConversation, response_id: str, after: int = -1, seconds: float = 10**6
 ) -> AsyncGenerator[str, None]:
-    return await follow_response(waiting.fixture.services, response_id, after, deadline(seconds))
+    return await waiting.fixture.services.response_requests.read_events(response_id, after, deadline(seconds))
 
 
 async def read(events: AsyncGenerator[Any, None]) -> list[Any]:
@@ -174,7 +171,7 @@ async def test_the_stream_of_a_response_that_is_not_started_ends_with_its_failur
     reader = await reading(await texts_of(waiting, waiting.response_id, after))
 
     if act == "cancel":
-        await cancel_run(waiting.fixture.services, waiting.response_id)
+        await waiting.fixture.services.response_requests.cancel(waiting.response_id)
     else:
         [place] = await waiting.admission.line.read()
         await waiting.admission.line.fail(place.message_id, ErrorInfo.of(NotFound("Model", "m")))
@@ -192,7 +189,7 @@ async def test_the_stream_of_a_response_that_is_deleted_ends(own_cloud: Cloud, t
     store, services = waiting.fixture.store, waiting.fixture.services
 
     if act == "response":
-        await services.make_waiting_responses().delete(waiting.response_id)
+        await services.response_requests.make_waiting().delete(waiting.response_id)
     elif act == "conversation":
         await store.conversations.mark_deleted(tenant, waiting.conversation_id)
     else:

@@ -11,6 +11,7 @@ from tests.services.polling import poll_until
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
+from stint.caller import NO_ATTEMPT
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
@@ -93,6 +94,7 @@ class TurnFixture:
             services.turns,
         )
         self.agent_id = self.session_id = ""
+        self.attempt = NO_ATTEMPT
 
     async def open(self, *tools: str, **config: Any) -> "TurnFixture":
         """Create the agent, with client tools of these names, and the session."""
@@ -113,7 +115,7 @@ class TurnFixture:
 
     async def start(self, text: str = "Hello", seconds: float = 30, **request: Any) -> TurnRun:
         body = TurnCreateRequest(**({"messages": [UserMessage(content=text)]} | request))
-        return await self.turns.start(self.agent_id, self.session_id, body, deadline(seconds))
+        return await self.turns.start(self.agent_id, self.session_id, body, deadline(seconds), attempt=self.attempt)
 
     async def resume(self, turn_id: str, *answers: tuple[str, str], seconds: float = 30) -> TurnRun:
         responses = [ToolResponse(call_id=call_id, tool_name="t", content=text) for call_id, text in answers]

@@ -23,6 +23,7 @@ from stint.bootstrap.openai import (
     delete_response_objects,
     not_composed,
 )
+from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.notifications.completion_events import CompletionEvent
@@ -181,10 +182,10 @@ class WorkerFixture:
         """Return another process of the same system."""
         return WorkerFixture(self.cloud, self.tenant, model, self.lease, self.queue, self.knowledge, self.history)
 
-    async def create(self, text: str = "Hello", **fields: Any) -> str:
+    async def create(self, text: str = "Hello", attempt: RequestAttempt = NO_ATTEMPT, **fields: Any) -> str:
         """Create a background response, and return its id."""
         request = CreateResponse.model_validate({"model": "test/m", "input": text, "background": True} | fields)
-        return (await self.services.background.create(request, deadline(30))).header.response_id
+        return (await self.services.background.create(request, deadline(30), attempt=attempt)).header.response_id
 
     async def run(self, response_id: str, seconds: float = 30, *, last: bool = False) -> StoredResponse | None:
         """Run a response like for a message of the queue."""

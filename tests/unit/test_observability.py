@@ -40,7 +40,7 @@ def turn(tokens: int) -> Turn:
 
 async def measure(used: Usage | None, *events: Event) -> dict[str, Any]:
     observation = Observation("r", "turns")
-    followed = [event async for event in observation.yield_events(play(*events), used)]
+    followed = [event async for event in observation.follow_turn(play(*events), used)]
     assert followed == list(events)
     return dict(observation.metrics.serialize_metric_set())
 

@@ -31,7 +31,8 @@ class RequestAttempt:
     expire that its answer shows, in seconds since 1970. `mark_sent` notes in the key's record that it has sent a call
     that must not be sent again. `sent`: an earlier attempt has noted that.
 
-    `expires_at` is the end of what a request that has waited creates, 0 if there is none or it has not waited.
+    `expires_at` is the end of what a request that has waited creates, 0 if there is none or it has not waited. `claim`
+    is called with the id of the run before anything of the run is stored.
     """
 
     fingerprint: str = ""
@@ -46,6 +47,29 @@ class RequestAttempt:
     expires_at: int = 0
     mark_sent: Callable[[], Awaitable[None]] | None = None
     sent: bool = False
+    claim: Callable[[str], Awaitable[None]] | None = None
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether an earlier attempt may have created what this one is to create."""
+        return self.repeated or bool(self.fingerprint and self.retry_count)
+
+    async def record_run(self, run_id: str) -> None:
+        """Record the id of the run that this attempt starts, before the run is stored. Raises StintError."""
+        if self.claim is not None:
+            await self.claim(run_id)
+        if self.rename is not None and run_id != self.object_id:
+            await self.rename(run_id)
+
+    async def renewed(self) -> "RequestAttempt":
+        """Return this attempt with a new id of what it creates. A record with the old one may exist in part.
+
+        Raises Interrupted if another process runs the request by now.
+        """
+        object_id = new_id()
+        if self.rename is not None:
+            await self.rename(object_id)
+        return replace(self, object_id=object_id, repeated=False)
 
 
 class EarlierRunUnavailable(Exception):
@@ -140,18 +164,6 @@ def next_object_ids(count: int) -> list[str]:
     return derive_ids(object_id, count) if object_id else [new_id() for _ in range(count)]
 
 
-async def renew_object_id(attempt: RequestAttempt) -> str:
-    """Replace the id of the object that a request with an idempotency key creates, and return the new one.
-
-    A record with the old one may exist in part. Raises Interrupted if another process runs the request by now.
-    """
-    object_id = new_id()
-    if attempt.rename is not None:
-        await attempt.rename(object_id)
-    set_attempt(replace(attempt, object_id=object_id, repeated=False))
-    return object_id
-
-
 async def create_once(find: Callable[[str], Awaitable[T]], create: Callable[[str], Awaitable[T]]) -> T:
     """Return what an earlier request with the current idempotency key created, or create it.
 
@@ -164,7 +176,9 @@ async def create_once(find: Callable[[str], Awaitable[T]], create: Callable[[str
     try:
         return await find(attempt.object_id)
     except NotFound:
-        return await create(await renew_object_id(attempt))
+        renewed = await attempt.renewed()
+        set_attempt(renewed)
+        return await create(renewed.object_id)
 
 
 def find_principal() -> Principal | None:

@@ -18,14 +18,12 @@ from stint.dataclasses import dataclass, field
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import begin_request, redact
 from stint.domain.receipts import DIGITS
-from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys
+from stint.log_keys import begin_log_keys, end_log_keys, log_keys
 from stint.metering import set_meter
 from stint.request_totals import RequestTotals, begin_totals
 
 if TYPE_CHECKING:  # they cost a cold start 30 ms or more, and few functions answer with them
-    from stint.domain.llama_stack.events import Event
     from stint.domain.notifications.completion_events import CompletionEvent
-    from stint.domain.openai.response_events import ResponseEvent
     from stint.domain.openai.response_resource import Response, ResponseUsage
 
 T = TypeVar("T")
@@ -97,14 +95,10 @@ class Observation:
         if cold_start:
             self.count("ColdStart")
 
-    def name_response(self, response_id: str) -> None:
-        """Add a response's id to the following lines."""
-        add_log_keys(response_id=response_id)
-
     def count(self, name: str, value: float = 1) -> None:
         self.metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
 
-    async def follow_response(self, events: "AsyncIterator[ResponseEvent]") -> "AsyncGenerator[ResponseEvent, None]":
+    async def follow_response(self, events: AsyncIterator[T]) -> AsyncGenerator[T, None]:
         """Yield a response's events, and record its metrics."""
         first = True
         last: Response | None = None
@@ -139,7 +133,7 @@ class Observation:
                     first = False
                 yield event
 
-    async def yield_events(self, events: "AsyncIterator[Event]", used: Usage | None) -> "AsyncGenerator[Event, None]":
+    async def follow_turn(self, events: AsyncIterator[T], used: Usage | None) -> AsyncGenerator[T, None]:
         """Yield a turn's events, and record its metrics. `used` is the usage before the turn was resumed."""
         from stint.domain.llama_stack.events import (  # noqa: PLC0415 - see above
             TurnAwaitingInput,

@@ -23,8 +23,8 @@ def create_waiting(process: WarmProcess, tenant: str, http: httpx.Client, ids: M
 
     async def accept() -> tuple[str, str]:
         set_tenant(tenant)
-        turns = process.composition.make_services(tenant).make_turn_admission(agent, session)
-        responses = process.composition.make_openai_services(tenant).make_response_admission(conversation)
+        turns = process.composition.make_services(tenant).turn_requests.make_admission(agent, session)
+        responses = process.composition.make_openai_services(tenant).response_requests.make_admission(conversation)
         body = CreateResponse.model_validate(response | {"when_busy": "enqueue"})
         return await turns.accept(TurnCreateRequest.model_validate(turn)), await responses.accept(body)
 

@@ -14,7 +14,7 @@ from tests.services.deaths import counting, die_at
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
+from stint.caller import RequestAttempt
 from stint.domain.errors import Conflict, StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.tasks import ResponseTask
@@ -170,14 +170,12 @@ async def test_a_reader_queues_a_waiting_response_again_at_growing_intervals(fix
 async def retry(fixture: WorkerFixture, key_id: str) -> str | None:
     """Send the request again with the same idempotency key, while the process of the first one may still run."""
     attempt = RequestAttempt(object_id=key_id, repeated=True, follows=True)
-    return await fixture.services.make_response_retries().find_keyed(attempt, deadline(30))
+    return await fixture.services.response_requests.make_retries().find_keyed(attempt, deadline(30))
 
 
 async def create_and_die(fixture: WorkerFixture, key_id: str, **fields: Any) -> str:
     """Create a response with an idempotency key in a process that dies before its message, and return its id."""
-    set_attempt(RequestAttempt(object_id=key_id))
-    response_id = await fixture.create(**fields)
-    set_attempt(NO_ATTEMPT)
+    response_id = await fixture.create(attempt=RequestAttempt(object_id=key_id), **fields)
     fixture.queue.clear()
     return response_id
 

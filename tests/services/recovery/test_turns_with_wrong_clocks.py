@@ -15,6 +15,7 @@ from stint.domain.inference import TextChunk
 from stint.domain.llama_stack.turns import TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
 from stint.services.runs.admission import StartedRun
+from stint.services.runs.run_handle import RequestContext
 
 LEASE = 30.0
 WRONG = 600.0
@@ -46,8 +47,9 @@ async def test_a_session_whose_process_died_with_a_fast_clock_takes_a_turn_after
 async def test_a_message_that_waits_for_such_a_session_is_started(make_turn_fixture: MakeTurnFixture) -> None:
     fixture, _ = await open_with_dead_turn(make_turn_fixture)
     request = TurnCreateRequest(messages=[UserMessage(content="two")], when_busy="enqueue")
-    admission = fixture.services.make_turn_admission(fixture.agent_id, fixture.session_id)
-    waiting = asyncio.create_task(admission.start(await admission.accept(request), request, deadline(600)))
+    admission = fixture.services.turn_requests.make_admission(fixture.agent_id, fixture.session_id)
+    context = RequestContext(deadline(600))
+    waiting = asyncio.create_task(admission.start(await admission.accept(request), request, context))
     await poll_until(partial(has_seen_lease, fixture))
 
     CLOCK.move(LEASE)

@@ -23,7 +23,6 @@ from stint.domain.openai.response_resource import Response
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.tasks import AnyTask, WaitingTask
 from stint.domain.waiting_messages import MessageState
-from stint.http.response_admission import cancel_run, read_response, use_run
 from stint.store.waiting_line import ALIVE_SECONDS, WaitingLine
 
 LONG = Random(7).randbytes(320_000).hex()
@@ -120,7 +119,7 @@ async def test_a_conversation_that_is_deleted_before_its_message_is_stored_leave
     queue = DeletingQueue()
     other = WorkerFixture(own_cloud, tenant, script(), queue=queue)
     queue.delete = partial(delete_conversation, waiting)
-    admission = other.services.make_response_admission(waiting.conversation_id)
+    admission = other.services.response_requests.make_admission(waiting.conversation_id)
 
     with pytest.raises(NotFound):
         await admission.accept(request(waiting, LONG))
@@ -148,7 +147,7 @@ async def test_a_session_that_is_deleted_before_its_message_is_stored_leaves_not
 
 async def test_a_response_that_waits_can_be_deleted(own_cloud: Cloud, tenant: str) -> None:
     waiting = await opened(own_cloud, tenant)
-    delete = waiting.fixture.services.make_waiting_responses().delete
+    delete = waiting.fixture.services.response_requests.make_waiting().delete
     assert (await delete(waiting.response_id)).id == waiting.response_id
 
     with pytest.raises(NotFound):
@@ -174,7 +173,7 @@ async def test_a_response_that_is_run_while_it_is_deleted_is_deleted(
         return await cancel(line, *arguments)
 
     monkeypatch.setattr(WaitingLine, "cancel", run_before)
-    deleted = await waiting.fixture.services.make_waiting_responses().delete(waiting.response_id)
+    deleted = await waiting.fixture.services.response_requests.make_waiting().delete(waiting.response_id)
 
     assert deleted.id == waiting.response_id
     with pytest.raises(NotFound):
@@ -190,11 +189,11 @@ async def test_a_response_that_was_started_with_another_id_is_deleted(own_cloud:
     run = await waiting.read()
     assert (run.id != message, run.status) == (True, "completed")
 
-    await waiting.fixture.services.make_waiting_responses().delete(message)
+    await waiting.fixture.services.response_requests.make_waiting().delete(message)
 
     for response_id in (message, run.id):
         with pytest.raises(NotFound):
-            await read_response(waiting.fixture.services, response_id, ())
+            await waiting.fixture.services.response_requests.get(response_id, ())
 
 
 async def test_a_response_that_another_one_has_taken_is_not_deleted_by_its_own_id(
@@ -205,7 +204,7 @@ async def test_a_response_that_another_one_has_taken_is_not_deleted_by_its_own_i
     assert await waiting.admission.line.claim_merge(message, run.id[5:])
 
     with pytest.raises(Conflict) as refused:
-        await waiting.fixture.services.make_waiting_responses().delete_run(
+        await waiting.fixture.services.response_requests.make_waiting().delete_run(
             waiting.response_id, await found(waiting, message)
         )
 
@@ -225,10 +224,10 @@ async def test_the_lifetime_of_a_response_counts_from_its_acceptance(own_cloud: 
         message, end = await waiting.admission.accept(body), int(time.time() + 7_200)
 
     CLOCK.move(1_800)
-    queued = await read_response(waiting.fixture.services, name_of("resp", message), ())
+    queued = await waiting.fixture.services.response_requests.get(name_of("resp", message), ())
     await waiting.work()
     await waiting.work()
-    started = await read_response(waiting.fixture.services, name_of("resp", message), ())
+    started = await waiting.fixture.services.response_requests.get(name_of("resp", message), ())
 
     assert (queued.status, started.status) == ("queued", "completed")
     assert (queued.expires_at, started.expires_at) == (end, end)
@@ -243,7 +242,7 @@ async def test_a_response_whose_lifetime_ends_while_it_waits_is_dropped(own_clou
 
     assert message not in {place.message_id for place in await waiting.admission.line.read()}
     with pytest.raises(NotFound):
-        await read_response(waiting.fixture.services, name_of("resp", message), ())
+        await waiting.fixture.services.response_requests.get(name_of("resp", message), ())
 
 
 async def claim_by_merge(line: WaitingLine, message: str) -> None:
@@ -262,9 +261,9 @@ async def test_a_message_that_a_dead_process_has_claimed_can_be_read_cancelled_a
     services = waiting.fixture.services
     await claim(waiting.admission.line, str(UUID(waiting.response_id[5:])))
 
-    statuses = [(await waiting.read()).status, (await cancel_run(services, waiting.response_id)).status]
+    statuses = [(await waiting.read()).status, (await services.response_requests.cancel(waiting.response_id)).status]
     statuses.append((await waiting.read()).status)
-    deleted = await services.make_waiting_responses().delete(waiting.response_id)
+    deleted = await services.response_requests.make_waiting().delete(waiting.response_id)
 
     assert (statuses, deleted.id) == (["queued", "cancelled", "cancelled"], waiting.response_id)
     with pytest.raises(NotFound):
@@ -274,7 +273,7 @@ async def test_a_message_that_a_dead_process_has_claimed_can_be_read_cancelled_a
 async def test_a_response_that_is_started_while_it_is_read_is_found(own_cloud: Cloud, tenant: str) -> None:
     waiting = await opened(own_cloud, tenant)
     CLOCK.move(ALIVE_SECONDS + 1)
-    services, cancel = waiting.fixture.services, waiting.fixture.services.make_response_cancellation().cancel
+    services, cancel = waiting.fixture.services, waiting.fixture.services.response_requests.make_cancellation().cancel
 
     async def start_late(response_id: str) -> Response:
         try:
@@ -283,7 +282,7 @@ async def test_a_response_that_is_started_while_it_is_read_is_found(own_cloud: C
             await waiting.work()
             raise
 
-    response = await use_run(services, waiting.response_id, start_late)
+    response = await services.response_requests.use_found(waiting.response_id, start_late)
 
     assert (response.id, response.status) == (waiting.response_id, "completed")
 
@@ -302,7 +301,7 @@ async def test_a_response_that_is_started_while_it_is_deleted_is_deleted(own_clo
     CLOCK.move(ALIVE_SECONDS + 1)
     await waiting.work()
 
-    await waiting.fixture.services.make_waiting_responses().delete(waiting.response_id)
+    await waiting.fixture.services.response_requests.make_waiting().delete(waiting.response_id)
 
     with pytest.raises(NotFound):
         await waiting.read()

@@ -13,14 +13,12 @@ from tests.services.turn_fixture import die
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
+from stint.caller import RequestAttempt
 from stint.domain.errors import Conflict, NotFound, StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.waiting_messages import WaitingPlace
-from stint.http.response_admission import cancel_run
-from stint.services.background.waiting_runs import exhaust
 from stint.services.runs.admission import Admission
 from stint.services.turns.turn_admission import TurnAdmission
 from stint.services.turns.turns import Turns
@@ -85,7 +83,7 @@ async def test_a_response_whose_start_failed_can_be_cancelled(
     own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = await failed_once(own_cloud, tenant, monkeypatch)
-    assert (await cancel_run(waiting.fixture.services, waiting.response_id)).status == "cancelled"
+    assert (await waiting.fixture.services.response_requests.cancel(waiting.response_id)).status == "cancelled"
     await work(waiting, 2)
     assert (await waiting.read()).status == "cancelled"
 
@@ -98,7 +96,8 @@ async def test_a_repetition_finds_the_response_that_the_worker_ran_with_another_
     assert (await waiting.read()).status == "completed"
     message = str(UUID(waiting.response_id.removeprefix("resp_")))
     attempt = RequestAttempt(object_id=message, repeated=True)
-    found = await waiting.fixture.services.make_waiting_responses().find_accepted(attempt, waiting.admission.line)
+    messages = waiting.fixture.services.response_requests.make_waiting()
+    found = await messages.find_accepted(attempt, waiting.admission.line)
     assert found == message
 
 
@@ -111,7 +110,7 @@ async def test_a_run_goes_on_if_its_place_cannot_be_removed(
         patched.setattr(WaitingLine, "finish", unavailable)
         patched.setattr(WaitingLine, "remove_place", unavailable)
         await waiting.work()
-    admission = waiting.fixture.turns.make_turn_admission(waiting.agent_id, waiting.session_id)
+    admission = waiting.fixture.turns.turn_requests.make_admission(waiting.agent_id, waiting.session_id)
     assert await admission.find_running() is None
     await work(waiting)
     assert (await waiting.inputs(), await waiting.places()) == (["one"], 0)
@@ -120,7 +119,7 @@ async def test_a_run_goes_on_if_its_place_cannot_be_removed(
 async def test_a_start_that_is_refused_does_not_block_the_line(
     own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(*_: object) -> None:
+    async def refuse(*_: object, **__: object) -> None:
         raise Conflict("The file is not ready.", code="file_not_ready")
 
     waiting = await opened(own_cloud, tenant)
@@ -135,9 +134,7 @@ async def test_a_start_that_is_refused_does_not_block_the_line(
 
 async def test_a_turn_of_the_worker_is_found_by_a_retry(own_cloud: Cloud, tenant: str) -> None:
     waiting = await opened(own_cloud, tenant)
-    set_attempt(RequestAttempt("f" * 32))
-    await waiting.accept("one")
-    set_attempt(NO_ATTEMPT)
+    await waiting.accept("one", attempt=RequestAttempt("f" * 32))
     await waiting.work()
     history = await waiting.fixture.store.turns.history(tenant, waiting.agent_id, waiting.session_id)
     assert history.turns[0].header.fingerprint == "f" * 32
@@ -172,7 +169,7 @@ async def test_the_last_delivery_of_a_task_sends_it_again_while_the_store_fails(
 async def test_a_message_whose_start_fails_unexpectedly_does_not_block_the_line(
     own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(*_: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("a defect")
 
     waiting = await opened(own_cloud, tenant)
@@ -214,7 +211,7 @@ async def test_a_message_starts_after_a_turn_whose_release_failed(own_cloud: Clo
     run = await turns.start(*ids, BODY, asyncio.get_running_loop().time() + 60)
     message = await waiting.accept("two")
     run.log.keeper.release = unavailable  # type: ignore[method-assign]
-    await exhaust(turns.run(run))
+    assert [event async for event in turns.run(run)]
 
     assert (await own_cloud.store.sessions.get(tenant, *ids)).lease_turn == run.run.run_id
     await work(waiting)

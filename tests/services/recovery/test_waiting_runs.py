@@ -12,7 +12,7 @@ from tests.services.deaths import counting, die_at
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
-from stint.caller import acting_as, find_end_user, find_principal, set_end_user
+from stint.caller import NO_ATTEMPT, RequestAttempt, acting_as, find_end_user, find_principal, set_end_user
 from stint.domain.ids import name_of
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import TurnCreateRequest
@@ -22,7 +22,6 @@ from stint.domain.openai.response_resource import Response
 from stint.domain.principals import Principal
 from stint.domain.stops import stop_name
 from stint.domain.tools import AgentToolGroupWithArgs
-from stint.http.response_admission import read_response
 from stint.services.agents.masking import NOT_STORED
 from stint.services.background.waiting_runs import WaitingRuns
 from stint.store.waiting_line import ALIVE_SECONDS
@@ -36,8 +35,7 @@ class Waiting:
 
     def __init__(self, fixture: WorkerFixture) -> None:
         self.fixture, agents = fixture, fixture.turns
-        admit = agents.make_turn_admission, fixture.services.make_response_admission
-        self.runs = WaitingRuns(agents.turns, fixture.services.responses, *admit)
+        self.runs = WaitingRuns(agents.turn_requests, fixture.services.response_requests)
 
     async def open(self) -> "Waiting":
         agents = self.fixture.turns
@@ -45,11 +43,11 @@ class Waiting:
         self.session_id = await agents.sessions.create(self.agent_id, "talk")
         return self
 
-    async def accept(self, text: str, **fields: Any) -> str:
+    async def accept(self, text: str, attempt: RequestAttempt = NO_ATTEMPT, **fields: Any) -> str:
         """Accept a message whose request dies at once."""
-        admission = self.fixture.turns.make_turn_admission(self.agent_id, self.session_id)
+        admission = self.fixture.turns.turn_requests.make_admission(self.agent_id, self.session_id)
         request = TurnCreateRequest(messages=[UserMessage(content=text)], when_busy="enqueue", **fields)
-        message_id = await admission.accept(request)
+        message_id = await admission.accept(request, attempt)
         CLOCK.move(ALIVE_SECONDS + 1)
         return message_id
 
@@ -74,7 +72,7 @@ async def test_the_worker_runs_messages_in_order_once_no_request_has_them(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     waiting = await Waiting(make_worker_fixture(script(said(), said()))).open()
-    admission = waiting.fixture.turns.make_turn_admission(waiting.agent_id, waiting.session_id)
+    admission = waiting.fixture.turns.turn_requests.make_admission(waiting.agent_id, waiting.session_id)
     first = await waiting.accept("one")
     await waiting.accept("two")
 
@@ -185,14 +183,14 @@ class WaitingInConversation(Waiting):
         services, conversation = self.fixture.services, await self.fixture.conversation()
         fields = {"model": "test/m", "input": items, "conversation": conversation, "when_busy": "enqueue"}
         request = CreateResponse.model_validate(fields)
-        self.admission = services.make_response_admission(conversation)
+        self.admission = services.response_requests.make_admission(conversation)
         accepted = self.admission.accept(request.for_llama_stack() if of_llama_stack else request)
         self.response_id = name_of("resp", await accepted)
         self.conversation_id = conversation
         return self
 
     async def read(self) -> Response:
-        return await read_response(self.fixture.services, self.response_id, ())
+        return await self.fixture.services.response_requests.get(self.response_id, ())
 
 
 async def test_a_worker_that_dies_at_any_call_runs_a_response_that_waits_once(own_cloud: Cloud, tenant: str) -> None:

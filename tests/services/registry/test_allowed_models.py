@@ -119,8 +119,9 @@ async def test_a_message_that_must_wait_needs_the_model(cloud: Cloud, tenant: st
 
     with pytest.raises(Forbidden) as of_turn:
         await waiting.accept("Hi")
+    admission = fixture.services.response_requests.make_admission(conversation)
     with pytest.raises(Forbidden) as of_response:
-        await fixture.services.make_response_admission(conversation).accept(CreateResponse.model_validate(body))
+        await admission.accept(CreateResponse.model_validate(body))
 
     assert [refused.value.code for refused in (of_turn, of_response)] == ["model_not_allowed"] * 2
     assert await waiting.places() == 0

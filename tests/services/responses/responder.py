@@ -7,6 +7,7 @@ from tests.openresponses.grammar import Stream
 from tests.script_model import deadline
 from tests.services.worker_fixture import WorkerFixture
 
+from stint.caller import NO_ATTEMPT
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CreateResponse
@@ -39,10 +40,11 @@ class Responder:
         self.worker_fixture = worker_fixture
         self.responses = worker_fixture.services.responses
         self.cloud = worker_fixture.cloud
+        self.attempt = NO_ATTEMPT
 
     async def start(self, said: Any = "Hello", seconds: float = 30, **fields: Any) -> ResponseRun:
         request = CreateResponse.model_validate({"model": "test/m", "input": said} | fields)
-        return await self.responses.start(request, deadline(seconds))
+        return await self.responses.start(request, deadline(seconds), attempt=self.attempt)
 
     async def play(self, run: ResponseRun) -> Answered:
         stream, answered = Stream(), Answered()

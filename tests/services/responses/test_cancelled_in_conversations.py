@@ -37,7 +37,7 @@ class Interrupting:
 
     async def interrupt(self) -> list[str]:
         """Interrupt the running response, and return the texts that the model gets then."""
-        admission = self.fixture.services.make_response_admission(self.conversation).admission
+        admission = self.fixture.services.response_requests.make_admission(self.conversation).admission
         clock = asyncio.get_running_loop().time()
 
         async def start() -> Any:
@@ -92,7 +92,7 @@ async def test_a_merged_message_of_an_interrupted_response_is_kept(cloud: Cloud,
     running = asyncio.create_task(interrupting.responder.respond("one", **fields))
     await until(lambda: interrupting.fixture.fake_mcp.calls)
     body = {"model": "test/m", "input": "and two", "when_busy": "merge", "conversation": interrupting.conversation}
-    admission = interrupting.fixture.services.make_response_admission(interrupting.conversation)
+    admission = interrupting.fixture.services.response_requests.make_admission(interrupting.conversation)
     await admission.accept(CreateResponse.model_validate(body))
     gate.set()
     await until(lambda: len(interrupting.model.requests) == 2)

@@ -10,11 +10,10 @@ from tests.services.responses.responder import Responder
 from tests.services.responses.test_merged_responses import Merging
 from tests.store.conftest import Cloud
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
+from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.ids import name_of, new_id
 from stint.domain.openai.response_requests import CompactRequest, InputTokensRequest
-from stint.http.response_admission import cancel_run
 from stint.tools.port import NO_PROVIDER_DATA
 
 DAY = timedelta(days=1).total_seconds()
@@ -80,7 +79,7 @@ async def test_a_message_that_waits_or_whose_response_runs_cannot_be_continued_y
 async def test_a_message_that_was_not_started_cannot_be_continued(cloud: Cloud, tenant: str) -> None:
     merging = await Merging(cloud, tenant).open()
     waiting = name_of("resp", await merging.accept(input="and two"))
-    await cancel_run(merging.fixture.services, waiting)
+    await merging.fixture.services.response_requests.cancel(waiting)
 
     for unknown in (waiting, name_of("resp", new_id())):
         with pytest.raises(InvalidRequest, match=unknown) as refused:
@@ -123,12 +122,12 @@ async def test_the_response_of_another_tenants_message_is_not_continued(cloud: C
 
 async def test_a_retry_finds_the_response_of_its_message_after_others(cloud: Cloud, tenant: str) -> None:
     merging = await Merging(cloud, tenant).open()
-    set_attempt(RequestAttempt("f" * 32))
+    merging.responder.attempt = RequestAttempt("f" * 32)
     await merging.respond()
-    set_attempt(NO_ATTEMPT)
+    merging.responder.attempt = NO_ATTEMPT
     merging.model.answers[2:] = [said(), said()]
     await merging.responder.respond("three", conversation=merging.conversation)
-    waiting = merging.fixture.services.make_waiting_responses()
+    waiting = merging.fixture.services.response_requests.make_waiting()
 
     async def find(fingerprint: str, count: int) -> str | None:
         return await waiting.find_merged(RequestAttempt(fingerprint, count), merging.conversation)

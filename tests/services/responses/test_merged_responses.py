@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture
 from tests.store.conftest import Cloud
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, acting_as, set_attempt, set_end_user
+from stint.caller import NO_ATTEMPT, RequestAttempt, acting_as, set_end_user
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import name_of
 from stint.domain.openai.items import Item, Message
@@ -21,9 +22,9 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.principals import Budgets, Principal
 from stint.domain.waiting_messages import WaitingPlace
-from stint.http.response_admission import cancel_run, read_response, use_run
 from stint.services.background.response_admission import ResponseAdmission
 from stint.services.runs.admission import StartedRun
+from stint.services.runs.run_handle import RequestContext
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 LEASE = 30.0
@@ -56,10 +57,10 @@ class Merging:
 
     @property
     def admission(self) -> ResponseAdmission:
-        return self.fixture.services.make_response_admission(self.conversation)
+        return self.fixture.services.response_requests.make_admission(self.conversation)
 
     async def accept(self, **fields: Any) -> str:
-        return await self.admission.accept(self.request(**fields))
+        return await self.admission.accept(self.request(**fields), self.responder.attempt)
 
     async def respond(self, **fields: Any) -> Response:
         answered = await self.responder.respond("one", conversation=self.conversation, **(TOOLS | fields))
@@ -67,14 +68,13 @@ class Merging:
 
     async def finish(self, message_id: str) -> Response:
         """Run a message if no response has it, and return its response."""
-        run = await self.admission.start(message_id, self.request(**self.bodies[0]), deadline(600))
-        set_attempt(NO_ATTEMPT)
+        run = await self.admission.start(message_id, self.request(**self.bodies[0]), RequestContext(deadline(600)))
         if not isinstance(run, StartedRun):
             await self.responder.play(run)
         return await self.read(message_id)
 
     async def read(self, message_id: str) -> Response:
-        return await read_response(self.fixture.services, name_of("resp", message_id), ())
+        return await self.fixture.services.response_requests.get(name_of("resp", message_id), ())
 
     async def places(self) -> list[WaitingPlace]:
         return await self.admission.line.read()
@@ -217,7 +217,7 @@ async def test_a_message_after_the_last_model_call_gets_a_response_of_its_own(cl
     waiting = await merging.accept(input="and two")
     silence.set()
     await running
-    run = await merging.admission.start(waiting, merging.request(input="and two"), deadline(600))
+    run = await merging.admission.start(waiting, merging.request(input="and two"), RequestContext(deadline(600)))
 
     assert not isinstance(run, StartedRun)
     assert (await merging.responder.play(run)).response.id == name_of("resp", waiting)
@@ -227,12 +227,13 @@ async def test_a_message_after_the_last_model_call_gets_a_response_of_its_own(cl
 async def test_a_request_of_another_process_gets_the_events_of_the_running_response(cloud: Cloud, tenant: str) -> None:
     merging = await Merging(cloud, tenant).open()
     services = merging.fixture.other_process(script()).services
-    waiting = services.make_response_admission(merging.conversation)
+    waiting = services.response_requests.make_admission(merging.conversation)
     requests: list[asyncio.Task[Any]] = []
+    start = partial(waiting.start, context=RequestContext(deadline(600)))
 
     async def accept(_group: Toolgroup, _invocation: Invocation, /) -> ToolOutcome:
         request = merging.request(input="and two")
-        requests.append(asyncio.create_task(waiting.start(await waiting.accept(request), request, deadline(600))))
+        requests.append(asyncio.create_task(start(await waiting.accept(request), request)))
         return ToolOutcome("bought")
 
     merging.fixture.fake_mcp.invoke = accept  # type: ignore[method-assign]
@@ -270,7 +271,7 @@ async def test_a_message_waits_for_a_response_that_calls_its_client(cloud: Cloud
     assert [item.type for item in response.output][1:] == ["mcp_call", "function_call"]
     [place] = await merging.places()
     with pytest.raises(InvalidRequest, match="No tool output found"):
-        await merging.admission.start(place.message_id, merging.request(input="and two"), deadline(600))
+        await merging.admission.start(place.message_id, merging.request(input="and two"), RequestContext(deadline(600)))
     failed = await merging.read(place.message_id)
     assert (failed.status, failed.error and failed.error.code) == ("failed", "missing_tool_output")
 
@@ -281,7 +282,7 @@ async def test_a_cancelled_message_is_not_merged(cloud: Cloud, tenant: str) -> N
 
     async def accept_and_cancel(group: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         outcome = await accept(group, invocation)
-        await cancel_run(merging.fixture.services, name_of("resp", merging.ids[0]))
+        await merging.fixture.services.response_requests.cancel(name_of("resp", merging.ids[0]))
         return outcome
 
     merging.fixture.fake_mcp.invoke = accept_and_cancel  # type: ignore[method-assign]
@@ -301,10 +302,12 @@ async def test_the_id_of_a_merged_message_leads_to_the_running_response(cloud: C
 
     services, own = merging.fixture.services, name_of("resp", merging.ids[0])
     found = await merging.read(merging.ids[0])
-    events = await use_run(services, own, lambda one: services.tail.read_events(one, -1, deadline(30)))
+    events = await services.response_requests.use_found(
+        own, lambda one: services.tail.read_events(one, -1, deadline(30))
+    )
     first = json.loads(await anext(events))
     await events.aclose()
-    cancelled = await cancel_run(services, own)
+    cancelled = await services.response_requests.cancel(own)
     await running
 
     assert (found.status, first["response"]["id"], cancelled.id) == ("in_progress", found.id, found.id)
@@ -313,10 +316,10 @@ async def test_the_id_of_a_merged_message_leads_to_the_running_response(cloud: C
 
 async def test_a_retry_finds_the_response_that_has_its_message(cloud: Cloud, tenant: str) -> None:
     merging = await Merging(cloud, tenant).open()
-    set_attempt(RequestAttempt("f" * 32))
+    merging.responder.attempt = RequestAttempt("f" * 32)
     await merging.respond()
-    set_attempt(NO_ATTEMPT)
-    waiting = merging.fixture.services.make_waiting_responses()
+    merging.responder.attempt = NO_ATTEMPT
+    waiting = merging.fixture.services.response_requests.make_waiting()
 
     async def find(fingerprint: str, count: int) -> str | None:
         return await waiting.find_merged(RequestAttempt(fingerprint, count), merging.conversation)

@@ -16,7 +16,7 @@ from tests.services.turns.test_turn_tools import KIND, FakeTools
 from tests.store.conftest import Cloud
 from tests.window_model import WindowModel
 
-from stint.caller import RequestAttempt, set_attempt
+from stint.caller import RequestAttempt
 from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
@@ -229,11 +229,11 @@ async def test_a_retried_turn_keeps_the_compaction_of_its_first_attempt(
     if not same_process:
         process = office.change_process()
 
-    set_attempt(RequestAttempt(retry_of=run.turn_id))
+    process.attempt = RequestAttempt(retry_of=run.turn_id)
     await process.turn(LONG)
 
     assert seen(office.model) == [f"{SUMMARY}\nfact: plums 7", LONG]
-    set_attempt(RequestAttempt())
+    process.attempt = RequestAttempt()
     await process.turn("Hello")
     assert seen(office.model) == [f"{SUMMARY}\nfact: plums 7", LONG, "Fine", "Hello"]
     assert len(office.model.summaries) == 1
@@ -295,7 +295,7 @@ async def test_a_tail_shows_the_same_events(cloud: Cloud, tenant: str) -> None:
 
     turn = (await process.stored())[-1]
     ids = process.agent_id, process.session_id, turn.turn_id
-    tailed = await process.services.make_turn_tail().follow(*ids, -1, deadline(30))
+    tailed = await process.services.turn_requests.make_tail().follow(*ids, -1, deadline(30))
 
     expected = [encode_event(event) for event in events]
     assert [encode_event(each.event) async for each in tailed] == expected

@@ -4,15 +4,16 @@ import sys
 from types import FrameType
 
 from starlette.types import Message
+from tests.script_model import deadline
 from tests.services.conftest import MakeTurnFixture
 from tests.services.turn_fixture import TurnFixture
 
 from stint.http.heartbeats import HeartbeatResponse
-from stint.http.routes.turns import TURN_EVENTS
-from stint.http.streaming import stream_events
-from stint.http.turn_admission import number_events
+from stint.http.routes.turns import TURN_FORMAT
+from stint.http.streaming import answer_run
 from stint.models.scripted.model import Scripted
 from stint.observability import Observation
+from stint.services.turns.turn_handles import StartedTurn
 
 MOST_CALLS = 95
 """Of Python's functions, for each event. Each resumption of a coroutine is one, and Python 3.11 makes 84."""
@@ -42,8 +43,8 @@ async def drop(message: Message) -> None:
 async def calls_of(fixture: TurnFixture, words: int) -> int:
     """Return how many functions are called while an answer of so many words is streamed."""
     turn = await fixture.start(f"long: {words} words")
-    events = number_events(Observation("request", "turns").yield_events(fixture.turns.run(turn), None), 0)
-    response = await stream_events(events, TURN_EVENTS, 30, turn)
+    handle = StartedTurn(fixture.turns, turn, Observation("request", "turns"))
+    response = await answer_run(handle, TURN_FORMAT, stream=True, heartbeat_seconds=30, deadline=deadline(30))
     assert isinstance(response, HeartbeatResponse)
     with CallCount() as count:
         await response.stream_response(drop)

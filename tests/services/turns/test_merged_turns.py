@@ -20,6 +20,7 @@ from stint.domain.inference import ModelMessage
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.principals import Budgets, Principal
 from stint.services.runs.admission import StartedRun
+from stint.services.runs.run_handle import RequestContext
 from stint.store import keys
 from stint.tools.port import Invocation, ToolOutcome
 
@@ -48,9 +49,9 @@ class Merging:
 
     async def follow(self, message_id: str) -> Turn:
         """Return the turn of a message as its request gets it."""
-        started = await admission(self.fixture).start(message_id, self.bodies[0], deadline(600))
+        started = await admission(self.fixture).start(message_id, self.bodies[0], RequestContext(deadline(600)))
         assert isinstance(started, StartedRun)
-        retries = self.fixture.services.make_turn_retries()
+        retries = self.fixture.services.turn_requests.make_retries()
         ids = self.fixture.agent_id, self.fixture.session_id
         events = await retries.follow_message(*ids, message_id, started.run_id, deadline(600))
         return ended([numbered.event async for numbered in events])
@@ -128,7 +129,7 @@ async def test_a_message_that_comes_after_the_last_model_call_gets_a_turn_of_its
     waiting = await admission(fixture).accept(merging.bodies[0])
     silence.set()
     await running
-    run = await admission(fixture).start(waiting, merging.bodies[0], deadline(600))
+    run = await admission(fixture).start(waiting, merging.bodies[0], RequestContext(deadline(600)))
 
     assert not isinstance(run, StartedRun)
     assert ended(await fixture.play(run)).turn_id == waiting
@@ -192,7 +193,7 @@ async def test_a_turn_goes_on_after_errors_of_its_messages(
 
     with own_cloud.proxy.failing(operation, marker):
         turn = await fixture.turn("one")
-    run = await admission(fixture).start(merging.ids[0], merging.bodies[0], deadline(600))
+    run = await admission(fixture).start(merging.ids[0], merging.bodies[0], RequestContext(deadline(600)))
     if not isinstance(run, StartedRun):
         await fixture.play(run)
 
@@ -217,7 +218,7 @@ async def test_a_turn_that_dies_at_any_call_loses_and_doubles_no_message(own_clo
         CLOCK.move(30)
         merging.model.answers[:] = [said() for _ in range(9)]
         for message_id in merging.ids:
-            run = await admission(fixture).start(message_id, merging.bodies[0], deadline(600))
+            run = await admission(fixture).start(message_id, merging.bodies[0], RequestContext(deadline(600)))
             if not isinstance(run, StartedRun):
                 await fixture.play(run)
 

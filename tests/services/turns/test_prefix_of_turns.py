@@ -11,7 +11,7 @@ from tests.services.turns.test_turn_tools import KIND, FakeTools, Making
 from tests.services.turns.test_waiting_turns import admission, message
 from tests.store.conftest import Cloud
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
+from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.domain.errors import ModelError
 from stint.domain.inference import Finished, FinishReason, ReasoningChunk, TextChunk, ToolCallChunk
 from stint.domain.llama_stack.events import TurnFailed
@@ -103,11 +103,9 @@ class Talk:
         failed = await self.process.start("Are you there?")
         assert isinstance((await self.process.play(failed))[-1], TurnFailed)
         self.change_process()
-        set_attempt(RequestAttempt(retry_of=failed.turn_id, retry_count=1))
-        try:
-            await self.process.turn("Are you there?")
-        finally:
-            set_attempt(NO_ATTEMPT)
+        self.process.attempt = RequestAttempt(retry_of=failed.turn_id, retry_count=1)
+        await self.process.turn("Are you there?")
+        self.process.attempt = NO_ATTEMPT
 
     async def die(self) -> None:
         self.answer(called("add"), said("Done"))

@@ -16,13 +16,14 @@ from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
 from stint.domain.when_busy import WhenBusy
 from stint.services.runs.admission import StartedRun
+from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_admission import TurnAdmission
 from stint.services.turns.waiting_turns import read_waiting
 from stint.store.waiting_line import ALIVE_SECONDS, MAX_WAITING, RECORD_SECONDS, WaitingLine
 
 
 def admission(fixture: TurnFixture) -> TurnAdmission:
-    return fixture.services.make_turn_admission(fixture.agent_id, fixture.session_id)
+    return fixture.services.turn_requests.make_admission(fixture.agent_id, fixture.session_id)
 
 
 def line(fixture: TurnFixture) -> WaitingLine:
@@ -44,7 +45,7 @@ async def wait_in_line(fixture: TurnFixture, text: str, seconds: float = 600) ->
     started = await admitted.admission.start_now(partial(fixture.start, text, 600), "enqueue")
     if started is None:
         message_id = await admitted.accept(message(text))
-        waited = await admitted.start(message_id, message(text), deadline(seconds))
+        waited = await admitted.start(message_id, message(text), RequestContext(deadline(seconds)))
         assert not isinstance(waited, StartedRun)
         started = waited
     return ended(await fixture.play(started))
@@ -71,7 +72,7 @@ async def test_a_message_whose_request_died_keeps_its_place(make_turn_fixture: M
     CLOCK.move(ALIVE_SECONDS * 1.1)
     await asyncio.sleep(0.1)
     assert not waiting.done()
-    first = await admission(fixture).start(dead, message("one"), deadline(600))
+    first = await admission(fixture).start(dead, message("one"), RequestContext(deadline(600)))
     assert not isinstance(first, StartedRun)
     await fixture.play(first)
 
@@ -97,7 +98,7 @@ async def test_a_message_whose_time_runs_out_still_waits_and_can_be_read(make_tu
     second = await accept(fixture, "two")
 
     with pytest.raises(DeadlineExceeded):
-        await admission(fixture).start(second, message("two"), deadline(0))
+        await admission(fixture).start(second, message("two"), RequestContext(deadline(0)))
 
     assert [place.alive for place in await line(fixture).read()] == [True, False]
     turn = await fixture.get(second)
@@ -119,7 +120,7 @@ async def test_the_messages_of_a_deleted_session_are_deleted(make_turn_fixture: 
     fixture = await make_turn_fixture(script(said())).open()
     dead = await accept(fixture, "one")
     second = await accept(fixture, "x" * 400_000)
-    waiting = asyncio.create_task(admission(fixture).start(second, message("two"), deadline(600)))
+    waiting = asyncio.create_task(admission(fixture).start(second, message("two"), RequestContext(deadline(600))))
 
     await fixture.sessions.delete(fixture.agent_id, fixture.session_id)
 
@@ -144,7 +145,7 @@ async def test_a_cancelled_message_is_not_run_and_its_request_says_so(make_turn_
     fixture = await make_turn_fixture(script()).open()
     await accept(fixture, "one")
     second = await accept(fixture, "two")
-    waiting = asyncio.create_task(admission(fixture).start(second, message("two"), deadline(600)))
+    waiting = asyncio.create_task(admission(fixture).start(second, message("two"), RequestContext(deadline(600))))
     cancellation = fixture.services.make_turn_cancellation()
 
     cancelled = await cancellation.cancel(fixture.agent_id, fixture.session_id, second)
@@ -162,7 +163,7 @@ async def test_a_message_is_started_once_by_two_processes(make_turn_fixture: Mak
     waiting = await accept(fixture, "one")
 
     async def start(process: TurnFixture) -> Turn | StartedRun:
-        run = await admission(process).start(waiting, message("one"), deadline(600))
+        run = await admission(process).start(waiting, message("one"), RequestContext(deadline(600)))
         return run if isinstance(run, StartedRun) else ended(await process.play(run))
 
     one, two = await asyncio.gather(start(fixture), start(other))
@@ -177,7 +178,7 @@ async def test_a_message_whose_start_died_is_started_again(make_turn_fixture: Ma
     waiting = await accept(fixture, "one")
     assert await line(fixture).claim_run(waiting, waiting)  # and then its process died
 
-    run = await admission(fixture).start(waiting, message("one"), deadline(600))
+    run = await admission(fixture).start(waiting, message("one"), RequestContext(deadline(600)))
 
     assert not isinstance(run, StartedRun)
     turn = ended(await fixture.play(run))
@@ -192,7 +193,7 @@ async def test_a_message_that_cannot_be_started_is_found_failed(make_turn_fixtur
     waiting = await admission(fixture).accept(body)
 
     with pytest.raises(Exception, match="missing"):
-        await admission(fixture).start(waiting, body, deadline(600))
+        await admission(fixture).start(waiting, body, RequestContext(deadline(600)))
 
     turn = await fixture.get(waiting)
     assert turn.status is TurnStatus.failed

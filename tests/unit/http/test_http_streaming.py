@@ -10,9 +10,10 @@ from tests.clock import CLOCK
 
 from stint.domain.errors import DeadlineExceeded, ModelError, StintError, StoreUnavailable
 from stint.domain.schema import Schema
-from stint.http.routes.responses import STORED_EVENTS
+from stint.http.routes.responses import RESPONSE_FORMAT
 from stint.http.sse import COMMENT, DONE
 from stint.http.streaming import StreamFormat, buffer_document, encode_events, stream_events
+from stint.services.runs.run_handle import close_on, open_events
 
 BEAT = 30.0
 ENDED = (b"end",)
@@ -90,7 +91,7 @@ async def test_a_run_that_fails_at_once_is_raised_after_it_was_read_to_its_end()
             yield part
 
     with pytest.raises(ModelError):
-        await stream_events(events(), FORMAT, BEAT, Run(error))
+        await open_events(events(), BEAT, Run(error))
 
     assert seen == ["failed", "end"]
 
@@ -177,7 +178,8 @@ async def test_work_ends_with_its_client_only_where_that_is_asked_for(cancel_wit
 
 async def write_stored(*parts: str | Exception) -> bytes:
     """Write stored events of a response as they go out."""
-    return b"".join([frame async for frame in encode_events(play(*parts), STORED_EVENTS)])
+    events = close_on(StintError, play(*parts))
+    return b"".join([frame async for frame in encode_events(events, RESPONSE_FORMAT.events)])
 
 
 async def test_stored_events_have_their_names_and_a_marker_at_the_end() -> None:

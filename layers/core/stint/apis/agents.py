@@ -18,9 +18,7 @@ if TYPE_CHECKING:  # loaded by the first request that needs them
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.runs.cache_keys import FindCacheKeys
     from stint.services.turns.cancellation import TurnCancellation
-    from stint.services.turns.turn_admission import TurnAdmission
-    from stint.services.turns.turn_retries import TurnRetries
-    from stint.services.turns.turn_tail import TurnTail
+    from stint.services.turns.turn_requests import TurnRequests
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +26,8 @@ class AgentsServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
 
     `check_providers` returns providers with their health, which it looks at. `make_idempotent_requests` makes the use
-    cases of requests with an idempotency key once, when first needed. `make_turn_tail` makes the reader of streams that
-    are rejoined, `make_turn_retries` finds the turns that retries repeat, `make_turn_cancellation` cancels turns,
-    and `make_turn_admission` starts those of a session in use. `find_cache_keys` finds the keys of model calls.
+    cases of requests with an idempotency key once, when first needed. `make_turn_cancellation` makes the one that
+    cancels turns. `find_cache_keys` finds the keys of model calls.
     """
 
     agents: Agents
@@ -41,11 +38,14 @@ class AgentsServices:
     shields: Shields
     meters: Meters
     heartbeat_seconds: float
+    make_turn_requests: "Callable[[], TurnRequests]"
     make_turn_cancellation: "Callable[[], TurnCancellation]"
-    make_turn_admission: "Callable[[str, str], TurnAdmission]"
-    make_turn_tail: "Callable[[], TurnTail]"
-    make_turn_retries: "Callable[[], TurnRetries]"
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
     make_idempotent_requests: "Callable[[], IdempotentRequests]"
     make_creations: "Callable[[], Creations]"
     find_cache_keys: "FindCacheKeys"
+
+    @property
+    def turn_requests(self) -> "TurnRequests":
+        """The requests of turns, whose modules the first one loads."""
+        return self.make_turn_requests()

@@ -15,12 +15,9 @@ from stint.services.responses.responses import Responses
 if TYPE_CHECKING:  # most processes make none of them
     from stint.apis.end_users import EndUserServices
     from stint.apis.inference import InferenceServices
-    from stint.services.background.cancellation import ResponseCancellation
-    from stint.services.background.response_admission import ResponseAdmission
-    from stint.services.background.waiting_responses import WaitingResponses
+    from stint.services.background.response_requests import ResponseRequests
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
-    from stint.services.responses.response_retries import ResponseRetries
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +25,7 @@ class OpenAIServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
 
     `make_inference`, `make_end_users` and
-    `make_idempotent_requests` make those of inference, of end users and of idempotency keys once, when first needed;
-    `make_response_retries` finds the responses that retries repeat.
+    `make_idempotent_requests` make those of inference, of end users and of idempotency keys once, when first needed.
     """
 
     responses: Responses
@@ -41,11 +37,13 @@ class OpenAIServices:
     compaction: Compaction
     token_counts: TokenCounts
     heartbeat_seconds: float
-    make_response_admission: "Callable[[str], ResponseAdmission]"
-    make_waiting_responses: "Callable[[], WaitingResponses]"
-    make_response_cancellation: "Callable[[], ResponseCancellation]"
+    make_response_requests: "Callable[[], ResponseRequests]"
     make_inference: "Callable[[], InferenceServices]"
     make_end_users: "Callable[[], EndUserServices]"
     make_idempotent_requests: "Callable[[], IdempotentRequests]"
     make_creations: "Callable[[], Creations]"
-    make_response_retries: "Callable[[], ResponseRetries]"
+
+    @property
+    def response_requests(self) -> "ResponseRequests":
+        """The requests of responses, whose modules the first one loads."""
+        return self.make_response_requests()

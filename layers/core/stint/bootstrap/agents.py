@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from stint.services.idempotency.creations import Creations
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
+    from stint.services.turns.turn_requests import TurnRequests
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
@@ -140,14 +141,25 @@ def compose(
         shields=shields,
         meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,
+        make_turn_requests=cache(partial(make_turn_requests, turns, deletions.send)),
         make_turn_cancellation=lambda: make_turn_cancellation(turns),
-        make_turn_admission=partial(make_turn_admission, turns, deletions.send),
-        make_turn_tail=lambda: make_turn_tail(tenant, store, agents),
-        make_turn_retries=lambda: make_turn_retries(tenant, store, agents),
         check_providers=make_check(adapters),
         make_idempotent_requests=defer_idempotency(tenant, store, settings.lease_seconds),
         make_creations=lambda: make_creations(tenant, store),
         find_cache_keys=keys,
+    )
+
+
+def make_turn_requests(turns: Turns, send: SendTask) -> "TurnRequests":
+    """Make the use case of requests of turns, whose modules are loaded now."""
+    from stint.services.turns.turn_requests import TurnRequests  # noqa: PLC0415 - few functions run turns
+
+    tenant, store, agents = turns.tenant, turns.store, turns.agents
+    return TurnRequests(
+        turns,
+        make_admission=partial(make_turn_admission, turns, send),
+        make_retries=lambda: make_turn_retries(tenant, store, agents),
+        make_tail=lambda: make_turn_tail(tenant, store, agents),
     )
 
 

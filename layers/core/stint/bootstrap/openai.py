@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from stint.apis.end_users import EndUserServices
     from stint.apis.inference import InferenceServices
     from stint.services.background.event_requests import EventRequests
+    from stint.services.background.response_requests import ResponseRequests
     from stint.services.background.waiting_runs import WaitingRuns
     from stint.services.background.worker import Worker
     from stint.services.responses.code_runs import CodeAccess
@@ -86,7 +87,7 @@ class OpenAIComposition(KnowledgeComposition):
         from stint.services.background.waiting_runs import WaitingRuns  # noqa: PLC0415 - few messages wait
 
         agents, openai = self.make_services(tenant), self.make_openai_services(tenant)
-        return WaitingRuns(agents.turns, openai.responses, agents.make_turn_admission, openai.make_response_admission)
+        return WaitingRuns(agents.turn_requests, openai.response_requests)
 
     def compose_event_requests(self, tenant: str) -> "EventRequests":
         services, responses = self.make_services(tenant), self.make_openai_services(tenant)
@@ -149,24 +150,40 @@ def compose_responses(
     conversations = Conversations(tenant, store.conversations, reader, deletions, opaque, reconcile, days)
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
     inputs, kept_bytes = InputReader(contexts, reader), settings.max_request_bytes // 2
+    background = Background(tenant, store, responses, recovery, queue, deletions)
+    tail = StreamTail(tenant, store, recovery)
     return OpenAIServices(
         responses=responses,
-        background=Background(tenant, store, responses, recovery, queue, deletions),
-        tail=StreamTail(tenant, store, recovery),
+        background=background,
+        tail=tail,
         stored_responses=stored,
         conversations=conversations,
         chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters, keys),
         compaction=Compaction(router, services.registry, inputs, services.meters, kept_bytes, keys),
         token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,
-        make_response_admission=partial(make_response_admission, responses, recovery),
-        make_waiting_responses=lambda: make_waiting_responses(responses, stored),
-        make_response_cancellation=partial(make_response_cancellation, tenant, store, recovery),
+        make_response_requests=cache(partial(make_response_requests, background, tail, stored)),
         make_inference=make_inference,
         make_end_users=make_end_users,
         make_idempotent_requests=services.make_idempotent_requests,
         make_creations=services.make_creations,
-        make_response_retries=lambda: make_response_retries(tenant, store, stored),
+    )
+
+
+def make_response_requests(background: Background, tail: StreamTail, reader: ResponseReader) -> "ResponseRequests":
+    """Make the use case of requests of responses, whose modules are loaded now."""
+    from stint.services.background.response_requests import ResponseRequests  # noqa: PLC0415 - not at a start
+
+    responses, recovery, tenant, store = background.responses, background.recovery, background.tenant, background.store
+    return ResponseRequests(
+        responses,
+        background,
+        tail,
+        reader,
+        make_admission=partial(make_response_admission, responses, recovery),
+        make_waiting=lambda: make_waiting_responses(responses, reader),
+        make_retries=lambda: make_response_retries(tenant, store, reader),
+        make_cancellation=partial(make_response_cancellation, tenant, store, recovery),
     )
 
 
@@ -240,7 +257,7 @@ def compose_event_requests(
     return EventRequests(
         tenant=tenant,
         records=store.idempotency,
-        turns=services.turns,
+        turns=services.turn_requests,
         background=responses.background,
         worker=worker,
         completion_events=worker.completion_events,

@@ -1,29 +1,43 @@
-"""The two forms of a run's response: a stream of server-sent events, or one JSON document that may take long."""
+"""The two forms of a run's response: a stream of server-sent events, or one JSON document that may take long.
+
+Each API has a converter; all of them are written here, from the handle of a run (services/runs/run_handle.py):
+
+| run      | the response with `stream` begins            | the response without `stream`                            |
+|----------|----------------------------------------------|----------------------------------------------------------|
+| started  | with the first event, or with a heartbeat    | the document; spaces before a slow one                   |
+| waiting  | with the first event, or with a heartbeat    | silence until its start, 202 after SILENT_SECONDS        |
+| followed | at once                                      | the document; spaces before a slow one                   |
+"""
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Annotated, Any, Generic, NoReturn, TypeVar
 
-from fastapi import Response
+from fastapi import Depends, Request, Response
+from starlette.background import BackgroundTask
 
+from stint.caller import find_attempt
 from stint.dataclasses import dataclass
-from stint.domain.errors import StintError
 from stint.domain.schema import Schema
+from stint.http.deadline import deadline_of
+from stint.http.dependencies import ProviderDataDep
 from stint.http.errors import late_document_of
 from stint.http.heartbeats import HeartbeatResponse
+from stint.http.json_responses import document
 from stint.http.sse import COMMENT, DONE, encode_frame
+from stint.services.runs.run_handle import FailableRun, RequestContext, RunHandle, StreamClosed, open_events
+from stint.tools.port import ProviderData
 
 T = TypeVar("T")
+E = TypeVar("E")
+D = TypeVar("D")
+SILENT_SECONDS = 240.0
+"""Seconds for which a request without a stream waits. API Gateway closes a connection that is silent for 300 s."""
+
 SPACE = b" "
 """Padding that JSON allows before a document."""
-
-
-class FailableRun(Protocol):
-    """A run that raises nothing. After a failure, `error` is set, and the last event has it, too."""
-
-    error: StintError | None
 
 
 def reraise(error: Exception) -> NoReturn:
@@ -67,42 +81,20 @@ CHUNKS: StreamFormat[Any] = StreamFormat(encode_schema, end=(DONE,), encode_erro
 """The format of the chunks of OpenAI's completions."""
 
 
-async def stream_events(
-    events: AsyncGenerator[T, None], form: StreamFormat[T], heartbeat_seconds: float, run: FailableRun | None = None
-) -> Response:
+async def stream_events(events: AsyncGenerator[T, None], form: StreamFormat[T], heartbeat_seconds: float) -> Response:
     """Return a response of server-sent events after the first one, or after `heartbeat_seconds`.
 
     Raises:
         StintError: the run failed before its first event.
     """
-
-    async def read_first() -> T:
-        return await anext(events)
-
-    first = asyncio.create_task(read_first())
-    done, _ = await asyncio.wait({first}, timeout=heartbeat_seconds)
-    if run is not None and run.error is not None:
-        await first
-        async for _event in events:
-            pass
-        raise run.error
-    if done:
-        first.result()
-    return stream_frames(encode_events(chain(first, events), form), heartbeat_seconds, form.comment)
+    opened = await open_events(events, heartbeat_seconds)
+    return stream_frames(encode_events(opened, form), heartbeat_seconds, form.comment)
 
 
 def stream_frames(frames: AsyncGenerator[bytes, None], heartbeat_seconds: float, comment: bytes = COMMENT) -> Response:
     """Return a response of server-sent events at once, with a comment after every `heartbeat_seconds` of silence."""
     headers = {"x-accel-buffering": "no"}
     return HeartbeatResponse(frames, comment, heartbeat_seconds, "text/event-stream", headers)
-
-
-async def chain(first: "asyncio.Task[T]", rest: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """Yield the event that is being read, and those after it."""
-    async with aclosing(rest):
-        yield await first
-        async for event in rest:
-            yield event
 
 
 async def encode_events(events: AsyncGenerator[T, None], form: StreamFormat[T]) -> AsyncGenerator[bytes, None]:
@@ -156,3 +148,53 @@ async def encode_late(
         yield schema.to_json()
     except Exception as error:  # noqa: BLE001 - as above
         yield encode_error(error)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFormat(Generic[E, D]):
+    """The converter of one API: of the events of a run, of its document, and of an error after the first space."""
+
+    events: StreamFormat[E]
+    to_schema: Callable[[D], Schema]
+    encode_error: Callable[[Exception], bytes] = reraise
+
+
+async def answer_run(
+    handle: RunHandle[E, D], form: RunFormat[E, D], *, stream: bool, heartbeat_seconds: float, deadline: float
+) -> Response:
+    """Return the response of a run in the requested form.
+
+    `deadline` is a time of the event loop's clock. Raises StintError if the run is refused or cannot start.
+    """
+    if stream:
+        frames = encode_events(await handle.open(heartbeat_seconds), form.events)
+        response = stream_frames(frames, heartbeat_seconds, form.events.comment)
+    else:
+        silent_until = min(deadline, asyncio.get_running_loop().time() + SILENT_SECONDS)
+        waiting = await handle.wait_for_start(silent_until)
+        if waiting is not None:
+            return document(form.to_schema(waiting), status=202)
+
+        async def read_document() -> Schema:
+            return form.to_schema(await handle.outcome())
+
+        response = await buffer_document(read_document(), heartbeat_seconds, handle, encode_error=form.encode_error)
+    response.background = BackgroundTask(handle.finish)
+    return response
+
+
+def encode_stream_error(error: Exception) -> tuple[bytes, ...]:
+    """Write an error as the last event of a stream; nothing if the client is to reconnect."""
+    return () if isinstance(error, StreamClosed) else encode_last_frame(error)
+
+
+def context_of(request: Request, keys: ProviderData) -> RequestContext:
+    """Return what a request brings to its run besides its body."""
+    return RequestContext(deadline_of(request), find_attempt(), keys, request.scope["stint.observation"])
+
+
+async def request_context_of(request: Request, keys: ProviderDataDep) -> RequestContext:
+    return context_of(request, keys)
+
+
+RequestContextDep = Annotated[RequestContext, Depends(request_context_of)]

@@ -4,16 +4,13 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
-from starlette.background import BackgroundTask
 
-from stint.apis.october import OctoberServices
-from stint.caller import find_attempt
 from stint.domain.llama_stack.agents import AgentCreateResponse
-from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.llama_stack.events import NumberedEvent, TurnFailed
 from stint.domain.llama_stack.october_2024_agents import OctoberAgentCreateRequest, OctoberAgentName
 from stint.domain.llama_stack.october_2024_turns import (
     OctoberSession,
@@ -28,7 +25,7 @@ from stint.domain.llama_stack.october_2024_turns import (
     OctoberTurnName,
 )
 from stint.domain.llama_stack.sessions import SessionCreateResponse
-from stint.http.deadline import deadline_of
+from stint.domain.llama_stack.turns import Turn
 from stint.http.errors import body_of
 from stint.http.json_responses import NULL, document, null
 from stint.http.october_dependencies import (
@@ -39,8 +36,7 @@ from stint.http.october_dependencies import (
     read_params,
 )
 from stint.http.sse import encode_frame
-from stint.http.streaming import StreamFormat, buffer_document, encode_events, stream_events, stream_frames
-from stint.observability import Observation
+from stint.http.streaming import RunFormat, StreamFormat, answer_run, context_of, encode_stream_error
 from stint.services.october.agents import check_endpoints, to_agent_config
 from stint.services.october.attachments import named_attachments
 from stint.services.october.events import to_chunk, whole_turn
@@ -52,10 +48,6 @@ from stint.services.october.turns import (
     split_name,
     to_turn_request,
 )
-from stint.services.turns.turn_run import TurnRun
-
-if TYPE_CHECKING:
-    from stint.http.turn_attempts import FollowedTurn
 
 router = APIRouter(tags=["October 2024"], route_class=OctoberRoute)
 CHUNK = {"anyOf": [{"$ref": "#/components/schemas/OctoberTurnChunk"}, {"$ref": "#/components/schemas/StreamError"}]}
@@ -126,67 +118,26 @@ async def create_october_turn(
     body: OctoberTurnCreateRequest, request: Request, services: OctoberServicesDep, keys: OctoberProviderDataDep
 ) -> Response:
     """Create a turn. With `stream` true, the response is a stream of events, else the last one of these."""
-    asked, deadline, attempt = to_turn_request(body), deadline_of(request), find_attempt()
-    if attempt.repeated or attempt.retry_count:
-        from stint.http.turn_attempts import find_earlier_turn  # noqa: PLC0415 - not at the start of a function
-
-        earlier = await find_earlier_turn(services, body.agent_id, body.session_id, deadline)
-        if earlier is not None:
-            return await answer_with_earlier(services, earlier, body)
+    context = context_of(request, keys)
     with named_attachments(body):
-        turn = await services.turns.start(body.agent_id, body.session_id, asked, deadline, keys)
-    return await answer_turn(request, services, turn, body)
+        handle = await services.turn_requests.submit(body.agent_id, body.session_id, to_turn_request(body), context)
+    beat, form = services.heartbeat_seconds, format_of(body.session_id)
+    return await answer_run(handle, form, stream=body.stream, heartbeat_seconds=beat, deadline=context.deadline)
 
 
-async def answer_turn(
-    request: Request, services: OctoberServices, turn: TurnRun, body: OctoberTurnCreateRequest
-) -> Response:
-    """Run a started turn, and return a response in the requested form."""
-    observation: Observation = request.scope["stint.observation"]
-    events = observation.yield_events(services.turns.run(turn), turn.used)
-    if body.stream:
-        chunks = convert_events(events, body.session_id)
-        response = await stream_events(chunks, StreamFormat(encode_chunk), services.heartbeat_seconds, turn)
-    else:
-        response = await buffer_document(last_chunk(events), services.heartbeat_seconds, turn)
-    response.background = BackgroundTask(services.turns.write_segments, turn)
-    return response
+def format_of(session_id: str) -> RunFormat[NumberedEvent, Turn]:
+    """Return the converter of a turn. Its events have the id of its session."""
+    events = StreamFormat(partial(encode_event, session_id), encode_error=encode_stream_error)
+    return RunFormat(events, to_schema=whole_turn)
 
 
-async def answer_with_earlier(
-    services: OctoberServices, turn: "FollowedTurn", body: OctoberTurnCreateRequest
-) -> Response:
-    """Return the response of a turn that an earlier attempt created."""
-    from stint.http.turn_attempts import encode_tail_error  # noqa: PLC0415 - not at the start of a function
-
-    events = (numbered.event async for numbered in turn.read_events())
-    if body.stream:
-        form = StreamFormat(encode_chunk, encode_error=encode_tail_error)
-        return stream_frames(encode_events(convert_events(events, body.session_id), form), services.heartbeat_seconds)
-    return await buffer_document(last_chunk(events), services.heartbeat_seconds, turn)
-
-
-async def convert_events(
-    events: AsyncGenerator[Event, None], session_id: str
-) -> AsyncGenerator[OctoberTurnChunk | TurnFailed, None]:
-    async with aclosing(events):
-        async for event in events:
-            yield to_chunk(event, session_id)
-
-
-def encode_chunk(chunk: OctoberTurnChunk | TurnFailed) -> bytes:
+def encode_event(session_id: str, numbered: NumberedEvent) -> bytes:
     """Write one event: a `data:` line and an empty line, which is all that the client reads."""
+    chunk = to_chunk(numbered.event, session_id)
     if isinstance(chunk, TurnFailed):
         error = body_of(chunk.error) | {"turn_id": name_turn(chunk.turn.session_id, chunk.turn.turn_id)}
         return encode_frame(json.dumps({"error": error}, ensure_ascii=False).encode())
     return encode_frame(chunk.to_json())
-
-
-async def last_chunk(events: AsyncGenerator[Event, None]) -> OctoberTurnChunk:
-    """Return the last event of a turn."""
-    terminal = [event async for event in events if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed)]
-    [event] = terminal
-    return whole_turn(event.turn)
 
 
 @add_routes(router, "/agents/turn/get", OctoberTurnName, response_model=OctoberTurn)

@@ -1,50 +1,27 @@
 """Routes of the turns group, whose responses can be large or take long."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from starlette.background import BackgroundTask
 
 from stint.apis.agents import AgentsServices
-from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest
-from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnFailed
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.run_signals import HeartbeatReceived
 from stint.domain.schema import Schema
 from stint.domain.steps import StepResponse
 from stint.http.deadline import deadline_of
-from stint.http.dependencies import AgentRoute, AgentsServicesDep, ProviderDataDep
+from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.errors import body_of
 from stint.http.json_responses import document
 from stint.http.sse import COMMENT_LINE, encode_frame
 from stint.http.stream_position import LastEvent
-from stint.http.streaming import (
-    StreamFormat,
-    buffer_document,
-    encode_events,
-    encode_last_frame,
-    stream_events,
-    stream_frames,
-)
-from stint.http.turn_admission import NewTurn, WaitingTurn, number_events
-from stint.http.turn_attempts import (
-    FollowedTurn,
-    TurnIds,
-    encode_tail_error,
-    find_earlier_resume,
-    find_earlier_turn,
-    find_waiting,
-    follow_resume,
-    follow_run,
-    use_run,
-)
-from stint.http.waiting_runs import TaskReader, wait_until
-from stint.observability import Observation
-from stint.services.turns.turn_run import TurnRun
+from stint.http.streaming import RequestContextDep, RunFormat, StreamFormat, answer_run, encode_stream_error
+from stint.services.runs.run_handle import RunHandle
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 TURN = SESSION + "/turn/{turn_id}"
@@ -75,54 +52,6 @@ class StreamChunk(Schema):
 router = APIRouter(tags=["Turns"], route_class=AgentRoute)
 
 
-async def answer(request: Request, services: AgentsServices, turn: TurnRun, *, stream: bool) -> Response:
-    """Run a started turn, and return a response in the requested form."""
-    observation: Observation = request.scope["stint.observation"]
-    events = observation.yield_events(services.turns.run(turn), turn.used)
-    if stream:
-        numbered = number_events(events, turn.first_event)
-        response = await stream_events(numbered, TURN_EVENTS, services.heartbeat_seconds, turn)
-    else:
-        response = await buffer_document(last_turn(events), services.heartbeat_seconds, turn)
-    response.background = BackgroundTask(services.turns.write_segments, turn)
-    return response
-
-
-async def answer_waiting(request: Request, services: AgentsServices, turn: WaitingTurn, *, stream: bool) -> Response:
-    """Return the response of a turn that waits for its session. Heartbeats keep a stream open.
-
-    Without a stream, nothing is sent before the status is known: 202 with the waiting turn after SILENT_SECONDS.
-    """
-    if stream:
-        events = TaskReader(turn.events(request.scope["stint.observation"])).read()
-        form = StreamFormat(encode_numbered_event, encode_error=encode_last_frame, comment=COMMENT_LINE)
-        return await stream_events(events, form, services.heartbeat_seconds)
-    try:
-        started = await turn.start(wait_until(request))
-    except DeadlineExceeded:
-        if turn.message_id is None:
-            raise
-        waiting = await services.turns.get(turn.new.agent_id, turn.new.session_id, turn.message_id)
-        return document(waiting, status=202)
-    if isinstance(started, FollowedTurn):
-        return await answer_with_earlier(services, started, stream=False)
-    return await answer(request, services, started, stream=False)
-
-
-async def answer_with_earlier(services: AgentsServices, turn: FollowedTurn, *, stream: bool) -> Response:
-    """Return the response of a turn that an earlier attempt created."""
-    if stream:
-        return stream_earlier(turn.read_events(), services)
-    events = (numbered.event async for numbered in turn.read_events())
-    return await buffer_document(last_turn(events), services.heartbeat_seconds, turn)
-
-
-def stream_earlier(events: AsyncGenerator[NumberedEvent, None], services: AgentsServices) -> Response:
-    """Return the events of a turn that another request runs."""
-    frames = encode_events(events, FOLLOWED_EVENTS)
-    return stream_frames(frames, services.heartbeat_seconds, FOLLOWED_EVENTS.comment)
-
-
 def encode_event(event: Event) -> bytes:
     """Write one event: a `data:` line and an empty line, without `event:`."""
     if isinstance(event, TurnFailed):
@@ -135,38 +64,30 @@ def encode_numbered_event(numbered: NumberedEvent) -> bytes:
     return b"id: %d\n%b" % (numbered.number, encode_event(numbered.event))
 
 
-TURN_EVENTS = StreamFormat(encode_numbered_event, comment=COMMENT_LINE)
-FOLLOWED_EVENTS = StreamFormat(encode_numbered_event, encode_error=encode_tail_error, comment=COMMENT_LINE)
+def show_turn(turn: Turn) -> Turn:
+    return turn
 
 
-async def last_turn(events: AsyncIterator[Event]) -> Turn:
-    """Return the turn of a run's terminal event, which is the last one."""
-    terminal = [event async for event in events if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed)]
-    [event] = terminal
-    return event.turn
+TURN_FORMAT = RunFormat(
+    StreamFormat(encode_numbered_event, encode_error=encode_stream_error, comment=COMMENT_LINE), to_schema=show_turn
+)
+
+
+async def answer_turn(
+    handle: RunHandle[NumberedEvent, Turn], services: AgentsServices, deadline: float, *, stream: bool
+) -> Response:
+    """Return the response of a turn in the requested form."""
+    beat = services.heartbeat_seconds
+    return await answer_run(handle, TURN_FORMAT, stream=stream, heartbeat_seconds=beat, deadline=deadline)
 
 
 @router.post(SESSION + "/turn", response_model=Turn, responses=STREAMS | WAITS)
 async def create_turn(
-    agent_id: str,
-    session_id: str,
-    body: TurnCreateRequest,
-    request: Request,
-    services: AgentsServicesDep,
-    keys: ProviderDataDep,
+    agent_id: str, session_id: str, body: TurnCreateRequest, services: AgentsServicesDep, context: RequestContextDep
 ) -> Response:
     """Create a turn. With `stream` true, the response is a stream of events."""
-    deadline = deadline_of(request)
-    new = NewTurn(services, agent_id, session_id, body, deadline, keys)
-    message_id = await find_waiting(services, agent_id, session_id)
-    if message_id is not None:
-        return await answer_waiting(request, services, WaitingTurn(new, message_id), stream=body.stream)
-    if (earlier := await find_earlier_turn(services, agent_id, session_id, deadline)) is not None:
-        return await answer_with_earlier(services, earlier, stream=body.stream)
-    turn = await new.start_now()
-    if isinstance(turn, WaitingTurn):
-        return await answer_waiting(request, services, turn, stream=body.stream)
-    return await answer(request, services, turn, stream=body.stream)
+    handle = await services.turn_requests.submit(agent_id, session_id, body, context)
+    return await answer_turn(handle, services, context.deadline, stream=body.stream)
 
 
 @router.post(TURN + "/resume", response_model=Turn, responses=STREAMS)
@@ -175,9 +96,8 @@ async def resume_turn(
     session_id: str,
     turn_id: str,
     body: TurnResumeRequest,
-    request: Request,
     services: AgentsServicesDep,
-    keys: ProviderDataDep,
+    context: RequestContextDep,
 ) -> Response:
     """Send tool responses, and resume the session's last turn.
 
@@ -185,21 +105,8 @@ async def resume_turn(
     parsed from the text of its output message, with new call ids. Responses that the turn has already return the rest
     of the turn.
     """
-    deadline = deadline_of(request)
-
-    async def resume(ids: TurnIds) -> Response:
-        if (first := await follow_resume(services, ids, body, deadline)) is not None:
-            return await answer_with_earlier(services, first, stream=body.stream)
-        try:
-            turn = await services.turns.resume(*ids, body, deadline, keys)
-        except (Conflict, InvalidRequest):
-            earlier = await find_earlier_resume(services, ids, body, deadline)
-            if earlier is None:
-                raise
-            return await answer_with_earlier(services, earlier, stream=body.stream)
-        return await answer(request, services, turn, stream=body.stream)
-
-    return await use_run(services, (agent_id, session_id, turn_id), resume)
+    handle = await services.turn_requests.resume(agent_id, session_id, turn_id, body, context)
+    return await answer_turn(handle, services, context.deadline, stream=body.stream)
 
 
 @router.get(TURN + "/events", response_class=StreamingResponse, responses=EVENTS)
@@ -207,8 +114,9 @@ async def follow_turn(
     agent_id: str, session_id: str, turn_id: str, request: Request, services: AgentsServicesDep, last: LastEvent = None
 ) -> Response:
     """Stream the events of a turn after the last one that the client has, until the turn ends or waits."""
-    ids, after = (agent_id, session_id, turn_id), -1 if last is None else last
-    return stream_earlier(await follow_run(services, ids, after, deadline_of(request)), services)
+    deadline, after = deadline_of(request), -1 if last is None else last
+    handle = await services.turn_requests.follow(agent_id, session_id, turn_id, after, deadline)
+    return await answer_turn(handle, services, deadline, stream=True)
 
 
 @router.post(TURN + "/cancel", response_model=Turn)

@@ -5,7 +5,7 @@ import logging
 from contextlib import suppress
 from functools import partial
 
-from stint.caller import find_attempt, find_end_user, find_principal, hash_end_user
+from stint.caller import NO_ATTEMPT, RequestAttempt, find_end_user, find_principal, hash_end_user
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.openai.response_requests import CreateResponse
@@ -38,7 +38,11 @@ class Background:
     deletions: Deletions
 
     async def create(
-        self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
+        self,
+        request: CreateResponse,
+        deadline: float,
+        provider_data: ProviderData = NO_PROVIDER_DATA,
+        attempt: RequestAttempt = NO_ATTEMPT,
     ) -> StoredResponse:
         """Store a response and queue it. The request is checked completely before.
 
@@ -54,9 +58,9 @@ class Background:
                 "the header, or background.",
                 param="X-LlamaStack-Provider-Data",
             )
-        response_id = new_response_id(find_attempt())
+        response_id = new_response_id(attempt)
         try:
-            stored = await self.put(request, deadline, response_id)
+            stored = await self.put(request, deadline, response_id, attempt)
         except StoreUnavailable:
             task = DeletionTask(kind="delete_response", tenant=self.tenant, response_id=response_id)
             mark = partial(self.store.responses.mark_deleted, self.tenant, response_id)
@@ -70,7 +74,13 @@ class Background:
             logger.warning("The response was not queued: it starts with its delayed task", extra=extra)
         return stored
 
-    async def put(self, request: CreateResponse, deadline: float, response_id: str | None = None) -> StoredResponse:
+    async def put(
+        self,
+        request: CreateResponse,
+        deadline: float,
+        response_id: str | None = None,
+        attempt: RequestAttempt = NO_ATTEMPT,
+    ) -> StoredResponse:
         """Check and store a response, and concurrently the first events of a streamed one.
 
         Its conversation must be free. From here on the response keeps the conversation by its record until it has
@@ -80,12 +90,12 @@ class Background:
             StintError: as `Responses.start`.
         """
         with self.responses.meters.stops.watched():
-            return await self.check_and_store(request, deadline, response_id)
+            return await self.check_and_store(request, deadline, response_id, attempt)
 
     async def check_and_store(
-        self, request: CreateResponse, deadline: float, response_id: str | None
+        self, request: CreateResponse, deadline: float, response_id: str | None, attempt: RequestAttempt
     ) -> StoredResponse:
-        prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
+        prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id, attempt)
         principal = find_principal()
         prepared.header.creator = principal.to_context() if principal is not None else None
         if (user := find_end_user()) is not None:
@@ -98,7 +108,7 @@ class Background:
             await refuse_stopped(*prepared.header.stop_names)
             await self.queue.send(self.delayed_task(prepared.header.response_id))
             for outcome in await asyncio.gather(
-                self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header), find_attempt()),
+                self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header), attempt),
                 self.store_first_events(prepared.header),
                 return_exceptions=True,
             ):

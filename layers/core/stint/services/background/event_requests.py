@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 
+from stint.caller import RequestAttempt
 from stint.dataclasses import dataclass
 from stint.domain.errors import Interrupted, NotFound, StintError, StoreUnavailable
 from stint.domain.ids import new_name
-from stint.domain.llama_stack.events import TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.notifications.completion_events import CompletionEvent, Failure, ResponseFinished, TurnFinished
 from stint.domain.notifications.request_events import (
@@ -25,8 +25,9 @@ from stint.services.background.background import Background
 from stint.services.background.notifications import CompletionEvents
 from stint.services.background.waiting import PAUSE_SECONDS, acquire_or_wait, retry_while_locked
 from stint.services.background.worker import Worker
-from stint.services.turns.turn_run import TurnRun
-from stint.services.turns.turns import Turns
+from stint.services.runs.run_handle import RequestContext
+from stint.services.turns.turn_handles import TurnHandle
+from stint.services.turns.turn_requests import TurnRequests
 from stint.store.idempotency import IdempotencyRecord, IdempotencyRecords
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class EventRequests:
 
     tenant: str
     records: IdempotencyRecords
-    turns: Turns
+    turns: TurnRequests
     background: Background
     worker: Worker
     completion_events: CompletionEvents
@@ -56,7 +57,7 @@ class EventRequests:
         """
         if isinstance(request, TurnRequestEvent):
             add_log_keys(agent_id=request.detail.agent_id, session_id=request.detail.session_id)
-            self.turns.agents.name_lines(request.detail.agent_id)
+            self.turns.turns.agents.name_lines(request.detail.agent_id)
         record = await self.acquire(request, event_id, deadline)
         if record is None:
             return None
@@ -134,7 +135,7 @@ class EventRequests:
         with suppress(NotFound):
             while turn_id:
                 add_log_keys(turn_id=turn_id)
-                turn = await self.turns.get(request.agent_id, request.session_id, turn_id)
+                turn = await self.turns.turns.get(request.agent_id, request.session_id, turn_id)
                 if turn.status is not TurnStatus.in_progress:
                     return turn
                 if clock() + PAUSE_SECONDS >= deadline:
@@ -143,16 +144,16 @@ class EventRequests:
         return None
 
     async def new_turn(self, request: TurnRequested, record: IdempotencyRecord, deadline: float) -> Turn:
-        async def note(turn_id: str) -> None:
-            await record.put_began(turn_id)
+        """Run a turn, whose id the event's record gets before the turn is stored. Raises StintError."""
+        context = RequestContext(deadline, RequestAttempt(claim=record.put_began))
+        alone = request.model_copy(update={"when_busy": "reject"})  # the event waits here, and not in line
 
-        async def start() -> TurnRun:
-            return await self.turns.start(request.agent_id, request.session_id, request, deadline, note=note)
+        async def start() -> TurnHandle:
+            return await self.turns.submit(request.agent_id, request.session_id, alone, context)
 
-        run = await retry_while_locked(start, self.lock_wait_seconds, deadline)
-        async with aclosing(self.turns.run(run)) as events:
-            [turn] = [e.turn async for e in events if isinstance(e, TurnComplete | TurnAwaitingInput | TurnFailed)]
-        await self.turns.write_segments(run)
+        handle = await retry_while_locked(start, self.lock_wait_seconds, deadline)
+        turn = await handle.outcome()
+        await handle.finish()
         return turn
 
     async def run_response(

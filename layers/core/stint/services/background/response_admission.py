@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 
-from stint.caller import end_users_of, find_attempt, find_end_user, find_principal, record_owners, set_attempt
+from stint.caller import NO_ATTEMPT, RequestAttempt, end_users_of, find_end_user, find_principal, record_owners
 from stint.dataclasses import replace
 from stint.domain.end_users import OwnedObject
 from stint.domain.errors import InvalidRequest, NotFound
@@ -22,10 +22,10 @@ from stint.services.responses.merging import is_mergeable, message_of
 from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.responses import Responses
 from stint.services.runs.admission import Admission, StartedRun
+from stint.services.runs.run_handle import RequestContext
 from stint.services.runs.senders import name_sender
 from stint.store.response_attempts import new_response_id
 from stint.store.waiting_line import WaitingLine
-from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 
 class ResponseAdmission:
@@ -51,7 +51,7 @@ class ResponseAdmission:
             self.line, self.find_running, self.find_holder, self.cancellation.cancel, self.is_lost, self.send_task
         )
 
-    async def accept(self, request: CreateResponse) -> str:
+    async def accept(self, request: CreateResponse, attempt: RequestAttempt = NO_ATTEMPT) -> str:
         """Store a request that must wait, and return the id of its message.
 
         Raises:
@@ -77,8 +77,7 @@ class ResponseAdmission:
         for user in end_users_of(request.safety_identifier, request.user):
             own = OwnedObject(kind="conversation", id=self.conversation_id)
             await self.store.end_users.add(self.tenant, user, own)
-        attempt, caller = find_attempt(), find_principal()
-        message_id = message_of(new_response_id(attempt))
+        caller, message_id = find_principal(), message_of(new_response_id(attempt))
         sender = name_sender() if request.when_busy == "merge" and is_mergeable(request) else ""
         message = WaitingMessage(
             body=to_json(request),
@@ -95,13 +94,7 @@ class ResponseAdmission:
         return message_id
 
     async def start(
-        self,
-        message_id: str,
-        request: CreateResponse,
-        deadline: float,
-        provider_data: ProviderData = NO_PROVIDER_DATA,
-        *,
-        wait_until: float | None = None,
+        self, message_id: str, request: CreateResponse, context: RequestContext, *, wait_until: float | None = None
     ) -> ResponseRun | StartedRun:
         """Start the response of an accepted message when it is its turn, at the latest at `wait_until`.
 
@@ -111,14 +104,15 @@ class ResponseAdmission:
         """
 
         async def start(run_id: str, claim: Callable[[str], Awaitable[None]]) -> ResponseRun:
+            async def claim_message(response_id: str) -> None:
+                await claim(message_of(response_id))
+
             state = await self.line.get(message_id)
             end = state.message.expires_at if state is not None else None
-            set_attempt(replace(find_attempt(), object_id=run_id, expires_at=end or 0))
-            return await self.responses.start(
-                request, deadline, provider_data, lambda response_id: claim(message_of(response_id))
-            )
+            attempt = replace(context.attempt, object_id=run_id, expires_at=end or 0, claim=claim_message)
+            return await self.responses.start(request, context.deadline, context.provider_data, attempt)
 
-        until = deadline if wait_until is None else min(deadline, wait_until)
+        until = context.deadline if wait_until is None else min(context.deadline, wait_until)
         return await self.admission.start_waiting(message_id, start, until)
 
     async def find_running(self) -> str | None:

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, acting_as, find_end_user, set_attempt, set_end_user
+from stint.caller import RequestAttempt, acting_as, find_end_user, set_end_user
 from stint.dataclasses import dataclass
 from stint.domain.errors import DeadlineExceeded, StintError, Unexpected
 from stint.domain.llama_stack.turns import TurnCreateRequest
@@ -15,10 +15,13 @@ from stint.domain.run_outcome import ErrorInfo
 from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.services.background.response_admission import ResponseAdmission
-from stint.services.responses.responses import Responses
+from stint.services.background.response_handles import StartedResponse
+from stint.services.background.response_requests import NewResponse, ResponseRequests
 from stint.services.runs.admission import TEMPORARY, StartedRun
+from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_admission import TurnAdmission
-from stint.services.turns.turns import Turns
+from stint.services.turns.turn_handles import StartedTurn
+from stint.services.turns.turn_requests import NewTurn, TurnRequests
 
 logger = logging.getLogger(__name__)
 
@@ -27,10 +30,8 @@ logger = logging.getLogger(__name__)
 class WaitingRuns:
     """Starts the runs of a tenant's waiting messages whose request died, and runs them to their end."""
 
-    turns: Turns
-    responses: Responses
-    admit_turns: Callable[[str, str], TurnAdmission]
-    admit_responses: Callable[[str], ResponseAdmission]
+    turns: TurnRequests
+    responses: ResponseRequests
 
     async def handle(self, task: WaitingTask, deadline: float, *, last: bool = False) -> None:
         """Run a message if it is its turn. If it must wait, or has a request, its task is sent again.
@@ -69,8 +70,8 @@ class WaitingRuns:
 
     def admission_of(self, task: WaitingTask) -> TurnAdmission | ResponseAdmission:
         if task.conversation_id is not None:
-            return self.admit_responses(task.conversation_id)
-        return self.admit_turns(task.agent_id or "", task.session_id or "")
+            return self.responses.make_admission(task.conversation_id)
+        return self.turns.make_admission(task.agent_id or "", task.session_id or "")
 
     async def run(
         self, admission: TurnAdmission | ResponseAdmission, place: WaitingPlace, state: MessageState, deadline: float
@@ -78,12 +79,12 @@ class WaitingRuns:
         """Run a message to its end, and return whether it no longer waits."""
         message_id = place.message_id
         with acting_for(state.message):
-            set_attempt(RequestAttempt(place.fingerprint, place.retry_count))
+            context = RequestContext(deadline, RequestAttempt(place.fingerprint, place.retry_count))
             try:
-                if isinstance(admission, TurnAdmission):
-                    await self.run_turn(admission, message_id, state.message, deadline)
-                else:
-                    await self.run_response(admission, message_id, state.message, deadline)
+                started = await self.start(admission, message_id, state.message, context)
+                if not isinstance(started, StartedRun):
+                    await started.outcome()
+                    await started.finish()
                 await admission.line.remove_place(message_id)  # its removal after the start may have failed
             except TEMPORARY as error:
                 still = isinstance(error, DeadlineExceeded)
@@ -93,30 +94,23 @@ class WaitingRuns:
                 logger.warning("A waiting message was not started", extra=of(error))
         return True
 
-    async def run_turn(
-        self, admission: TurnAdmission, message_id: str, message: WaitingMessage, deadline: float
-    ) -> None:
-        request, now = TurnCreateRequest.model_validate_json(message.body), asyncio.get_running_loop().time()
-        turn = await admission.start(message_id, request, deadline, wait_until=now)
-        if not isinstance(turn, StartedRun):
-            await exhaust(self.turns.run(turn))
-            await self.turns.write_segments(turn)
-
-    async def run_response(
-        self, admission: ResponseAdmission, message_id: str, message: WaitingMessage, deadline: float
-    ) -> None:
-        request, now = CreateResponse.model_validate_json(message.body), asyncio.get_running_loop().time()
+    async def start(
+        self,
+        admission: TurnAdmission | ResponseAdmission,
+        message_id: str,
+        message: WaitingMessage,
+        context: RequestContext,
+    ) -> StartedTurn | StartedResponse | StartedRun:
+        """Start the run of a message now, or return the one that another process has started. Raises StintError."""
+        now = asyncio.get_running_loop().time()
+        if isinstance(admission, TurnAdmission):
+            turn = TurnCreateRequest.model_validate_json(message.body)
+            new_turn = NewTurn(admission.agent_id, admission.session_id, turn, context)
+            return await self.turns.start_message(new_turn, message_id, now)
+        request = CreateResponse.model_validate_json(message.body)
         if message.lenient:
             request = request.for_llama_stack()
-        response = await admission.start(message_id, request, deadline, wait_until=now)
-        if not isinstance(response, StartedRun):
-            await exhaust(self.responses.run(response))
-
-
-async def exhaust(events: AsyncGenerator[object, None]) -> None:
-    """Run to the end."""
-    async for _ in events:
-        pass
+        return await self.responses.start_message(NewResponse(request, context), admission, message_id, now)
 
 
 @contextmanager
@@ -129,7 +123,6 @@ def acting_for(message: WaitingMessage) -> Iterator[None]:
             yield
         finally:
             set_end_user(user)
-            set_attempt(NO_ATTEMPT)
 
 
 def of(error: StintError) -> dict[str, str]:

@@ -28,8 +28,7 @@ from stint.domain.llama_stack.sampling import (
 )
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef
 from stint.services.october.memory_tool import RAG, to_memory
-from stint.services.october.parameters import to_parameters
-from stint.services.october.remote_tools import to_endpoint
+from stint.services.october.remote_tools import to_endpoint, to_parameters
 from stint.services.registry.inline_toolgroups import define_toolgroup
 from stint.services.registry.tools import Tools, as_port
 from stint.tools.port import KNOWLEDGE_SEARCH, QUERY_GENERATOR, REMOTE_EXECUTION

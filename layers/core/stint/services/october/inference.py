@@ -40,7 +40,7 @@ from stint.domain.tools import ToolCall, ToolChoice, ToolResponseMessage
 from stint.services.october.agents import to_sampling_params
 from stint.services.october.contents import to_content, to_user_message
 from stint.services.october.events import to_call_delta
-from stint.services.october.parameters import BUILT_IN
+from stint.services.october.remote_tools import BUILT_IN
 from stint.services.october.turns import from_answer
 
 

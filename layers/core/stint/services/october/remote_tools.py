@@ -1,15 +1,38 @@
-"""Conversion of tools of October 2024 that an endpoint runs."""
+"""Conversion of the parameters of tools of October 2024, and of tools that an endpoint runs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from stint.domain.llama_stack.october_2024_agents import (
     FunctionCallToolDefinition,
+    OctoberParameter,
     RemoteTool,
     RestAPIExecutionConfig,
 )
 from stint.domain.tools import ToolDef, ToolParameter
-from stint.services.october.parameters import BUILT_IN, to_parameters
 from stint.services.registry.tool_schemas import signature_of
+
+BUILT_IN = {
+    "brave_search": ("query", "The query to search for"),
+    "wolfram_alpha": ("query", "The question to compute"),
+    "photogen": ("query", "A description of the image"),
+    "code_interpreter": ("code", "Python code to run"),
+}
+"""The built-in tools of October 2024 with their parameter and its description."""
+
+
+def to_parameters(parameters: Mapping[str, OctoberParameter]) -> list[ToolParameter]:
+    """Convert the parameters of a function."""
+    return [
+        ToolParameter(
+            name=name,
+            parameter_type=each.param_type,
+            description=each.description or "",
+            required=each.required,
+            default=each.default,
+        )
+        for name, each in parameters.items()
+    ]
 
 
 def to_endpoint(definition: RemoteTool, config: RestAPIExecutionConfig) -> dict[str, Any]:

@@ -51,7 +51,8 @@ def to_turn_request(request: OctoberTurnCreateRequest) -> TurnCreateRequest:
     Raises InvalidRequest if there is an image, but no message of the user.
     """
     messages = add_images(to_messages(request.messages), find_images(request.attachments))
-    return TurnCreateRequest(messages=messages, documents=to_documents(request.attachments), stream=request.stream)
+    documents = to_documents(request.attachments)
+    return TurnCreateRequest(messages=messages, documents=documents, stream=request.stream, when_busy="reject")
 
 
 def from_turn(turn: Turn, tools: Mapping[str, str] | None = None) -> OctoberTurn:

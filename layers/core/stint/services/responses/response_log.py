@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stint.caller import end_users_of, find_attempt
+from stint.caller import NO_ATTEMPT, RequestAttempt, end_users_of
 from stint.dataclasses import dataclass, field
 from stint.domain.content import Content, StoredResult, text_of
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
@@ -53,7 +53,7 @@ class ResponseLog:
     Without `store`, nothing is written. Items are added to a `conversation` after the ending is stored. `used` returns
     the usage so far, and `skipped` the output indexes of interrupted items. The next record has both, for the process
     that resumes or ends the response. `sources` has the files that were found before. `make_line` makes the line of
-    messages for the conversation.
+    messages for the conversation. A retry finds the response by its `attempt`.
     """
 
     tenant: str
@@ -67,6 +67,7 @@ class ResponseLog:
     skipped: int | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     make_line: "Callable[[], WaitingLine] | None" = None
+    attempt: RequestAttempt = NO_ATTEMPT
 
     @property
     def response_id(self) -> str:
@@ -87,7 +88,7 @@ class ResponseLog:
         asked, span = asyncio.get_running_loop().time(), lease_span(seconds, deadline)
         self.response.header.until = math.ceil(time.time() + span)
         try:
-            await self.store.put(self.tenant, self.response.header, end_users(self.response.header), find_attempt())
+            await self.store.put(self.tenant, self.response.header, end_users(self.response.header), self.attempt)
         except StoreUnavailable as error:
             if error.unsure:
                 error.response_id = self.response_id
@@ -143,7 +144,7 @@ class ResponseLog:
 
         A response that is not stored notes it in the record of its request's idempotency key, if it has one.
         """
-        mark = find_attempt().mark_sent
+        mark = self.attempt.mark_sent
         if self.store is None and mark is not None:
             await mark()
         if approved and self.response.header.background:

@@ -4,9 +4,9 @@ import asyncio
 import sys
 from contextlib import suppress
 
-from stint.caller import RequestAttempt
+from stint.caller import EarlierRunUnavailable, RequestAttempt
 from stint.dataclasses import dataclass, replace
-from stint.domain.errors import RETRYABLE_CODES, DeadlineExceeded, NotFound
+from stint.domain.errors import RETRYABLE_CODES, Conflict, DeadlineExceeded, NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
 from stint.services.responses.read import ResponseReader
@@ -22,6 +22,12 @@ REPETITION = 0
 HEADER_SECONDS = 5.0
 """Seconds to wait for the header of a response that another retry creates."""
 
+OUTCOME_UNKNOWN = (
+    "An earlier request with this Idempotency-Key ended without an answer. It had called a tool that is not "
+    "repeatable, and its response is not stored, so it was not run again. Check the tool's effect, and send a new key "
+    "to run it again."
+)
+
 RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 
 
@@ -32,6 +38,29 @@ class ResponseRetries:
     tenant: str
     store: Store
     reader: ResponseReader
+
+    async def find_earlier(self, attempt: RequestAttempt, deadline: float, *, stored: bool) -> str | RequestAttempt:
+        """Return the id of the response of an earlier attempt; if there is none, the attempt that starts a response.
+
+        A response that failed before its first step is repeated. One that is not `stored` cannot be found.
+
+        Raises:
+            EarlierRunUnavailable: the attempt only follows the response, which is not stored or has failed.
+            Conflict: an earlier attempt, whose response is not stored, has called a tool that is not repeatable.
+        """
+        if not stored:
+            found = None
+        elif attempt.repeated:
+            found = await self.find_keyed(attempt, deadline)
+        else:
+            found = await self.find(attempt, deadline)
+        if found is None and attempt.follows:
+            raise EarlierRunUnavailable
+        if attempt.sent:
+            raise Conflict(OUTCOME_UNKNOWN, code="outcome_unknown")
+        if found is None and stored and attempt.repeated:
+            return await attempt.renewed()
+        return attempt if found is None else found
 
     async def find(self, attempt: RequestAttempt, deadline: float) -> str | None:
         """Return the id of the response that an earlier attempt created, unless it is to be run again.

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError
 from stint.domain.openai.response_events import ResponseEvent
@@ -56,6 +57,7 @@ class PreparedResponse:
     header: ResponseHeader
     context: Context
     plan: ResponsePlan
+    attempt: RequestAttempt = NO_ATTEMPT
 
 
 async def response_events(response: ResponseRun, first: RunTools | None = None) -> AsyncGenerator[ResponseEvent, None]:

@@ -6,11 +6,11 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 
-from stint.caller import find_attempt, record_end
+from stint.caller import NO_ATTEMPT, RequestAttempt, record_end
 from stint.dataclasses import replace
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, error_param
@@ -46,7 +46,6 @@ from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
-Note = Callable[[str], Awaitable[None]]
 
 
 class Responses:
@@ -78,12 +77,12 @@ class Responses:
         request: CreateResponse,
         deadline: float,
         provider_data: ProviderData = NO_PROVIDER_DATA,
-        note: Note | None = None,
+        attempt: RequestAttempt = NO_ATTEMPT,
     ) -> ResponseRun:
         """Start a response. When this returns, its header is stored and the model call has started.
 
-        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools. `note` is
-        called with the response's id before anything of the response is stored.
+        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools. The
+        response has the id of `attempt`, if that has one.
 
         Raises:
             NotFound: there is no such conversation.
@@ -93,14 +92,14 @@ class Responses:
             RateLimitExceeded, QuotaExceeded: a budget is used up.
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """
-        preparing = self.prepare(request, deadline, provider_data)
+        preparing = self.prepare(request, deadline, provider_data, attempt=attempt)
         admitting = admit_run(find_model=lambda: self.planner.registry.route(request.model or self.default_model))
         made, admitted = await asyncio.gather(preparing, admitting, return_exceptions=True)
         prepared = value_of(made)
         async with released_on_error(prepared.context):
             value_of(admitted)
-            if note is not None:
-                await note(prepared.header.response_id)
+            if attempt.claim is not None:
+                await attempt.claim(prepared.header.response_id)
             response = self.make_run(prepared, deadline, stored=request.store)
             async with response.run.opened():
                 await refuse_stopped(*prepared.header.stop_names)
@@ -113,12 +112,17 @@ class Responses:
         return response
 
     async def prepare(
-        self, request: CreateResponse, deadline: float, provider_data: ProviderData, response_id: str | None = None
+        self,
+        request: CreateResponse,
+        deadline: float,
+        provider_data: ProviderData,
+        response_id: str | None = None,
+        attempt: RequestAttempt = NO_ATTEMPT,
     ) -> PreparedResponse:
         """Check a request, and read its context, concurrently where possible. Raises as `start` does."""
         self.refuse_unstored(request)
         require_input(request)
-        header = self.new_header(request, response_id or new_response_id(find_attempt()))
+        header = self.new_header(request, response_id or new_response_id(attempt), attempt.expires_at)
         resolver = InputResolver(request.input, header.response_id, renew=request.conversation is not None)
         opened, read, planned, _ = await asyncio.gather(
             self.open_context(header, deadline),
@@ -142,11 +146,14 @@ class Responses:
             opened_plan = await open_container(plan.plan, header, context.containers, resolver.originals)
         context.place(header)
         header.listed = plan.listed
-        return PreparedResponse(header, context, replace(plan, plan=opened_plan))
+        return PreparedResponse(header, context, replace(plan, plan=opened_plan), attempt)
 
-    def new_header(self, request: CreateResponse, response_id: str) -> ResponseHeader:
-        """Return the header of a request. Only the worker needs the servers' full URLs again."""
-        now, settings, own_end = time.time(), request.to_settings(), find_attempt().expires_at
+    def new_header(self, request: CreateResponse, response_id: str, own_end: int = 0) -> ResponseHeader:
+        """Return the header of a request. Only the worker needs the servers' full URLs again.
+
+        `own_end` is when the response of a request expires that has waited, in seconds since 1970.
+        """
+        now, settings = time.time(), request.to_settings()
         expires_at = own_end or self.find_end(now, request)
         record_end(expires_at)
         return ResponseHeader(
@@ -205,6 +212,7 @@ class Responses:
             [context.keeper] if context.keeper else [],
             sources=context.sources | files_in(header.input) if is_plain(header.settings) else {},
             make_line=make_line,
+            attempt=prepared.attempt,
         )
         reader, plan = context.reader, prepared.plan.plan
         if prepared.plan.cache_keys is not None:

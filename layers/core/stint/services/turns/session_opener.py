@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence, Set
 
-from stint.caller import find_attempt, find_end_user, record_end, record_owners
+from stint.caller import find_end_user, record_end, record_owners
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
@@ -90,10 +90,12 @@ class SessionOpener:
         turn_id: str,
         deadline: float,
         responses: Sequence[ToolResponse] | None = None,
+        without: str = "",
     ) -> OpenSession:
         """Acquire the lease, and concurrently read the agent, and the history unless this process remembers it.
 
-        With `responses`, the turn is to be resumed with these.
+        With `responses`, the turn is to be resumed with these. The model does not see the failed turn `without`, which
+        this one repeats.
 
         Raises:
             NotFound: there is no such agent or session, or it has expired.
@@ -126,7 +128,7 @@ class SessionOpener:
             name_run(agent_id, session_id)
             receive_signals(TurnRef(agent_id, session_id, lease.turn_id))
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), responses)
-            return OpenSession(self.store, found, keeper, past, self.view(past, resume=resume))
+            return OpenSession(self.store, found, keeper, past, self.view(past, resume=resume, without=without))
 
     async def find_model(self, agent_id: str, reading: Awaitable[AgentConfig]) -> str:
         """Return the full id of an agent's model, whose configuration is being read unless it is cached."""
@@ -168,7 +170,7 @@ class SessionOpener:
             since = None
         return known.extended(history) if since else SessionTranscript.of(history)
 
-    def view(self, past: SessionTranscript, *, resume: bool) -> Transcript:
+    def view(self, past: SessionTranscript, *, resume: bool, without: str) -> Transcript:
         """Return the messages for the model: of the newest turns that fit, and always of the one to resume."""
         hidden = not resume and context_size_of(past.last) > self.history_bytes
         if hidden or not past.complete:
@@ -176,7 +178,7 @@ class SessionOpener:
                 "The history is longer than STINT_HISTORY_BYTES: the model does not see the older turns",
                 extra={"turns_shown": 0 if hidden else past.count, "history_bytes": self.history_bytes},
             )
-        return Transcript() if hidden else past.transcript(without=find_attempt().retry_of)
+        return Transcript() if hidden else past.transcript(without=without)
 
     def is_full(self, past: SessionTranscript) -> bool:
         """Return whether a history is almost too long to be read."""

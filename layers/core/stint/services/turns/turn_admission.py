@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 
-from stint.caller import find_attempt, find_end_user, find_principal, record_owners, set_attempt
+from stint.caller import NO_ATTEMPT, RequestAttempt, find_end_user, find_principal, record_owners
 from stint.dataclasses import replace
 from stint.documents.document_reader import images_of
 from stint.domain.ids import new_id
@@ -17,13 +17,13 @@ from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingP
 from stint.run_stop import refuse_stopped
 from stint.services.agents.masking import masked_toolgroups, refuse_masked_args, refuse_unstored_args
 from stint.services.runs.admission import Admission, StartedRun
+from stint.services.runs.run_handle import RequestContext
 from stint.services.runs.senders import name_sender
 from stint.services.turns.cancellation import TurnCancellation
 from stint.services.turns.merging import is_mergeable
-from stint.services.turns.turn_run import Note, TurnRun
+from stint.services.turns.turn_run import TurnRun
 from stint.store.owners import hash_user
 from stint.store.waiting_line import WaitingLine
-from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 
 class TurnAdmission:
@@ -44,7 +44,7 @@ class TurnAdmission:
     def admission(self) -> Admission:
         return Admission(self.line, self.find_running, self.find_running, self.interrupt, self.is_lost, self.send_task)
 
-    async def accept(self, request: TurnCreateRequest) -> str:
+    async def accept(self, request: TurnCreateRequest, attempt: RequestAttempt = NO_ATTEMPT) -> str:
         """Store a request that must wait, without credentials, and return the id of its message.
 
         Raises:
@@ -61,7 +61,7 @@ class TurnAdmission:
         await self.claim_session()
         masked = await asyncio.to_thread(masked_toolgroups, request.toolgroups) if request.toolgroups else []
         stored = request.model_copy(update={"toolgroups": masked})
-        attempt, caller = find_attempt(), find_principal()
+        caller = find_principal()
         sender = name_sender() if request.when_busy == "merge" and is_mergeable(request) else ""
         place = WaitingPlace(
             attempt.object_id or new_id(),
@@ -85,14 +85,7 @@ class TurnAdmission:
         record_owners((await leases.claim(self.turns.tenant, self.agent_id, self.session_id, owner)).split())
 
     async def start(
-        self,
-        message_id: str,
-        request: TurnCreateRequest,
-        deadline: float,
-        provider_data: ProviderData = NO_PROVIDER_DATA,
-        note: Note | None = None,
-        *,
-        wait_until: float | None = None,
+        self, message_id: str, request: TurnCreateRequest, context: RequestContext, *, wait_until: float | None = None
     ) -> TurnRun | StartedRun:
         """Start the turn of an accepted message when it is its turn, at the latest at `wait_until`.
 
@@ -102,18 +95,17 @@ class TurnAdmission:
         """
 
         async def start(turn_id: str, claim: Callable[[str], Awaitable[None]]) -> TurnRun:
-            async def claim_and_note(started: str) -> None:
-                await claim(started)
-                if note is not None:
-                    await note(started)
-
             refuse_unstored_args(request)
-            set_attempt(replace(find_attempt(), object_id=turn_id))
             return await self.turns.start(
-                self.agent_id, self.session_id, request, deadline, provider_data, claim_and_note
+                self.agent_id,
+                self.session_id,
+                request,
+                context.deadline,
+                provider_data=context.provider_data,
+                attempt=replace(context.attempt, object_id=turn_id, claim=claim),
             )
 
-        until = deadline if wait_until is None else min(deadline, wait_until)
+        until = context.deadline if wait_until is None else min(context.deadline, wait_until)
         return await self.admission.start_waiting(message_id, start, until)
 
     async def find_retried(self, fingerprint: str, retry_count: int) -> str | None:

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
-from stint.caller import RequestAttempt
-from stint.dataclasses import dataclass
+from stint.caller import EarlierRunUnavailable, RequestAttempt
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import RETRYABLE_CODES, DeadlineExceeded, NotFound
 from stint.domain.llama_stack.events import NumberedEvent, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.stored_turns import StoredTurn
@@ -42,6 +42,29 @@ class TurnRetries:
     tenant: str
     store: Store
     tail: "TurnTail"
+
+    async def find_earlier(
+        self, agent_id: str, session_id: str, attempt: RequestAttempt, deadline: float
+    ) -> AsyncGenerator[NumberedEvent, None] | RequestAttempt:
+        """Return the events of the turn of an earlier attempt; if there is none, the attempt that starts a turn.
+
+        A turn that failed before its first step is repeated, under a new id.
+
+        Raises:
+            EarlierRunUnavailable: the attempt only follows the turn, which has not begun or has failed.
+        """
+        find = self.find_keyed if attempt.repeated else self.find
+        try:
+            found = await find(agent_id, session_id, attempt, deadline)
+            if found is not None and not found.failed:
+                return await self.follow(agent_id, session_id, found.turn_id, deadline)
+        except NotFound:  # starting a turn names the missing object
+            found, attempt = None, replace(attempt, repeated=False)
+        if attempt.follows:
+            raise EarlierRunUnavailable
+        if attempt.repeated:
+            attempt = await attempt.renewed()
+        return attempt if found is None else replace(attempt, retry_of=found.turn_id)
 
     async def find(self, agent_id: str, session_id: str, attempt: RequestAttempt, deadline: float) -> FoundTurn | None:
         """Return the turn that an earlier attempt of the same request created.
@@ -161,16 +184,21 @@ class TurnRetries:
         after = count_events(StoredTurn(turn.header, before[:paused])) - 1 if paused else -1
         return until_ending(await self.tail.follow(agent_id, session_id, turn_id, after, deadline))
 
-    async def follow_resume(
+    async def find_resume(
         self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
     ) -> AsyncGenerator[NumberedEvent, None] | None:
         """Return the events of the resume that stored exactly these tool responses, up to the next ending or pause.
 
-        None if no resume stored them. A resume that has begun is waited for.
-
-        Raises:
-            NotFound: there is no such agent, session or turn.
+        None if no resume stored them, or there is no such turn. A resume that has begun is waited for.
         """
+        with suppress(NotFound):
+            return await self.follow_resume(agent_id, session_id, turn_id, responses, deadline)
+        return None
+
+    async def follow_resume(
+        self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
+    ) -> AsyncGenerator[NumberedEvent, None] | None:
+        """Return the events as `find_resume`. Raises NotFound."""
         pauses = PollingPauses(asyncio.get_running_loop().time() + HEADER_SECONDS)
         while True:
             turn = await self.tail.read(agent_id, session_id, turn_id)

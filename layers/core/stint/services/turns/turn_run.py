@@ -1,8 +1,6 @@
 """A started turn, with its header and its terminal event."""
 
-from collections.abc import Awaitable, Callable
-
-from stint.caller import find_attempt
+from stint.caller import RequestAttempt
 from stint.dataclasses import dataclass
 from stint.domain.content import DocumentText
 from stint.domain.errors import StintError
@@ -26,10 +24,6 @@ FIELDS = {
     **dict.fromkeys(("temperature", "top_p", "max_tokens", "max_completion_tokens", "stop"), "sampling_params"),
 }
 """The Agents API's names of the fields that a model's provider may refuse."""
-
-
-Note = Callable[[str], Awaitable[None]]
-"""A function that gets the id of a turn before anything of it is stored."""
 
 
 @dataclass(slots=True)
@@ -68,10 +62,14 @@ def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
 
 
 def make_header(
-    session: OpenSession, messages: list[InputMessage], documents: list[DocumentText], overrides: TurnOverrides
+    session: OpenSession,
+    messages: list[InputMessage],
+    documents: list[DocumentText],
+    overrides: TurnOverrides,
+    attempt: RequestAttempt,
 ) -> TurnHeader:
     """Return the first record of a turn."""
-    lease, attempt = session.keeper.lease, find_attempt()
+    lease = session.keeper.lease
     return TurnHeader(
         turn_id=lease.turn_id,
         session_id=lease.session_id,

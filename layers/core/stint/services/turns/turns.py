@@ -8,9 +8,10 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
-from stint.caller import next_object_id
+from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.documents.document_reader import DocumentReader, images_of
 from stint.domain.errors import Cancelled, Conflict, NotFound, StintError, Unexpected
+from stint.domain.ids import new_id
 from stint.domain.llama_stack.events import Event, TurnStart
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
@@ -42,7 +43,7 @@ from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.tool_responses import ResultChecks
 from stint.services.turns.turn_failures import fail_turn
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
-from stint.services.turns.turn_run import Note, TurnRun, make_header, terminal_event
+from stint.services.turns.turn_run import TurnRun, make_header, terminal_event
 from stint.spending.meters import Meters, metered
 from stint.store.parallel import value_of
 from stint.store.store import Store
@@ -82,12 +83,12 @@ class Turns:
         request: TurnCreateRequest,
         deadline: float,
         provider_data: ProviderData = NO_PROVIDER_DATA,
-        note: Note | None = None,
+        attempt: RequestAttempt = NO_ATTEMPT,
     ) -> TurnRun:
         """Start a turn. When this returns, its header is stored and the model call has started.
 
-        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools. `note` is
-        called with the turn's id before anything of the turn is stored.
+        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools. The turn has
+        the id of `attempt` if it is newer than the session's last turn, else one that `attempt` records.
 
         Raises:
             NotFound: there is no such agent or session.
@@ -95,12 +96,15 @@ class Turns:
             InvalidRequest: the agent's configuration or the request refers to something unknown.
             DeadlineExceeded: a long document is still being indexed.
             Interrupted: the session was deleted, or taken over by another request.
+            Forbidden: the session belongs to another end user, or the caller may not use the model.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
+            Stopped: the session, the caller's key or the tenant was stopped.
         """
         set_on_disconnect(request.on_disconnect)
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
-        opening = self.opener.open_session(agent_id, session_id, next_object_id(), deadline)
+        turn_id = attempt.object_id or new_id()
+        opening = self.opener.open_session(agent_id, session_id, turn_id, deadline, without=attempt.retry_of)
         opened, _ = await asyncio.gather(opening, self.planner.prepare(), return_exceptions=True)
         session = value_of(opened)
         async with session.keeper.released_on_error():
@@ -109,9 +113,8 @@ class Turns:
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
             checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
             messages = await checks.check_messages(request.messages, session.transcript)
-            header = make_header(session, messages, documents, await storable(overrides, session.config))
-            if note is not None:
-                await note(header.turn_id)
+            header = make_header(session, messages, documents, await storable(overrides, session.config), attempt)
+            await attempt.record_run(header.turn_id)
             log = self.make_log(session, StoredTurn(header))
             add_input(session.transcript, header)
             run = Run(header.turn_id, plan, session.transcript, log, deadline, checks=checks.steps)
@@ -146,6 +149,9 @@ class Turns:
             NotFound: there is no such agent, session or turn.
             Conflict: the turn accepts no responses, a call's id is in use, or another turn runs in the session.
             InvalidRequest: the responses do not match the calls. Nothing is changed.
+            Forbidden: the session belongs to another end user, or the caller may not use the model.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
+            Stopped: the session, the caller's key or the tenant was stopped.
         """
         set_on_disconnect(request.on_disconnect)
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))

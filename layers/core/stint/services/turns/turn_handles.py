@@ -1,0 +1,85 @@
+"""Handles of turns that this process runs, and of those that another one runs."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+from stint.domain.errors import DeadlineExceeded, StintError, StoreUnavailable
+from stint.domain.llama_stack.events import Event, NumberedEvent, TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.llama_stack.turns import Turn
+from stint.services.runs.run_handle import RunHandle, RunObserver, close_on, open_events
+from stint.services.turns.turn_run import TurnRun
+from stint.services.turns.turns import Turns
+
+TurnHandle = RunHandle[NumberedEvent, Turn]
+
+ENDINGS = (TurnComplete, TurnAwaitingInput, TurnFailed)
+
+
+class StartedTurn:
+    """The handle of a turn that this process has started."""
+
+    def __init__(self, turns: Turns, run: TurnRun, observer: RunObserver | None) -> None:
+        self._turns, self._run, self._observer = turns, run, observer
+
+    @property
+    def error(self) -> StintError | None:
+        return self._run.error
+
+    async def open(self, seconds: float) -> AsyncGenerator[NumberedEvent, None]:
+        return await open_events(self.events(), seconds, self)
+
+    def events(self) -> AsyncGenerator[NumberedEvent, None]:
+        events = self._turns.run(self._run)
+        if self._observer is not None:
+            events = self._observer.follow_turn(events, self._run.used)
+        return number_events(events, self._run.first_event)
+
+    async def wait_for_start(self, _until: float) -> None:
+        return None
+
+    async def outcome(self) -> Turn:
+        return await read_outcome(self.events())
+
+    async def finish(self) -> None:
+        await self._turns.write_segments(self._run)
+
+
+class FollowedTurn:
+    """The handle of a turn that another request runs. Its stream begins at once, as its status is known."""
+
+    def __init__(self, events: AsyncGenerator[NumberedEvent, None]) -> None:
+        self._events = events
+        self.error: StintError | None = None
+
+    async def open(self, _seconds: float) -> AsyncGenerator[NumberedEvent, None]:
+        return close_on((DeadlineExceeded, StoreUnavailable), self._events)
+
+    async def events(self) -> AsyncGenerator[NumberedEvent, None]:
+        async with aclosing(self._events):
+            async for numbered in self._events:
+                if isinstance(numbered.event, TurnFailed):
+                    self.error = numbered.event.error
+                yield numbered
+
+    async def wait_for_start(self, _until: float) -> None:
+        return None
+
+    async def outcome(self) -> Turn:
+        return await read_outcome(self.events())
+
+    async def finish(self) -> None:
+        """Do nothing: the process that runs the turn does it."""
+
+
+async def number_events(events: AsyncGenerator[Event, None], first: int) -> AsyncGenerator[NumberedEvent, None]:
+    """Yield the events of a run with their numbers among those of the turn."""
+    async with aclosing(events):
+        async for event in events:
+            yield NumberedEvent(first, event)
+            first += 1
+
+
+async def read_outcome(events: AsyncIterator[NumberedEvent]) -> Turn:
+    """Return the turn of the terminal event, which is the last one."""
+    [turn] = [each.event.turn async for each in events if isinstance(each.event, ENDINGS)]
+    return turn

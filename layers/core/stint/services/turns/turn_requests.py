@@ -1,0 +1,257 @@
+"""Requests of turns: the one door through which each API, the worker and the event bus get a turn.
+
+What becomes of a request is decided here, once:
+
+1. A retry gets the message or the turn of its earlier attempt, unless that turn failed before its first step.
+2. A turn of a session that nothing uses starts.
+3. Otherwise `when_busy` decides: it is refused, it waits in line as a stored message, or it interrupts the other turn.
+
+The modules of 1 and 3 are loaded by the first request that needs them, because most need neither.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING
+
+from stint.caller import EarlierRunUnavailable, RequestAttempt
+from stint.dataclasses import dataclass, replace
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, NotFound
+from stint.domain.llama_stack.events import NumberedEvent
+from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
+from stint.domain.tools import ToolResponse
+from stint.domain.when_busy import WhenBusy
+from stint.services.runs.run_handle import RequestContext, WaitingRun
+from stint.services.turns.turn_handles import FollowedTurn, StartedTurn, TurnHandle
+from stint.services.turns.turn_run import TurnRun
+from stint.services.turns.turns import Turns
+
+if TYPE_CHECKING:  # few requests wait, or repeat one
+    from stint.services.runs.admission import StartedRun
+    from stint.services.turns.turn_admission import TurnAdmission
+    from stint.services.turns.turn_retries import TurnRetries
+    from stint.services.turns.turn_tail import TurnTail
+
+
+@dataclass(slots=True)
+class NewTurn:
+    """A turn that a request asks for. Its attempt is renewed if it repeats a turn that failed."""
+
+    agent_id: str
+    session_id: str
+    request: TurnCreateRequest
+    context: RequestContext
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequests:
+    """The requests of turns in a tenant's sessions. Each `make_` function makes its part when it is first needed."""
+
+    turns: Turns
+    make_admission: "Callable[[str, str], TurnAdmission]"
+    make_retries: "Callable[[], TurnRetries]"
+    make_tail: "Callable[[], TurnTail]"
+
+    async def submit(
+        self, agent_id: str, session_id: str, request: TurnCreateRequest, context: RequestContext
+    ) -> TurnHandle:
+        """Return the turn of a request: a new one, one that waits for the session, or that of an earlier attempt.
+
+        Raises:
+            EarlierRunUnavailable: the attempt only follows a turn, which has not begun or has failed.
+            StintError: as `Turns.start`, or `TurnAdmission.accept` for a turn that waits.
+        """
+        new = NewTurn(agent_id, session_id, request, context)
+        if context.attempt.is_retry:
+            found = await self.find_earlier(new)
+            if found is not None:
+                return found
+        return await self.start_or_wait(new)
+
+    async def start_or_wait(self, new: NewTurn) -> TurnHandle:
+        """Start a turn, or let it wait for its session. Raises StintError as `submit`."""
+        when_busy = new.request.when_busy or (await self.read_default(new.agent_id))
+        if when_busy in (None, "reject"):
+            return await self.start(new)
+        admission = self.make_admission(new.agent_id, new.session_id)
+        started = await admission.admission.start_now(partial(self.start, new), when_busy)
+        if started is not None:
+            return started
+        if when_busy == "interrupt":
+            return self.wait(new, None)
+        new.request = new.request.model_copy(update={"when_busy": when_busy})
+        return self.wait(new, await admission.accept(new.request, new.context.attempt))
+
+    async def read_default(self, agent_id: str) -> WhenBusy | None:
+        """Return the agent's `when_busy`. Only a process that has not read the agent lately reads it before it starts.
+
+        Raises:
+            NotFound: there is no such agent.
+        """
+        agents = self.turns.agents
+        return (agents.find_cached(agent_id) or await agents.config(agent_id)).when_busy
+
+    async def start(self, new: NewTurn) -> StartedTurn:
+        """Start a turn. Raises as `Turns.start`."""
+        context = new.context
+        run = await self.turns.start(
+            new.agent_id,
+            new.session_id,
+            new.request,
+            context.deadline,
+            provider_data=context.provider_data,
+            attempt=context.attempt,
+        )
+        return StartedTurn(self.turns, run, context.observer)
+
+    def wait(self, new: NewTurn, message_id: str | None) -> TurnHandle:
+        """Return a turn that waits as a message, or that interrupts the running one."""
+        if message_id is None:
+            return WaitingRun(partial(self.interrupt, new), None, new.context.deadline)
+        read_message = partial(self.turns.get, new.agent_id, new.session_id, message_id)
+        return WaitingRun(partial(self.follow_or_start, new, message_id), read_message, new.context.deadline)
+
+    async def interrupt(self, new: NewTurn, until: float) -> TurnHandle:
+        """Cancel the running turn, and start a new one. Raises StintError, and DeadlineExceeded at `until`."""
+        admission = self.make_admission(new.agent_id, new.session_id).admission
+        return await admission.start_after_interrupting(
+            partial(self.start, new), until, partial(self.find_earlier_turn, new)
+        )
+
+    async def follow_or_start(self, new: NewTurn, message_id: str, until: float) -> TurnHandle:
+        """Start the turn of a message when it is its turn, or follow the one that has taken the message.
+
+        Raises:
+            DeadlineExceeded: it still waits at `until`, a time of the event loop's clock.
+            StintError: it cannot start, or was cancelled.
+        """
+        try:
+            started = await self.start_message(new, message_id, until)
+        except DeadlineExceeded as error:
+            error.turn_id = message_id
+            raise
+        if isinstance(started, StartedTurn):
+            return started
+        follow = self.make_retries().follow_message
+        return FollowedTurn(
+            await follow(new.agent_id, new.session_id, message_id, started.run_id, new.context.deadline)
+        )
+
+    async def start_message(self, new: NewTurn, message_id: str, until: float) -> "StartedTurn | StartedRun":
+        """Start the turn of a message when it is its turn, or return the one that another process has started.
+
+        Raises as `follow_or_start`.
+        """
+        admission, context = self.make_admission(new.agent_id, new.session_id), new.context
+        run = await admission.start(message_id, new.request, context, wait_until=until)
+        return StartedTurn(self.turns, run, context.observer) if isinstance(run, TurnRun) else run
+
+    async def find_earlier(self, new: NewTurn) -> TurnHandle | None:
+        """Return the message or the turn of an earlier attempt. Raises as `find_earlier_turn`."""
+        return await self.find_waiting(new) or await self.find_earlier_turn(new)
+
+    async def find_waiting(self, new: NewTurn) -> TurnHandle | None:
+        """Return the message of an earlier attempt of a request that waited for the session, if there is one."""
+        if new.request.when_busy == "reject":
+            return None
+        admission, attempt = self.make_admission(new.agent_id, new.session_id), new.context.attempt
+        if attempt.repeated:
+            message_id = await admission.find_accepted(attempt.object_id)
+        else:
+            message_id = await admission.find_retried(attempt.fingerprint, attempt.retry_count)
+        return None if message_id is None else self.wait(new, message_id)
+
+    async def find_earlier_turn(self, new: NewTurn) -> TurnHandle | None:
+        """Return the turn of an earlier attempt, unless it failed before its first step.
+
+        A turn that runs is returned when it has a step, or its process has renewed its lease. If there is none, the
+        attempt of `new` is changed to one that starts a turn.
+
+        Raises:
+            EarlierRunUnavailable: the attempt only follows a turn, which has not begun or has failed.
+        """
+        if not new.context.attempt.is_retry:
+            return None
+        found = await self.make_retries().find_earlier(
+            new.agent_id, new.session_id, new.context.attempt, new.context.deadline
+        )
+        if isinstance(found, RequestAttempt):
+            new.context = replace(new.context, attempt=found)
+            return None
+        return FollowedTurn(found)
+
+    async def resume(
+        self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, context: RequestContext
+    ) -> TurnHandle:
+        """Return a turn that goes on with tool responses. `turn_id` may be that of a message that a turn has taken.
+
+        Responses that the turn has already return the rest of the turn.
+
+        Raises:
+            EarlierRunUnavailable: the attempt only follows the first one, which has stored nothing.
+            StintError: as `Turns.resume`.
+        """
+        try:
+            return await self.resume_turn(agent_id, session_id, turn_id, request, context)
+        except (NotFound, Conflict) as error:
+            if isinstance(error, Conflict) and error.code != "turn_not_awaiting_input":
+                raise
+            found = (await self.turns.get(agent_id, session_id, turn_id)).turn_id
+            if found == turn_id:
+                raise
+        return await self.resume_turn(agent_id, session_id, found, request, context)
+
+    async def resume_turn(
+        self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, context: RequestContext
+    ) -> TurnHandle:
+        """Resume a turn, or follow it from the resume of an earlier attempt on. Raises as `resume`."""
+        ids, responses, deadline = (agent_id, session_id, turn_id), request.tool_responses, context.deadline
+        if context.attempt.follows:
+            found = await self.find_resume(*ids, responses, deadline)
+            if found is None:
+                raise EarlierRunUnavailable
+            return found
+        try:
+            run = await self.turns.resume(*ids, request, deadline, context.provider_data)
+        except (Conflict, InvalidRequest):
+            found = await self.find_resume(*ids, responses, deadline)
+            if found is None:
+                raise
+            return found
+        return StartedTurn(self.turns, run, context.observer)
+
+    async def find_resume(
+        self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
+    ) -> TurnHandle | None:
+        """Return a turn from the resume on that stored exactly these responses, if there is one."""
+        events = await self.make_retries().find_resume(agent_id, session_id, turn_id, responses, deadline)
+        return None if events is None else FollowedTurn(events)
+
+    async def follow(self, agent_id: str, session_id: str, turn_id: str, after: int, deadline: float) -> TurnHandle:
+        """Return the events after a number of a turn, or of the one that has the message with its id once it starts.
+
+        Raises:
+            NotFound: there is no such turn or message.
+            InvalidRequest: the turn has ended, and has no event with that number.
+        """
+        ids, follow = (agent_id, session_id), self.make_tail().follow
+        try:
+            return FollowedTurn(await follow(*ids, turn_id, after, deadline))
+        except NotFound:
+            found = (await self.turns.get(*ids, turn_id)).turn_id
+        if found == turn_id:
+            return FollowedTurn(self.follow_message(*ids, turn_id, after, deadline))
+        return FollowedTurn(await follow(*ids, found, after, deadline))
+
+    async def follow_message(
+        self, agent_id: str, session_id: str, message_id: str, after: int, deadline: float
+    ) -> AsyncGenerator[NumberedEvent, None]:
+        """Yield the events after a number of the turn that has a message, once it has started.
+
+        Raises StintError if it is not started, or as `follow`.
+        """
+        started = await self.make_admission(agent_id, session_id).admission.wait_for_start(message_id, deadline)
+        events = await self.make_tail().follow(agent_id, session_id, started.run_id, after, deadline)
+        async with aclosing(events):
+            async for numbered in events:
+                yield numbered

@@ -171,7 +171,6 @@ class AppFixture:
         administration = KeyAdministration(keys, settings.operator_tenant, self.store.stops, settings.max_key_days)
         stops = StopAdministration(Stops(self.store.stops, keys), administration)
         own = {"worker": worker, "keys": administration, "stops": stops}
-        own |= {"turn_requests": services.turn_requests, "response_requests": responses.response_requests}
         own |= vars_of(compose_october(tenant, adapters, services, parts))
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | own
 
@@ -248,7 +247,10 @@ def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 
 
 def vars_of(services: AgentsServices | OpenAIServices | KnowledgeServices) -> dict[str, Any]:
-    return {field.name: getattr(services, field.name) for field in fields(services)}
+    """Return the parts of services by their names, also those that are made by the first request for them."""
+    classes = type(services).__mro__
+    made = [name for each in classes for name, part in vars(each).items() if isinstance(part, property)]
+    return {name: getattr(services, name) for name in [*(field.name for field in fields(services)), *made]}
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

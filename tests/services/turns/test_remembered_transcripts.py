@@ -1,13 +1,16 @@
 """The transcripts that a warm process remembers, against the same session served by other processes."""
 
 from typing import Any
+from zlib import crc32
 
 import pytest
 from tests.script_model import Part, called, said, script
 from tests.services.turn_fixture import TurnFixture, die
 from tests.store.conftest import Cloud
 
+from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.domain.errors import Conflict, NotFound, StoreUnavailable
+from stint.domain.ids import new_id
 from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.messages import UserMessage
@@ -211,16 +214,24 @@ async def test_a_paused_turn_that_a_failed_start_has_cancelled_is_not_resumed(
     assert refused.value.code == "turn_not_awaiting_input"
 
 
+def ranked_id(*, highest: bool) -> str:
+    """Return the id of a turn before which a history is cut, or is not, if it may be cut before another one, too."""
+    return next(each for each in iter(new_id, "") if (crc32(each.encode()) >= 1 << 31) == highest)
+
+
 async def test_a_result_whose_call_is_in_an_omitted_turn_is_shown_as_a_cold_process_shows_it(
     own_cloud: Cloud, tenant: str
 ) -> None:
     store, model = own_cloud.store, script(called("t"), said("two"), said("three"), said("four"))
     process = await TurnFixture(store, tenant, model, history=5_000, transcript_cache_bytes=1_000_000).open("t")
     await process.turn("x" * 1_000)
+    process.attempt = RequestAttempt(object_id=ranked_id(highest=True))  # the history is cut before this turn
     await process.turn(messages=[UserMessage(content="go on"), ToolResponseMessage(call_id="c0", content="3")])
     assert any(isinstance(message, ToolResult) for message in seen_by(process))
+    process.attempt = RequestAttempt(object_id=ranked_id(highest=False))
     await process.turn("y" * 2_000)
 
+    process.attempt = NO_ATTEMPT
     await process.turn("last")
 
     assert seen_by(process)[0] == UserInput("go on")

@@ -1,4 +1,28 @@
-"""The leases of responses: which worker runs one in the background, its attempts, and its cancellation."""
+"""The leases of responses: which worker runs one in the background, its attempts, and its cancellation.
+
+Neither the queue nor a worker can be relied on: a message may be lost or arrive twice, and a worker may die. So the
+lease record, in the response's partition, has all that decides who runs a response. It is made by the first write to
+it. No worker releases it: the response then has an ending, or the worker lets the lease lapse for the next attempt. The
+states of a background response:
+
+    state       attributes              acquire                  renew            cancel   claim_requeue  claim_waiting
+    queued      no record, or           attempt 1                -                marked   no             once a period
+                attempts = 0
+    running     lease_id, end ahead     409 `response_running`   new end          marked   (not called)   no
+    lapsed      lease_id, end passed,   next attempt             the holder's     marked   once           no
+                attempts < 3                                     only
+    exhausted   the same, 3 attempts    409                      the holder's     marked   (not called)   no
+                                        `attempts_exhausted`     only
+    cancelled   cancelled_at            409                      new end; shows   marked   no             no
+                                        `response_cancelled`     `cancelled_at`   again
+    deleted     sealed_at               404                      Interrupted      404      no             no
+
+- `claim_requeue` lets one of many readers send the message again after a worker died. `claim_waiting` does so for a
+  response whose message may be lost.
+- The worker reads the record once a second, and ends a response that was cancelled.
+- The lease of a foreground response has no id, because nobody continues it: `extend` writes only its end, and the
+  response itself has the first end (`ResponseHeader.until`). It is refused once the response is cancelled or deleted.
+"""
 
 import time
 
@@ -16,11 +40,14 @@ MAX_ATTEMPTS = 3
 RECORD_SECONDS = 86_400
 """Seconds after its last renewal for which the lease record of a foreground response stays."""
 
+# This also holds if there is no record yet, which the write then makes.
 UNCANCELLED = "attribute_not_exists(sealed_at) AND attribute_not_exists(cancelled_at)"
+# The lease that the reader has seen, and that no other reader has claimed. A renewal changes its end.
 UNCLAIMED = (
     f"{UNCANCELLED} AND lease_id = :old_id AND lease_until = :old_until"
     " AND (attribute_not_exists(requeued_for) OR requeued_for <> :old_id)"
 )
+# No worker has begun, and no other caller has claimed the response in this period.
 WAITING = (
     f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND (attribute_not_exists(attempts) OR attempts = :zero)"
     " AND (attribute_not_exists(requeued_at) OR requeued_at <= :before)"
@@ -29,17 +56,17 @@ WAITING = (
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """The state in the lease record. All fields are None or 0 if no worker has run the response so far.
-
-    `lease_until` is in milliseconds, `cancelled_at` and `requeued_at` are in seconds of the epoch. `requeued_at` is the
-    last time at which the response was queued again before any attempt.
-    """
+    """The state in the lease record. All fields are None or 0 if no worker has run the response so far."""
 
     attempts: int = 0
+    """How often a worker has acquired the lease."""
     lease_id: str | None = None
     lease_until: int | None = None
+    """The end of the lease, in milliseconds since 1970."""
     cancelled_at: int | None = None
+    """In seconds since 1970."""
     requeued_at: int | None = None
+    """When the response was last queued again before any attempt, in seconds since 1970."""
 
     @property
     def held(self) -> bool:

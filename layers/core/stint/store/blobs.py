@@ -1,4 +1,10 @@
-"""Bodies in S3 that are too large for an item."""
+"""Bodies in S3 that are too large for an item.
+
+An object is written once under a random name, so no two writers share one, and a repetition of a write that was
+refused in the table cannot change what another one stored. Its record has length and SHA-256, which each read checks.
+Nothing lists objects to find out what exists: an object without a record does no harm, and is deleted with the prefix
+of its owner.
+"""
 
 import asyncio
 import secrets
@@ -57,6 +63,7 @@ class Blobs:
 
     async def delete_prefix(self, prefix: str) -> AsyncIterator[None]:
         """Delete all objects with a key prefix, up to 1,000 per step of the iterator."""
+        # Always the first page: the one before it is deleted by then.
         while await asyncio.to_thread(self._delete_page, prefix):
             yield
 

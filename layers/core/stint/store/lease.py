@@ -71,6 +71,7 @@ class Leases:
     """The leases of one kind of record. Each write costs the record's write units."""
 
     table: Table
+    """The table that has the records."""
     id_name: str
     """The attribute with the id of the lease, 16 hexadecimal digits."""
     until_name: str

@@ -1,4 +1,15 @@
-"""Objects of the bucket that are replaced only by a process that has read their latest version."""
+"""Objects of the bucket that are replaced only by a process that has read their latest version.
+
+S3 has conditional writes, so an object can be what a record with a condition is in the table. The ETag is the version:
+
+    the object   read(known)            create         replace(etag)
+    none         NotFound               its ETag       None
+    unchanged    None                   None           its new ETag
+    changed      the body, its ETag     None           None
+
+None from a write means that another process was there before: the caller reads again and repeats its change. After a
+lost answer it may also mean that the first try took effect, because the client repeats the write and is then refused.
+"""
 
 import asyncio
 import threading

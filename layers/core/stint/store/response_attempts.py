@@ -49,6 +49,7 @@ class ResponseAttempts:
 
         One Query reads the new entries of one shard.
         """
+        # Ids sort by creation. One whose shard digit was replaced keeps its time, which is in the first digits.
         first = UUID(int=(time.time_ns() // 1_000_000 - FOUND_SECONDS * 1000) << 80)  # the clock of ids
         oldest = time.time() - FOUND_SECONDS
         entries = self._table.query(

@@ -53,11 +53,15 @@ class SessionLease:
     """The right to write to a session."""
 
     tenant: str
+    """The tenant whose session it is."""
     agent_id: str
+    """The agent of the session."""
     session_id: str
+    """The session, whose turns the holder may write."""
     turn_id: str
     """The turn that the lease is for. It differs from the requested one if another machine's clock was ahead."""
     lease: Lease
+    """The lease itself, with the session's record as it was when the lease was acquired."""
     last: LastTurn | None
     """The end of the session's history; None if it has no turn. The holder updates it, and a release stores it."""
     expires_at: int | None

@@ -54,8 +54,11 @@ class SessionRecord:
     """A stored session."""
 
     session_id: str
+    """The id, which is also the sort key."""
     name: str
+    """The whole name, also if it is in a record of its own."""
     started_at: datetime
+    """The time of the creation."""
     expires_at: int | None
     """The end of a session that does not persist, in seconds since 1970."""
     lease_turn: str | None

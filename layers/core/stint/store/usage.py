@@ -1,4 +1,9 @@
-"""Sums of usage in the table: one record per day, caller, agent and session."""
+"""Sums of usage in the table: one record per day, caller, agent and session.
+
+Each run adds to one record with ADD, which needs no read and no lock. A report reads the days that it sums up. Records
+of a session are in one shard, by its id. A run without a session adds to any shard, so that a caller with many of them
+does not write one record all the time. A lost answer may count a run twice, as for all counters (`BudgetStore`).
+"""
 
 import secrets
 import zlib
@@ -13,6 +18,7 @@ from stint.store.parallel import map_concurrently
 from stint.store.table import Table
 
 KEPT_DAYS = 400
+"""Days for which the sums of a day are stored, longer than a year."""
 QUERIES = 16
 """Maximum concurrent Queries of a request."""
 

@@ -1,4 +1,16 @@
-"""Documents of vector stores in the table: one record each. Their chunks are in the index of their store."""
+"""Documents of vector stores in the table: one record each. Their chunks are in the index of their store.
+
+    state          changes to
+    in progress    completed or failed by its lease's holder; failed by a reader, if its worker is dead; cancelled
+    completed      in progress, if it is added again with other settings: its chunks are found until the new ones are
+    failed         in progress, if it is added again
+    cancelled      in progress, if it is added again
+    deleted        nothing; its record is removed after its chunks
+
+Documents are added and marked as deleted in a transaction with their store's record, which must exist. So no document
+is added to a store after its deletion was announced, and the usage in the store's record is removed in the moment in
+which it changes. Workers change only the document, under its lease (`stint.store.document_leases`).
+"""
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -61,6 +73,8 @@ class VectorStoreDocuments:
             for key, settings in documents.items()
         }
         writes = [Put(item) for item in items.values()]
+        # Two places of each transaction are for the store and the batch. The batch comes last, so that one which is
+        # stored has all its documents.
         for at in range(0, len(writes), MAX_WRITES - 2) or [0]:
             last = [Put(batch)] if batch is not None and at + MAX_WRITES - 2 >= len(writes) else []
             await self._change(tenant, store_id, [*writes[at : at + MAX_WRITES - 2], *last])
@@ -83,6 +97,7 @@ class VectorStoreDocuments:
         again = Update(
             keys.vector_store_document(tenant, store_id, found.key),
             assign | ENDED | {"batch_id": batch_id},
+            # As it was read: of two requests that add it with different settings, one is refused.
             f"{LIVE} AND settings = :old AND doc_status = :old_status",
             {":old": found.settings.model_dump_json(), ":old_status": found.status},
         )

@@ -48,6 +48,7 @@ class AgentStore:
         entry = keys.agent(tenant, agent.agent_id)._asdict() | name | size
         try:
             await self._make_transactions().write([Put(config), Put(entry)])
+        # The id was used already. The object belongs to no record.
         except ConditionFailed:
             await self._documents.delete_blob(config)
             raise

@@ -64,6 +64,7 @@ class BackgroundStore:
         Raises Interrupted if another worker's batch starts with that number, the stream is frozen there for another
         lease, or the response was deleted.
         """
+        # The condition names the lease, so that a worker that has frozen the stream for itself goes on, and no other.
         item = _batch(tenant, response_id, first_seq, events, expires_at)
         blobs, owner = keys.response_blobs(tenant, response_id, expires=expires_at is not None), {":lease_id": lease_id}
         try:
@@ -109,6 +110,7 @@ class BackgroundStore:
         """
         pk, first = keys.response_records(tenant, response_id), max(after_seq + 1, 0)
         place = keys.response_events(tenant, response_id, first).sk
+        # The caller may have stopped within a batch, whose key is before `first`.
         if first > 0 and not at_batch and (rest := await self._rest(pk, place, first)):
             yield rest
         async for item in self._table.query(pk, since=place):
@@ -144,6 +146,7 @@ class BackgroundStore:
             begins = keys.first_event(last.get("sk", ""))
             if begins is not None and "sealed_at" in last:
                 return
+            # A frozen key has no events, so the seal replaces it.
             place = 0 if begins is None else begins + int(last["event_count"])
             with suppress(ConditionFailed):
                 item = keys.response_events(tenant, response_id, place)._asdict() | seal

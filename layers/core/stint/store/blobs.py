@@ -50,6 +50,7 @@ class Blobs:
     def _get(self, key: str, length: int, digest: bytes) -> bytes:
         with translated("database"):
             body = self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
+        # A wrong body must not reach a model or a caller as if it were what was stored.
         if len(body) != length or sha256(body).digest() != digest:
             raise StintError("A stored document is damaged: its checksum does not match.")
         return body
@@ -72,6 +73,7 @@ class Blobs:
         with translated("database"):
             listed = self._client().list_objects_v2(Bucket=self._bucket, Prefix=prefix)
             objects = [{"Key": found["Key"]} for found in listed.get("Contents", [])]
+            # A request to delete nothing is refused by S3.
             if objects:
                 self._delete_objects(objects)
         return bool(listed.get("IsTruncated"))

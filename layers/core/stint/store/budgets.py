@@ -76,6 +76,7 @@ class BudgetStore:
             values[":repaid_by"] = repaid_by
         try:
             return await self._add(key, amounts, expires_at, forgotten, " AND ".join(conditions), values)
+        # The refusal has the counter, from which the caller learns what is left, without a read.
         except ConditionFailed as refused:
             raise BudgetSpent(decode(refused.found)) from refused
 
@@ -106,6 +107,7 @@ class BudgetStore:
         self, key: Key, amounts: Amounts, expires_at: int, forgotten: Iterable[str], condition: str, values: Item
     ) -> Item:
         added = ", ".join(f"{name} :{name}" for name in amounts)
+        # Removed by the same write, so that a counter has attributes of few minutes, and costs one unit.
         removed = ", ".join(forgotten)
         named_by = ", subject = :subject" if ":subject" in values else ""
         expression = f"ADD {added} SET expires_at = :expires_at{named_by}" + (f" REMOVE {removed}" if removed else "")

@@ -140,6 +140,7 @@ class ChainReader:
         found = dict(zip(unknown, logs, strict=False))  # those that cannot fit are omitted
         for link in wanted:
             log = found.get(link)
+            # A chain with a hole would be a wrong history, so it is refused as a whole.
             if log is None and link not in live:
                 self._known.forget(link)
                 raise NotFound("Response", link)
@@ -177,6 +178,7 @@ def place_after_response(header: ResponseHeader) -> tuple[list[str], int]:
     MAX_ANCESTORS. That one lists the next ones, so that headers do not grow with the chain.
     """
     packed = pack_name(header.response_id)
+    # That one has listed its own 100, so the names begin anew.
     if header.depth % MAX_ANCESTORS == 0:
         return [packed], header.depth + 1
     return [packed, *header.ancestors], header.depth + 1

@@ -216,6 +216,7 @@ class ConversationStore:
             if not complete:
                 break
             chosen.append(item)
+            # Models get the summary in place of all older items.
             if "compacts" in item and max_bytes is not None:
                 break
         chosen.reverse()

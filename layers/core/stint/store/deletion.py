@@ -75,6 +75,7 @@ class Deletion:
             session = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
             return session is None or await self._delete_session(tenant, agent_id, session, deadline, delete_vector_db)
 
+        # Also marked and expired sessions. A session that is created later sees the mark of its agent.
         ids = self._sessions.ids(tenant, agent_id)
         while some := await take(ids, WRITE_BATCH):
             # A session that is left must keep its agent, by which a repetition finds it.
@@ -107,11 +108,13 @@ class Deletion:
             return False
         if "lease_turn" in session:
             await self._stop(tenant, agent_id, session_id, session["lease_turn"])
+        # The record names the vector db before it is created. `seal` then prevents its creation.
         if delete_vector_db is not None and "vector_db_id" in session:
             await delete_vector_db(tenant, session["vector_db_id"])
         async for _ in self._empty_session(tenant, agent_id, session_id, ephemeral="expires_at" in session):
             if time.monotonic() >= deadline:
                 return False
+        # The record names the end users, so it is deleted after their entries.
         await remove_owners(self._table, tenant, session, "session", agent_id, session_id)
         await self._sessions.remove(tenant, agent_id, session_id)
         return True

@@ -169,6 +169,7 @@ class DocumentLeases:
             Conflict: it is being ingested, or changed by another request.
         """
         resource, completed = f"File {found.key}", {":completed": "completed"}
+        # Noted before the index is written: an attempt that dies in between is found by the note, and repeated.
         assign: Item = {"settings": settings.model_dump_json(), "unindexed": 1, "requeues": None}
 
         def attempt(item: Item) -> Attempt:
@@ -198,6 +199,7 @@ def only_attributes_differ(one: DocumentSettings, other: DocumentSettings) -> bo
 def _with_generation(before: str, generation: str, chunks: int) -> str:
     """Return the generations of a document, and another one of them, unless it is there."""
     generations = to_generations(before)
+    # An attempt that continues another one adds to its generation.
     if generation in generations:
         return before
     return to_text(dict(list(generations.items())[1 - MAX_GENERATIONS :]) | {generation: chunks})

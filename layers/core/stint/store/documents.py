@@ -193,6 +193,7 @@ def to_json(document: Schema) -> bytes:
     """Return compact JSON. A small document is written without nulls if it reads back equal."""
     short = document.to_json(exclude_none=True)
     try:
+        # Large documents are not parsed again: their nulls are a small part of them.
         same = len(short) <= MAX_ITEM and type(document).model_validate_json(short) == document
     except ValueError:  # a null was a required field's value
         same = False
@@ -216,6 +217,7 @@ async def put_checked(table: Table, item: Item) -> None:
     try:
         await table.put_new(sent)
     except StoreUnavailable as error:
+        # Only the nonce can tell whose record is there: another writer may have stored an equal step.
         if not error.unsure or not await is_written(table, sent):
             raise
 

@@ -54,6 +54,7 @@ class IdempotencyRecord:
 
     async def put_outcome(self, outcome: str) -> None:
         """Store the outcome; do nothing if the lease is lost."""
+        # Another worker has the event by now. It finds the same run by `began`, and stores the same outcome.
         with suppress(Interrupted):
             await self.lease.update({"outcome": outcome})
 

@@ -148,6 +148,7 @@ class RequestRecords:
 
         `owners` are the hashes of the end users to whom it belongs, for a unit each. It does not outlive `end`.
         """
+        # What a repetition is compared with. The lease, `sent` and the nonce go.
         names = ("pk", "sk", "body_hash", "object_id", "expires_at")
         item = {name: record.lease.item[name] for name in names} | {"answered": 1}
         ends = item["expires_at"] = int(item["expires_at"]) if end is None else min(int(item["expires_at"]), end)
@@ -177,6 +178,7 @@ class RequestRecords:
         key = self._key_of(tenant, digest)
         item = await self._leases.read(key)
         if item is not None and "answered" in item:
+            # The record last: it names the object, so a repetition finds what is left.
             await self._documents.delete_blob(item)
             await self._table.delete(key)
         elif item is not None and not self._leases.is_held(item):

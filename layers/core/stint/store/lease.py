@@ -97,6 +97,7 @@ class Leases:
             Conflict: other requests won all attempts.
             StoreUnavailable: the store failed. A lease whose answer was lost is released.
         """
+        # A new id, not the name of the holder: one turn may acquire the same lease twice, and lose the first one.
         lease_id, attempt = secrets.token_hex(8), first
         for _ in range(ATTEMPTS):
             item = await self._try(key, lease_id, seconds, attempt)
@@ -145,6 +146,7 @@ class Leases:
     def span_of(self, seconds: float) -> Item:
         """Return the attributes of a lease that starts now."""
         # Written together: `settle` counts the lease time that belongs to the end which it has seen.
+        # Rounded up, because items have whole numbers: a reader must not count less than the lease time.
         return {self.until_name: end_of(seconds), seconds_name(self.until_name): math.ceil(seconds)}
 
     def is_held(self, found: Item) -> bool:
@@ -209,6 +211,7 @@ async def settle(table: Table, found: Item | None, id_name: str, until_name: str
     if not is_unrenewed(table, key, until, seconds):
         return found
     logger.warning("A lease was not renewed for its whole time, although its end is ahead: it lapses")
+    # A holder that renews its lease at this moment wins: its end differs from the one that was seen.
     seen = {":old_id": found[id_name], ":old_until": until}
     try:
         return await table.update(
@@ -233,6 +236,7 @@ def is_unrenewed(table: Table, key: Key, until: int, seconds: float | None) -> b
         return False
     # A new end is a renewal, whatever the clocks show: the count starts again. The key moves to the end of the order.
     seen[key] = (until, since if known == until else now)
+    # The first key is the one that was not seen for longest.
     if len(seen) > MOST_SEEN:
         del seen[next(iter(seen))]
     return now - seen[key][1] >= seconds

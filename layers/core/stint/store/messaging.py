@@ -41,6 +41,7 @@ class SqsQueue:
 
     def _send(self, task: Schema) -> None:
         with translated("queue"):
+            # Not in the body: the worker has no use for it, and a redelivery has another delay.
             delay = getattr(task, "delay_seconds", 0)
             self._client.send_message(QueueUrl=self._url, MessageBody=task.model_dump_json(), DelaySeconds=delay)
 

@@ -48,6 +48,7 @@ class BucketObjects:
     def _read(self, key: str, known: str) -> tuple[bytes, str] | None:
         from botocore.exceptions import ClientError  # noqa: PLC0415 - loaded with the client
 
+        # An unchanged object is an error to botocore (304), and the cheapest answer: it has no body.
         with missing(key), translated("bucket"):
             try:
                 condition = {"IfNoneMatch": known} if known else {}
@@ -83,6 +84,7 @@ class BucketObjects:
             try:
                 return self._client().put_object(Bucket=self._bucket, Key=key, Body=body, **condition)["ETag"]  # type: ignore[arg-type]  # the stubs want literals
             except ClientError as error:
+                # Without a condition, these codes are faults.
                 if condition and error.response["Error"].get("Code") in FAILED_CONDITIONS:
                     return None
                 raise

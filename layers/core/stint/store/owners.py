@@ -57,5 +57,6 @@ async def add_entries(
 
 async def remove_owners(table: Table, tenant: str, item: Item, kind: "OwnedKind", *ids: str) -> None:
     """Delete the entries of a deleted object, whose record was `item`."""
+    # From the record, not from the caller: several end users may have used the object.
     hashes = item.get("end_users", "").split()
     await map_concurrently(table.delete, [user_object(tenant, each, kind, ids) for each in hashes])

@@ -30,6 +30,7 @@ async def map_concurrently(do: Callable[[A], Awaitable[R]], over: Sequence[A], c
         async with places:
             return await do(one)
 
+    # Exceptions as results: otherwise the first one would be raised while other calls still run.
     results = await asyncio.gather(*map(run, over), return_exceptions=True)
     return [value_of(result) for result in results]
 

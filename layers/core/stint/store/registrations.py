@@ -98,6 +98,7 @@ class Registrations:
             documents: list[bytes | None] = [*await self._documents.read(items)]
         except StoreUnavailable:
             raise
+        # One registration that cannot be read must not disable all others of the tenant.
         except StintError:
             documents = [await self._read_one(item) for item in items]
         found = zip(items, documents, strict=True)
@@ -154,4 +155,5 @@ def _read_marks(raw: bytes | None) -> RegistrationMarks:
     if raw is not None:
         with suppress(ValueError):
             return RegistrationMarks.model_validate_json(raw)
+    # What cannot be read may be an admin's: only an admin may remove it.
     return RegistrationMarks(override=True)

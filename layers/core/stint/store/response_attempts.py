@@ -27,6 +27,7 @@ def new_response_id(attempt: RequestAttempt) -> str:
     name = new_name("resp")
     if not attempt.fingerprint:
         return name
+    # The last digit chooses the shard of the list entry. So a retry, which has the fingerprint, reads one shard.
     shard = keys.shard_of(attempt.fingerprint)
     return f"{name[:-1]}{shard + keys.SHARDS * secrets.randbelow(16 // keys.SHARDS):x}"
 

@@ -147,6 +147,7 @@ class ResponseLeases:
             before = _admitted(item, response_id)
             return leases.attempt(item, {"attempts": before + 1})
 
+        # Most responses have no lease record before their first attempt.
         key, first = keys.response_lease(tenant, response_id), Attempt(NEW, {"attempts": 1})
         lease = await leases.acquire(key, f"Response {response_id}", seconds, first, next_attempt)
         return ResponseLease(tenant, response_id, lease.item["attempts"], lease)
@@ -155,6 +156,7 @@ class ResponseLeases:
         """Write the end of a foreground response's lease, for one unit. Raises Interrupted as `ForegroundLease`."""
         key, span = keys.response_lease(tenant, response_id), self._leases.span_of(seconds)
         try:
+            # A foreground response is kept much longer than anything needs its lease.
             changed = span | {"expires_at": span["lease_until"] // 1000 + RECORD_SECONDS}
             await self._table.update(key, changed, UNCANCELLED)
         except ConditionFailed:
@@ -168,6 +170,7 @@ class ResponseLeases:
         """Mark a response as cancelled, whether or not a worker runs it. Raises NotFound if it was deleted."""
         key, now = keys.response_lease(tenant, response_id), int(time.time())
         try:
+            # Also without a record: a response can be cancelled before a worker has begun it.
             return _state(await self._table.update(key, {"cancelled_at": now}, "attribute_not_exists(sealed_at)"))
         except ConditionFailed:
             raise NotFound("Response", response_id) from None
@@ -179,6 +182,7 @@ class ResponseLeases:
             return False
         try:
             seen = {":old_id": lease_id, ":old_until": state.lease_until}
+            # By the id of the lease: the next worker that dies has another one, and the response is queued once more.
             await self._table.update(key, {"requeued_for": lease_id}, UNCLAIMED, seen)
         except ConditionFailed:
             return False
@@ -204,6 +208,7 @@ def _admitted(found: Item, response_id: str) -> int:
         raise Conflict(f"Response {response_id} was cancelled.", code="response_cancelled")
     if state.held:
         raise Conflict(f"Response {response_id} is running. Wait until it ends.", code="response_running")
+    # Running it again would repeat its model calls without end, at the cost of the caller.
     if state.exhausted:
         message = f"Response {response_id} was started {state.attempts} times and never ended. Create it again."
         raise Conflict(message, code="attempts_exhausted")

@@ -49,6 +49,7 @@ class ResponseLogs:
             return []
         pk, first = keys.response_record(tenant, response_id, start)
         log = response_log([item async for item in self._table.query(pk, since=first, before=keys.AFTER_INDEXES)])
+        # The read begins at `start`, so an ended log without records begins with the seal of a deletion.
         if log.ended and not log.records:
             raise NotFound("Response", response_id)
         return [ResponseRecord.model_validate_json(raw) for raw in await self._documents.read(log.records)]
@@ -65,6 +66,7 @@ class ResponseLogs:
             if max_bytes is not None and total > max(max_bytes, 0):
                 return []
             log = await self.find(tenant, response_id)
+            # The first response does not count: a chain has it in any case.
             total += log.context_size if log and response_id != ids[0] else 0
             return [log]
 

@@ -222,10 +222,12 @@ class ResponseStore:
         await self._table.delete(keys.response_entry(tenant, response_id))
         # Before anything of the log is deleted: an index that becomes free could be written again.
         last = [key, *await self._stop(tenant, response_id)]
+        # Header and ending are spared until the rest is gone; a repetition needs both.
         for pk in (key.pk, response_partials(tenant, response_id).pk):
             async for _ in delete_partition(self._table, pk, spare=[one.sk for one in last]):
                 if time.monotonic() >= deadline:
                     return False
+        # Objects after records, so that no record names an object that is gone.
         blobs = keys.response_blobs(tenant, response_id, expires="expires_at" in header)
         async for _ in self._blobs.delete_prefix(blobs):
             if time.monotonic() >= deadline:
@@ -241,6 +243,7 @@ class ResponseStore:
         """
         pk = keys.response_records(tenant, response_id)
         items = [item async for item in self._table.query(pk, before=keys.AFTER_RECORDS, attributes=ENDS)]
+        # With a lease record, a worker or a request that renewed its lease may still write, even after the ending.
         running = not (found := response_log(items)).ended or found.lease is not None
         while not (log := response_log(items)).ended:
             place = keys.response_record(tenant, response_id, len(log.records))._asdict()
@@ -249,6 +252,7 @@ class ResponseStore:
                 break
             except ConditionFailed as refused:
                 items.append(refused.found)
+        # Sealed after the log, because the log decides whether the response has ended.
         if running:
             await self._background.stop(tenant, response_id)
         return [keys.Key(pk, item["sk"]) for item in log.records[-1:] if "ended_as" in item]

@@ -100,6 +100,7 @@ class RunSignalStore:
 
     async def _signal_response(self, tenant: str, response_id: str, assign: Item, also: str = "") -> None:
         """Write a signal to a response. Raises NotFound, or ConditionFailed if `also` does not hold."""
+        # The write makes the record if there is none. It must then expire, like one that a renewal has made.
         key, end = keys.response_lease(tenant, response_id), {"expires_at": int(time.time()) + SIGNAL_SECONDS}
         try:
             await self._table.update(key, assign | end, f"attribute_not_exists(sealed_at){also}")

@@ -146,6 +146,7 @@ class SegmentStore:
         try:
             await self._table.put_new(packed)
         except ConditionFailed as refused:
+            # Another process was first. Its segment may end at another turn, where this one's next segment begins.
             await self._documents.delete_blob(packed)
             return str(refused.found.get("last") or last.turn_id)
         # After the write: a deletion that has not seen the segment has marked the session before.
@@ -172,6 +173,7 @@ class SegmentStore:
             if max_bytes is not None and (size > max_bytes or "compacts" in item):
                 break
         transcribed, complete = await self._read(found, max_bytes)
+        # The read stopped among the segments, or none of them can be used: turns are read in a Query of their own.
         if found and (turn is None or not transcribed):
             page = PAGE if transcribed else None
             others = self._table.query(pk, before=keys.AFTER_TURNS, newest_first=True, page=page)

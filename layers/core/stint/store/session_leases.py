@@ -105,6 +105,7 @@ class SessionLeases:
 
     def __init__(self, table: Table) -> None:
         lease = ("lease_id", "lease_turn", "lease_until", "lease_seconds", "lease_records")
+        # Signals to the turn go with its lease, so that none reaches a later turn, or a later part of this one.
         released = dict.fromkeys((*lease, "cancelled_turn", "heartbeat_turn", "heartbeat_at"))
         self._table = table
         self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
@@ -169,6 +170,7 @@ class SessionLeases:
                 raise NotFound("Session", session_id)
             if not owner or found.get("end_users") == owner:
                 return str(found.get("end_users", ""))
+            # The entry first: an erasure finds the session by it. An entry without a session is removed by its reader.
             await add_owner(self._table, tenant, agent_id, found, owner)
             condition = f"attribute_exists(pk) AND {LIVE} AND attribute_not_exists(end_users)"
             try:
@@ -191,6 +193,7 @@ class SessionLeases:
         """Make the lease for a turn lapse now; do nothing if the session is not leased for it."""
         with suppress(ConditionFailed):
             key = keys.session(tenant, agent_id, session_id)
+            # The lease lapses, and is not released: the next holder must seal the turn.
             await self._table.update(key, {"lease_until": 0}, "lease_turn = :turn", {":turn": turn_id})
 
     async def _count_if_free(self, turns: str, found: Item) -> int | None:
@@ -255,10 +258,12 @@ async def add_owner(table: Table, tenant: str, agent_id: str, found: Item, owner
 def admitted(found: Item, turn_id: str, *, resume: bool) -> str:
     """Return an id that sorts after a session's turns. Raises Conflict if the turn cannot be resumed."""
     lapsed, last = found.get("lease_turn"), found.get("last_turn")
+    # Earlier turns are in the history of later ones, which their change would make wrong.
     if resume:
         if turn_id not in (lapsed, last):
             message = f"Turn {turn_id} is not the last one of session {found['sk']}: only the last turn can be resumed."
             raise Conflict(message, code="not_last_turn")
         return turn_id
+    # The turn of a lapsed lease may have a header, although no release has made it the last turn.
     latest = max(lapsed or "", last or "")
     return turn_id if turn_id > latest else new_id(after=latest)

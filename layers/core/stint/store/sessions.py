@@ -106,6 +106,7 @@ class SessionStore:
         key = keys.session(tenant, agent_id, session.session_id)
         expiry: Item = {} if expires_at is None else {"expires_at": expires_at}
         ended: Item = {"last_turn": last.turn_id, "last_records": last.records} if last else {}
+        # Entries first: an erasure of the end user finds each session that exists.
         owned = await add_owners(
             self._table, tenant, users, "session", agent_id, session.session_id, expires_at=expires_at
         )
@@ -171,6 +172,7 @@ class SessionStore:
 
     async def mark_deleted(self, tenant: str, agent_id: str, session_id: str) -> None:
         """Hide a session from all reads at once, and refuse new leases. It may be repeated."""
+        # An expired session is marked, too, so that a task for its deletion still finds its rest.
         item = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
         if item is None or is_expired(item):
             raise NotFound("Session", session_id)

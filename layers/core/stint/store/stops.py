@@ -60,6 +60,7 @@ class StopStore:
     async def _read_part(self, keys: Sequence[Key]) -> dict[Key, Item]:
         request = {"RequestItems": {self._table_name: {"Keys": [encode(key._asdict()) for key in keys]}}}
         answer = await call_counted(self._client, "BatchGetItem", request)
+        # Not repeated here: the caller reads again in a second.
         if answer.get("UnprocessedKeys"):
             raise StoreUnavailable("The database is overloaded. Try again.")
         items = map(decode, answer["Responses"].get(self._table_name, []))

@@ -97,6 +97,7 @@ def to_generations(text: str) -> dict[str, int]:
 def to_document(item: Item) -> StoredDocument:
     error: Any = item.get("last_error")
     settings = DocumentSettings.model_validate_json(item["settings"])
+    # The file has an end, and no process that would mark its documents at that moment.
     expired = settings.expires_at is not None and settings.expires_at <= time.time()
     return StoredDocument(
         key=item["sk"].removeprefix(keys.DOCUMENTS),

@@ -235,6 +235,7 @@ class Table:
         """Delete a record if it exists and meets a condition."""
         request: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
         request |= {"ExpressionAttributeValues": encode(values)} if values else {}
+        # Whoever has changed the record in the meantime keeps it.
         with suppress(ConditionFailed):
             await self._call("DeleteItem", TableName=self._name, Key=_key(key), **request)
 

@@ -39,6 +39,7 @@ def expiry(expires_at: int | None) -> Item:
 async def mark_deleted(table: Table, key: Key) -> Item | None:
     """Hide a record from all reads at once, and return it; None if there is none."""
     try:
+        # Marked again by a repetition. The condition keeps a write from making a record of what is gone.
         return await table.update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")
     except ConditionFailed:
         return None

@@ -118,6 +118,7 @@ def _check(reasons: Sequence[dict[str, Any]], error: StintError) -> bool:
         if reason.get("Code") == "ConditionalCheckFailed":
             found = reason.get("Item")
             raise TransactionCancelled(place, decode(found) if found else None) from error
+    # Another transaction or write had one of the records at this moment. Nothing was written.
     if any(reason.get("Code") in CONFLICTS | TRY_AGAIN for reason in reasons):
         return False
     raise error

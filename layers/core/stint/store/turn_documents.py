@@ -66,6 +66,7 @@ class TurnDocuments:
     async def pack(self, item: Item, document: TurnDocument, prefix: str) -> Item:
         """Return the item with its document."""
         whole = document.to_json(exclude_none=True)
+        # A large document is compressed or in S3: what the short form leaves out is a small part of it.
         fits = len(whole) <= MAX_ITEM and document.without_images() is None
         short = shorten(item, document) if fits else None
         if short is None:

@@ -148,6 +148,7 @@ class TurnStore:
             newest = NewestTurns([], True, unexpired(items, session_id))
         chosen, total, complete = list[LogItems](), 0, True
         async for log in turn_logs(newest.uncovered()):
+            # A turn that never began, or whose header a deletion has replaced.
             if log.header is None:
                 continue
             total += log.needed_size
@@ -156,6 +157,7 @@ class TurnStore:
                 break
             # The newest turn is whole, because it may be resumed.
             chosen.append(log if not chosen or max_bytes is None else log.compacted)
+            # Models get the summary in place of all older turns.
             if log.compacts and max_bytes is not None:
                 newest = newest.without_older()
                 break
@@ -218,6 +220,7 @@ class TurnStore:
         self, tenant: str, agent_id: str, session_id: str, turn_id: str, start: int
     ) -> list[TurnRecord]:
         """Read the records of a turn's log from an index on. Raises NotFound if the turn was deleted."""
+        # A reader of a full log asks for the index after the last one, which has no key.
         if start > keys.LAST_INDEX:
             return []
         pk, first = keys.record(tenant, agent_id, session_id, turn_id, start)
@@ -265,6 +268,7 @@ class TurnStore:
     async def delete_pending(self, lease: SessionLease, turn_id: str) -> None:
         """Delete the calls that a turn of the lease's session waited for."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, turn_id)
+        # A seal stays: the deletion of the session relies on it.
         await self._table.delete(key, condition="attribute_not_exists(sealed_at)")
 
 

@@ -32,6 +32,7 @@ class UsageStore:
 
     async def add(self, tenant: str, day: str, source: UsageSource, amounts: Mapping[str, int]) -> None:
         """Add to the sum of a day and a source: one unit. An amount of 0 is not written."""
+        # crc32, not hash(): all processes must find the same shard.
         shard = zlib.crc32(source.session_id.encode()) if source.session_id else secrets.randbelow(budget_keys.SHARDS)
         key = budget_keys.usage(tenant, day, shard % budget_keys.SHARDS, source)
         expires_at = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=KEPT_DAYS)

@@ -159,6 +159,7 @@ class VectorStoreDocuments:
         for key, store_id in checked.items():
             if not is_live(item := found.get(key)) or "emptied_at" in item:
                 raise NotFound("Vector store", store_id)
+        # Each read may find that a lease lapses, so that its reader sends the task of a dead worker again.
         settled = {key: await self._settle(item) for key, item in found.items() if key in wanted}
         return {wanted[key]: document for key, document in settled.items() if document is not None}
 
@@ -196,6 +197,7 @@ class VectorStoreDocuments:
         Do nothing if it has ended, its lease is held, or the document is not what was `found`.
         """
         key, now = keys.vector_store_document(tenant, store_id, found.key), round(time.time() * 1000)
+        # Whoever has added it again since it was read has sent a task, which must not find it failed.
         free = "(attribute_not_exists(lease_until) OR lease_until <= :now) AND settings = :read"
         failed = {"doc_status": "failed", "last_error": error.model_dump_json()}
         read = {":now": now, ":read": found.settings.model_dump_json()}
@@ -211,6 +213,7 @@ class VectorStoreDocuments:
         assign = {"queued_at": int(time.time()), "requeues": found.requeues + 1}
         try:
             seen = IN_PROGRESS | {":seen": found.queued_at}
+            # By the time that was read: one of several readers changes it, and sends the task.
             await self._table.update(key, assign, f"{unfinished} AND queued_at = :seen", seen)
         except ConditionFailed:
             return False

@@ -132,6 +132,7 @@ class VectorStores:
             keys.vector_store(tenant, one)
 
         async def read(pk: str) -> list[Item]:
+            # Sessions own stores that their callers do not list.
             items = self._table.query(pk, after=after, newest_first=order == "desc", page=limit + 1)
             return await take((item async for item in items if is_live(item) and "owned" not in item), limit + 1)
 

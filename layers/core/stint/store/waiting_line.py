@@ -144,6 +144,7 @@ class WaitingLine:
         if self.keys.left is None:
             return []
         left = self.table.query(self.keys.left, newest_first=True, attributes="sk, expires_at", page=MOST_LEFT)
+        # Entries have no time of their own: the end that `remove_place` writes is RECORD_SECONDS after it.
         oldest = time.time() + RECORD_SECONDS - FOUND_SECONDS
         ids = [item["sk"] for item in await take(left, MOST_LEFT) if item["expires_at"] >= oldest]
         found = await self.table.get_many([self._message(each) for each in ids], "fingerprint, merged_into")
@@ -187,6 +188,7 @@ class WaitingLine:
 
     async def finish(self, message_id: str, run_id: str) -> None:
         """Remove a message that its run has stored. Its record stays if the run has another id."""
+        # A run has the id of its message, unless an earlier start has used it, or the session has a later turn.
         if message_id == run_id:
             await self.delete(message_id)
         else:
@@ -247,6 +249,7 @@ async def delete_messages(table: Table, blobs: Blobs, tenant: str, conversation_
     for pk in filter(None, (line.places, line.left)):  # in the order of `remove_place`
         places = table.query(pk, attributes="sk")
         while batch := await take(places, WRITE_BATCH):
+            # Messages before places, as in `delete`.
             await table.delete_many([Key(line.messages, place["sk"]) for place in batch])
             await table.delete_many([Key(pk, place["sk"]) for place in batch])
             yield

@@ -152,7 +152,7 @@ async def test_a_cancellation_is_noted_whether_anybody_runs_the_response(
     assert raised.value.code == "response_cancelled"
 
 
-async def test_sixteen_workers_take_a_response_up_once(response: BackgroundRecord) -> None:
+async def test_one_of_32_workers_acquires_the_lease(response: BackgroundRecord) -> None:
     outcomes = Counter(await asyncio.gather(*(response.outcome() for _ in range(32))))
 
     assert outcomes == {"attempt 1": 1, "response_running": 31}

@@ -115,7 +115,7 @@ async def test_the_lock_of_a_deleted_record_is_neither_given_nor_renewed(
     assert (await conversation.table.get(conversation.key) is None) is removed
 
 
-async def test_sixteen_requests_get_one_lock(conversation: LeaseFixture) -> None:
+async def test_one_of_32_requests_gets_the_lock(conversation: LeaseFixture) -> None:
     outcomes = await asyncio.gather(*(conversation.outcome() for _ in range(32)))
 
     assert outcomes.count("conversation_locked") == 31

@@ -185,7 +185,7 @@ async def test_the_lease_of_a_deleted_session_is_not_renewed(session_fixture: Se
         await session_fixture.store.sessions.get(*session_fixture.ids)
 
 
-async def test_sixteen_requests_get_one_lease(cloud: Cloud, session_fixture: SessionFixture) -> None:
+async def test_one_of_32_requests_gets_the_lease(cloud: Cloud, session_fixture: SessionFixture) -> None:
     outcomes = await asyncio.gather(*(outcome(session_fixture) for _ in range(32)))
 
     assert outcomes.count("session_locked") == 31

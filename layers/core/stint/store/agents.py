@@ -1,4 +1,10 @@
-"""Agents in the table: a small list entry and a document."""
+"""Agents in the table: a small list entry and a document.
+
+The list entry decides whether the agent exists, because creations of sessions read it alone, for one unit.
+Both records are written in one transaction: an entry without a document would be an agent that cannot be read, and a
+document without an entry one that nothing deletes. A large configuration is an object, which is stored before both; the
+task that is sent before that deletes it if the records were never stored.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -42,6 +48,7 @@ class AgentStore:
         entry = keys.agent(tenant, agent.agent_id)._asdict() | name | size
         try:
             await self._make_transactions().write([Put(config), Put(entry)])
+        # The id was used already. The object belongs to no record.
         except ConditionFailed:
             await self._documents.delete_blob(config)
             raise
@@ -88,5 +95,6 @@ class AgentStore:
 
     async def remove(self, tenant: str, agent_id: str) -> None:
         """Delete an agent's records, the list entry last."""
+        # The entry has the mark of the deletion. Without it, a repetition would find nothing to do.
         await self._table.delete(keys.agent_config(tenant, agent_id))
         await self._table.delete(keys.agent(tenant, agent_id))

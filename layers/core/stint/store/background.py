@@ -1,4 +1,20 @@
-"""The stored streams of background responses: the events that each has sent so far."""
+"""The stored streams of background responses: the events that each has sent so far.
+
+A stream is a log, too: batches of events, each under the sequence number of its first event. The next batch has one
+possible key, so two workers cannot both continue a stream. A worker that takes a response over must decide where the
+stream goes on before it runs, because the last worker may be alive and add another batch: it freezes the next key.
+
+    the next key   put_events(lease)   freeze(lease)     freeze()   end_events   deletion
+    unwritten      written             frozen for it     frozen     written      sealed
+    frozen for     its lease writes;   frozen for the    frozen     written      sealed
+    a lease        others refused      new lease
+    frozen         refused             frozen for it     frozen     written      sealed
+    written        refused             refused           refused    refused      the key after it is sealed
+    sealed         refused             refused           refused    refused      unchanged
+
+Refused is Interrupted. A freeze without a lease is that of a process that ends the response: only the end may follow.
+The end is made from the log, so it is the same whoever writes it. Readers skip keys that are frozen or sealed.
+"""
 
 import time
 from collections.abc import AsyncGenerator
@@ -13,6 +29,7 @@ from stint.store.items import Item
 from stint.store.table import NEW, Table
 from stint.store.tombstones import expiry, new_seal
 
+# A frozen key has no events. Any process that ends the response, or takes it over, may replace it.
 UNWRITTEN = f"{NEW} OR attribute_exists(frozen_at)"
 UNWRITTEN_OR_OWN = f"{NEW} OR frozen_by = :lease_id"
 
@@ -47,6 +64,7 @@ class BackgroundStore:
         Raises Interrupted if another worker's batch starts with that number, the stream is frozen there for another
         lease, or the response was deleted.
         """
+        # The condition names the lease, so that a worker that has frozen the stream for itself goes on, and no other.
         item = _batch(tenant, response_id, first_seq, events, expires_at)
         blobs, owner = keys.response_blobs(tenant, response_id, expires=expires_at is not None), {":lease_id": lease_id}
         try:
@@ -92,6 +110,7 @@ class BackgroundStore:
         """
         pk, first = keys.response_records(tenant, response_id), max(after_seq + 1, 0)
         place = keys.response_events(tenant, response_id, first).sk
+        # The caller may have stopped within a batch, whose key is before `first`.
         if first > 0 and not at_batch and (rest := await self._rest(pk, place, first)):
             yield rest
         async for item in self._table.query(pk, since=place):
@@ -118,6 +137,7 @@ class BackgroundStore:
 
     async def stop(self, tenant: str, response_id: str) -> None:
         """Seal the next writes of a deleted response's worker: the lease, and the stream."""
+        # The lease first: its worker then stops at its next look, and no other one begins.
         seal = new_seal()
         await self._table.put(keys.response_lease(tenant, response_id)._asdict() | seal)
         pk, ends = keys.response_records(tenant, response_id), "sk, event_count, sealed_at"
@@ -126,6 +146,7 @@ class BackgroundStore:
             begins = keys.first_event(last.get("sk", ""))
             if begins is not None and "sealed_at" in last:
                 return
+            # A frozen key has no events, so the seal replaces it.
             place = 0 if begins is None else begins + int(last["event_count"])
             with suppress(ConditionFailed):
                 item = keys.response_events(tenant, response_id, place)._asdict() | seal

@@ -1,4 +1,10 @@
-"""Bodies in S3 that are too large for an item."""
+"""Bodies in S3 that are too large for an item.
+
+An object is written once under a random name, so no two writers share one, and a repetition of a write that was
+refused in the table cannot change what another one stored. Its record has length and SHA-256, which each read checks.
+Nothing lists objects to find out what exists: an object without a record does no harm, and is deleted with the prefix
+of its owner.
+"""
 
 import asyncio
 import secrets
@@ -44,6 +50,7 @@ class Blobs:
     def _get(self, key: str, length: int, digest: bytes) -> bytes:
         with translated("database"):
             body = self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
+        # A wrong body must not reach a model or a caller as if it were what was stored.
         if len(body) != length or sha256(body).digest() != digest:
             raise StintError("A stored document is damaged: its checksum does not match.")
         return body
@@ -57,6 +64,7 @@ class Blobs:
 
     async def delete_prefix(self, prefix: str) -> AsyncIterator[None]:
         """Delete all objects with a key prefix, up to 1,000 per step of the iterator."""
+        # Always the first page: the one before it is deleted by then.
         while await asyncio.to_thread(self._delete_page, prefix):
             yield
 
@@ -65,6 +73,7 @@ class Blobs:
         with translated("database"):
             listed = self._client().list_objects_v2(Bucket=self._bucket, Prefix=prefix)
             objects = [{"Key": found["Key"]} for found in listed.get("Contents", [])]
+            # A request to delete nothing is refused by S3.
             if objects:
                 self._delete_objects(objects)
         return bool(listed.get("IsTruncated"))

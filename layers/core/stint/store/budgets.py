@@ -1,5 +1,16 @@
 """Counters of budgets in the table: one record per holder and month, which reservations never let pass its limits.
 
+A reservation is one conditional addition: the counter plus the amount must not exceed the limit. So any number of
+processes share a limit without a lock, and a refused one costs a write and changes nothing. What was reserved and not
+spent is added back as a negative amount. `stint.spending.blocks` reserves more than one request needs, to write less
+often.
+
+    attribute            counts                            until
+    microdollars         dollars of the month * 1,000,000  the record expires
+    requests_<minute>    requests of a minute              a later reservation removes it (`forgotten`)
+    tokens_<minute>      tokens of a minute                a later reservation removes it
+    repaid_at            a second since 1970               it has passed
+
 Tokens that were spent above a minute's limit are repaid by later minutes: `repaid_at` is the second until which no
 tokens can be reserved. It counts seconds, not tokens, so that it remains right if the limit changes.
 """
@@ -54,6 +65,7 @@ class BudgetStore:
         `forgotten` are attributes of earlier minutes, which are removed. Raises BudgetSpent if an amount would pass its
         limit, or if tokens have to be repaid after the second `repaid_by`; nothing is added then.
         """
+        # The condition is about the value before the addition. An amount above its limit could never be added.
         left = {name: limits[name] - amount for name, amount in amounts.items() if name in limits}
         if any(amount < 0 for amount in left.values()):
             raise BudgetSpent({})
@@ -64,6 +76,7 @@ class BudgetStore:
             values[":repaid_by"] = repaid_by
         try:
             return await self._add(key, amounts, expires_at, forgotten, " AND ".join(conditions), values)
+        # The refusal has the counter, from which the caller learns what is left, without a read.
         except ConditionFailed as refused:
             raise BudgetSpent(decode(refused.found)) from refused
 
@@ -79,8 +92,10 @@ class BudgetStore:
 
         The counter is returned.
         """
+        # If nothing is to be repaid any more, the time counts from `begin`; otherwise it is added to what is left.
         expires = "expires_at = :expires_at"
         first = f"attribute_not_exists({REPAID_AT}) OR {REPAID_AT} <= :begin"
+        # Two writes at most: the second needs no condition, because later calls only postpone further.
         values = {":begin": begin, ":end": begin + seconds, ":expires_at": expires_at}
         try:
             return await self._update(key, f"SET {REPAID_AT} = :end, {expires}", values, first)
@@ -92,6 +107,7 @@ class BudgetStore:
         self, key: Key, amounts: Amounts, expires_at: int, forgotten: Iterable[str], condition: str, values: Item
     ) -> Item:
         added = ", ".join(f"{name} :{name}" for name in amounts)
+        # Removed by the same write, so that a counter has attributes of few minutes, and costs one unit.
         removed = ", ".join(forgotten)
         named_by = ", subject = :subject" if ":subject" in values else ""
         expression = f"ADD {added} SET expires_at = :expires_at{named_by}" + (f" REMOVE {removed}" if removed else "")

@@ -2,6 +2,16 @@
 
 A header names up to 100 responses before it, so a long chain is read in rounds of as many. Known responses are only
 checked for a deletion, and reading ends where the rest does not fit, or was compacted.
+
+Without these names, each link would have to be read before the one before it is known: 100 links, 100 round trips one
+after the other. If each header named all links, headers would grow with the chain. So the names end at the last
+response before it whose depth, the number of responses before it, is a multiple of 100. That one names the 100 before:
+
+    depth of a response         0      1    2      100       101    102        200
+    depths of its `ancestors`   none   0    1, 0   99 to 0   100    101, 100   199 to 100
+
+A response that ended never changes, except that it may be deleted, which makes the whole chain unusable (404). So a
+process that knows a link needs to know only whether it still exists.
 """
 
 from collections.abc import Sequence
@@ -130,6 +140,7 @@ class ChainReader:
         found = dict(zip(unknown, logs, strict=False))  # those that cannot fit are omitted
         for link in wanted:
             log = found.get(link)
+            # A chain with a hole would be a wrong history, so it is refused as a whole.
             if log is None and link not in live:
                 self._known.forget(link)
                 raise NotFound("Response", link)
@@ -167,6 +178,7 @@ def place_after_response(header: ResponseHeader) -> tuple[list[str], int]:
     MAX_ANCESTORS. That one lists the next ones, so that headers do not grow with the chain.
     """
     packed = pack_name(header.response_id)
+    # That one has listed its own 100, so the names begin anew.
     if header.depth % MAX_ANCESTORS == 0:
         return [packed], header.depth + 1
     return [packed, *header.ancestors], header.depth + 1

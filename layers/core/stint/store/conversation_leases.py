@@ -1,4 +1,23 @@
-"""The leases of conversations: one response at a time. A lease is on the conversation's record."""
+"""The leases of conversations: one response at a time. A lease is on the conversation's record.
+
+A response adds its items to the conversation after its ending is stored, so a lease that has lapsed may hide items:
+its holder is finished first (`services/responses/conversation_recovery.py`), and the new holder reads afterwards.
+
+    the lease                           acquire       acquire `again`   find_holder   find_lapsed   clear
+    free                                one write     two writes        None          None          nothing
+    its own, held                       409           one write         itself        None          nothing
+    its own, lapsed                     as below      one write         None          the lease     free
+    another's, held                     409           409               the other     None          nothing
+    another's, lapsed                   takes over    takes over        None          the lease     free
+    another's, lapsed, and it `waits`   409           409               None          the lease     free
+    of a deleted conversation           404           404               404           404           as above
+
+- 409 is `conversation_locked`. `expire` makes the lease of one response lapse, and changes no other.
+- A response `waits` if it keeps its conversation without renewing the lease: one in the background that no worker runs
+  yet, or between two attempts. Only the use case knows this, from the response's record.
+- `again` is for a response that expects to have the lease. It then has nothing to finish for another holder.
+- `clear` removes the lease that `find_lapsed` has returned, if its id and end are still the same.
+"""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -18,12 +37,14 @@ OWN = f"{LIVE} AND lock_holder = :holder"
 
 @dataclass(frozen=True, slots=True)
 class LapsedLease:
-    """A lease that its holder, a response, let lapse. `expires_at` is that of the conversation."""
+    """A lease that its holder, a response, let lapse."""
 
     holder: str
     lock_id: str
     lock_until: int
+    """The end of the lease, in milliseconds since 1970."""
     expires_at: int | None
+    """The end of the conversation, in seconds since 1970."""
 
 
 def has_lapsed(record: Item) -> bool:
@@ -69,6 +90,7 @@ class ConversationLeases:
                 raise Conflict(message, code="conversation_locked")
             return leases.attempt(found, assign)
 
+        # The holder is enough, without the lease's id: another attempt of the same response continues its work.
         first = Attempt(OWN, assign, {":holder": response_id}) if again else leases.attempt({}, assign)
         key = keys.conversation(tenant, conversation_id)
         return await leases.acquire(key, f"Conversation {conversation_id}", seconds, first, next_attempt)

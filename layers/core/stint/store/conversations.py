@@ -1,4 +1,16 @@
-"""Conversations in the table: a record with metadata and lease, a record for each item, and a list entry."""
+"""Conversations in the table: a record with metadata and lease, a record for each item, and a list entry.
+
+Items are in the order of their ids, in the partition of the conversation's own record, whose key sorts after theirs. So
+one Query from the end reads the record and then the newest items. Items have no indexes that could be taken: those of a
+response have their ids in its log, so a process that adds them again after a death replaces equal records.
+
+Items may arrive while the conversation is being deleted. Both orders are safe:
+
+    adding items                     deletion                       outcome
+    1 writes the items               1 marks the conversation       if 2 of the addition sees the mark, the addition
+    2 reads the conversation         2 deletes all records, the     removes its items; otherwise 2 of the deletion finds
+                                       conversation's own last      them
+"""
 
 import json
 import time
@@ -127,6 +139,7 @@ class ConversationStore:
         NotFound after an earlier deletion, and removes the items.
         """
         await self._table.put_many(packed)
+        # After the write: a deletion that has not seen the items has marked the conversation before.
         if is_live(await self._table.get(keys.conversation(tenant, conversation_id))):
             return
         await self._table.delete_many([keys.Key(item["pk"], item["sk"]) for item in packed])
@@ -192,6 +205,7 @@ class ConversationStore:
         """
         key = keys.conversation(tenant, conversation_id)
         found = self._table.query(key.pk, newest_first=True)
+        # The conversation's own record has the last key of the partition, so it is the first one here.
         own = await anext(found, None)
         if own is None or own["sk"] != key.sk or not is_live(own):
             raise NotFound("Conversation", conversation_id)
@@ -202,6 +216,7 @@ class ConversationStore:
             if not complete:
                 break
             chosen.append(item)
+            # Models get the summary in place of all older items.
             if "compacts" in item and max_bytes is not None:
                 break
         chosen.reverse()
@@ -231,6 +246,7 @@ class ConversationStore:
         item = await read_marked(self._table, key, "Conversation", conversation_id)
         if item is None:
             return True
+        # The own record goes last: as long as it is there, a repetition finds the deletion.
         await self._table.delete(keys.conversation_entry(tenant, conversation_id))
         async for _ in delete_messages(self._table, self._blobs, tenant, conversation_id):
             if time.monotonic() >= deadline:

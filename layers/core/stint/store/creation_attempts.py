@@ -28,6 +28,7 @@ class CreationAttempts:
         """Return the ids of the objects that earlier attempts of a request created, the newest first: one Query."""
         pk = request_keys.creation_attempts(tenant, attempt.fingerprint)
         entries = await take(self._table.query(pk, newest_first=True, page=MOST_FOUND), MOST_FOUND)
+        # DynamoDB removes expired records later. An attempt with the same or a higher count is of another request.
         now = time.time()
         return [
             entry["sk"] for entry in entries if entry["expires_at"] > now and entry["retry_count"] < attempt.retry_count

@@ -1,4 +1,19 @@
-"""Deletion of marked sessions and agents, children before parents, until a deadline."""
+"""Deletion of marked sessions and agents, children before parents, until a deadline.
+
+An agent may have thousands of sessions, so a deletion takes longer than a request or a worker may run. It is a series
+of steps that can be stopped after any of them and repeated from the beginning. Two rules make this safe:
+
+- What names the rest is deleted last. A session's record names its turn, its vector db and its end users, so it goes
+  after them; an agent's list entry goes after its sessions. As long as something is left, a repetition finds it.
+- Who still writes is stopped first. The mark (`mark_deleted`) refuses new leases and renewals. The holder of the lease
+  goes on until it renews it, so seals take the keys that it writes next: the next index of its log, its header, and its
+  pending calls. What is deleted afterwards stays deleted, because the writer is refused. Seals expire by themselves.
+
+The steps for a session: the caller sends the task, then marks it (`services/deletions.py`); here: seal; mark the vector
+db and send its task; delete the records and objects; delete the entries in the indexes of end users; delete the record.
+
+Parts of unfinished steps and waiting messages have no seal. They expire within an hour and a day.
+"""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -60,8 +75,10 @@ class Deletion:
             session = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
             return session is None or await self._delete_session(tenant, agent_id, session, deadline, delete_vector_db)
 
+        # Also marked and expired sessions. A session that is created later sees the mark of its agent.
         ids = self._sessions.ids(tenant, agent_id)
         while some := await take(ids, WRITE_BATCH):
+            # A session that is left must keep its agent, by which a repetition finds it.
             if not all(await map_concurrently(delete, some)):
                 return False
         for ephemeral in (False, True):
@@ -91,11 +108,13 @@ class Deletion:
             return False
         if "lease_turn" in session:
             await self._stop(tenant, agent_id, session_id, session["lease_turn"])
+        # The record names the vector db before it is created. `seal` then prevents its creation.
         if delete_vector_db is not None and "vector_db_id" in session:
             await delete_vector_db(tenant, session["vector_db_id"])
         async for _ in self._empty_session(tenant, agent_id, session_id, ephemeral="expires_at" in session):
             if time.monotonic() >= deadline:
                 return False
+        # The record names the end users, so it is deleted after their entries.
         await remove_owners(self._table, tenant, session, "session", agent_id, session_id)
         await self._sessions.remove(tenant, agent_id, session_id)
         return True
@@ -105,6 +124,7 @@ class Deletion:
         seal = new_seal()
         header = keys.turn(tenant, agent_id, session_id, turn_id)
         items = [item async for item in self._table.query(header.pk, prefix=turn_id, attributes=ENDS)]
+        # The log first: its index refuses a writer that is about to store a step. One that wins the race is counted.
         while not (log := turn_log(items)).ended:
             place = keys.record(tenant, agent_id, session_id, turn_id, len(log.records))._asdict()
             try:
@@ -112,6 +132,7 @@ class Deletion:
                 break
             except ConditionFailed as refused:
                 items.append(refused.found)
+        # Replaces a header that exists. One that was to be written is refused, so that no turn begins.
         await self._table.put(header._asdict() | seal)
         await self._table.put(keys.pending(tenant, agent_id, session_id, turn_id)._asdict() | seal)
 

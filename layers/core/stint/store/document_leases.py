@@ -1,4 +1,25 @@
-"""Leases of documents: the right to write their chunks to the index."""
+"""Leases of documents: the right to write their chunks to the index.
+
+A vector index has no conditions, so a lease cannot keep a late writer from writing chunks. Generations make that
+harmless: each attempt that begins anew writes the chunks of a generation of its own, and searches find only the one
+that the document's record names. `complete` names it, in the write that releases the lease. Before its first chunk, an
+attempt adds its generation to the record, so that a later one can remove the chunks of those that were not completed.
+
+    document      acquire                       complete, fail    pause            update (attributes)
+    in progress   notes the generation, takes   -                 -                409 `document_in_use`
+                  the progress out
+    held          409 `document_in_use`         by the holder     by the holder    409 `document_in_use`
+    lapsed        takes over                    the last holder   the last holder  409, or takes over if completed
+    completed     409 `document_ended`          Interrupted       -                changes them, and leases
+    failed,       409 `document_ended`          Interrupted       the holder       409 `document_in_use`
+    cancelled
+    deleted       404                           Interrupted       Interrupted      404
+
+An attempt that continues from the `progress` of the record adds to the generation of the one before. Its acquisition
+removes the progress, so that of two messages for it one attempt continues and the other is refused. `update` leases a
+completed document, because the index has its attributes, too: `unindexed` notes that they may differ, until
+`complete_update`.
+"""
 
 import time
 from typing import NoReturn
@@ -148,6 +169,7 @@ class DocumentLeases:
             Conflict: it is being ingested, or changed by another request.
         """
         resource, completed = f"File {found.key}", {":completed": "completed"}
+        # Noted before the index is written: an attempt that dies in between is found by the note, and repeated.
         assign: Item = {"settings": settings.model_dump_json(), "unindexed": 1, "requeues": None}
 
         def attempt(item: Item) -> Attempt:
@@ -177,6 +199,7 @@ def only_attributes_differ(one: DocumentSettings, other: DocumentSettings) -> bo
 def _with_generation(before: str, generation: str, chunks: int) -> str:
     """Return the generations of a document, and another one of them, unless it is there."""
     generations = to_generations(before)
+    # An attempt that continues another one adds to its generation.
     if generation in generations:
         return before
     return to_text(dict(list(generations.items())[1 - MAX_GENERATIONS :]) | {generation: chunks})

@@ -1,4 +1,16 @@
-"""Documents in items: compact JSON, compressed if that saves a unit, in S3 if it is large."""
+"""Documents in items: compact JSON, compressed if that saves a unit, in S3 if it is large.
+
+A write costs a unit for each KB, so the form is chosen by units. The first one that fits is used:
+
+    form                       when
+    text in `doc`              it costs one unit, or no more than the compressed form
+    compressed bytes in `doc`  the item stays below MAX_ITEM
+    object in S3               otherwise; and for a document with large images, whose item has the rest as `brief`
+
+An object is stored before its record, under a random name. So a record never names an object that does not exist yet,
+and each writer of the same record has an object of its own. The writer whose record is refused deletes its object. If
+it dies before that, the object is deleted with all others under the prefix of its session, response or other owner.
+"""
 
 import asyncio
 import secrets
@@ -72,6 +84,7 @@ class Documents:
         The record's own units are added to the `consumption` in it. Raises ConditionFailed as `put_new`.
         """
         packed = await pack_counted(lambda: self.pack(item, document, prefix), consumption)
+        # Checked, because a step that is stored and not known to be would end its run, and be in the log all the same.
         try:
             await put_checked(self._table, packed)
         except ConditionFailed:
@@ -138,6 +151,7 @@ class Documents:
 
 async def pack_counted(pack: Callable[[], Awaitable[Item]], consumption: Consumption | None) -> Item:
     """Return an item in which a document's `consumption`, which counts one unit for it, counts all its units."""
+    # The count is in the document, whose size it hardly changes: so it is packed again only if it needs more units.
     packed = await pack()
     units = write_units(packed)
     if consumption is None or units == 1:
@@ -179,6 +193,7 @@ def to_json(document: Schema) -> bytes:
     """Return compact JSON. A small document is written without nulls if it reads back equal."""
     short = document.to_json(exclude_none=True)
     try:
+        # Large documents are not parsed again: their nulls are a small part of them.
         same = len(short) <= MAX_ITEM and type(document).model_validate_json(short) == document
     except ValueError:  # a null was a required field's value
         same = False
@@ -202,6 +217,7 @@ async def put_checked(table: Table, item: Item) -> None:
     try:
         await table.put_new(sent)
     except StoreUnavailable as error:
+        # Only the nonce can tell whose record is there: another writer may have stored an equal step.
         if not error.unsure or not await is_written(table, sent):
             raise
 

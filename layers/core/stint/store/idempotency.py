@@ -1,4 +1,17 @@
-"""Idempotency records of events. One worker at a time has an event's lease; a repeated event gets its outcome."""
+"""Idempotency records of events. One worker at a time has an event's lease; a repeated event gets its outcome.
+
+EventBridge and Lambda deliver an event at least once. Its record makes a repetition harmless: `began`, the id of the
+turn or response, is stored with the lease, before anything is started. So a worker that takes over after a death knows
+the id under which the run may exist, and looks there before it starts one.
+
+    event               record                     acquire
+    new                 none                       one write; the caller's `began` counts
+    processed           lease is held              Conflict `event_running`
+    interrupted         lease has lapsed, or was   takes over; the earlier `began` counts
+                        released (end 0)
+    done                `outcome`                  no write: the outcome, and a lease that is not held
+    forgotten           `expires_at` has passed    as new, in place of the record that DynamoDB has not removed yet
+"""
 
 import time
 from contextlib import suppress
@@ -41,6 +54,7 @@ class IdempotencyRecord:
 
     async def put_outcome(self, outcome: str) -> None:
         """Store the outcome; do nothing if the lease is lost."""
+        # Another worker has the event by now. It finds the same run by `began`, and stores the same outcome.
         with suppress(Interrupted):
             await self.lease.update({"outcome": outcome})
 
@@ -50,6 +64,7 @@ class IdempotencyRecords:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        # A worker that is late must not take over an event that was done after it read the record.
         condition = "attribute_not_exists(outcome)"
         self._leases = Leases(table, "lock_id", "lock_until", condition, {"lock_until": 0}, "event_running")
 
@@ -66,6 +81,7 @@ class IdempotencyRecords:
             if found is None:
                 return Attempt(NEW, new)
             if found["expires_at"] <= now:
+                # By its end, which differs for each record: one of several workers replaces it.
                 return Attempt(EXPIRED, new | {"outcome": None}, {":old_end": found["expires_at"]})
             if "outcome" in found:
                 return Lease(leases, key, resource, "", found)

@@ -1,4 +1,23 @@
-"""Records of requests with an idempotency key. One process at a time has a request's lease; others get its answer."""
+"""Records of requests with an idempotency key. One process at a time has a request's lease; others get its answer.
+
+The id of the object that a request creates is stored with the lease, before the request runs. So a repetition knows the
+id under which the object may exist, whenever the first process died.
+
+    request       record                     acquire                              put_answer        erase_answer
+    new           none                       one write, `is_own`                  -                 nothing
+    running       lease is held              without a lease, not `answered`      by its holder     nothing
+    interrupted   lease has lapsed, or was   `is_own`, with the earlier id;       by its holder,    deletes
+                  released (end 0)           `taken_over`                         if not replaced
+    answered      `answered`, no lease       without a lease, `answered`          nothing           deletes
+    forgotten     `expires_at` has passed    deletes the record, then as new      as above          as above
+    any of these, with another body          422 IdempotencyKeyReused; forgotten: as new
+
+`taken_over` and `sent` show a repetition that the first process may have done a part. What may follow depends on the
+request: the caller follows the object, runs the request again, or refuses it.
+
+The answer replaces the whole record in one conditional write, and with it the lease: a process that has lost its lease
+cannot answer, and no repetition can find an answer that still has a lease.
+"""
 
 import time
 from collections.abc import Callable
@@ -95,6 +114,7 @@ class RequestRecords:
 
         async def next_attempt(found: Item | None) -> Attempt | Lease:
             if found is not None and found["expires_at"] <= now:
+                # By its end: another process may have replaced it by a new record in the meantime.
                 await self._table.delete(key, condition="expires_at = :end", values={":end": found["expires_at"]})
                 found = None
             if found is None:
@@ -128,9 +148,11 @@ class RequestRecords:
 
         `owners` are the hashes of the end users to whom it belongs, for a unit each. It does not outlive `end`.
         """
+        # What a repetition is compared with. The lease, `sent` and the nonce go.
         names = ("pk", "sk", "body_hash", "object_id", "expires_at")
         item = {name: record.lease.item[name] for name in names} | {"answered": 1}
         ends = item["expires_at"] = int(item["expires_at"]) if end is None else min(int(item["expires_at"]), end)
+        # Before the answer, as for all objects of end users: none exists that their index does not have.
         item |= await add_entries(self._table, tenant, owners, "idempotent_request", digest, expires_at=ends)
         prefix, held = request_keys.idempotency_blobs(tenant, digest), {":held": record.lease.lease_id}
         try:
@@ -156,6 +178,7 @@ class RequestRecords:
         key = self._key_of(tenant, digest)
         item = await self._leases.read(key)
         if item is not None and "answered" in item:
+            # The record last: it names the object, so a repetition finds what is left.
             await self._documents.delete_blob(item)
             await self._table.delete(key)
         elif item is not None and not self._leases.is_held(item):

@@ -43,7 +43,7 @@ class ImportStore:
         """Store an agent with its own id, and return whether there was none."""
         if await self._table.get(keys.agent(tenant, agent.agent_id)) is not None:
             return False
-        # Earlier versions stored the configuration alone, before the entry.
+        # Earlier versions stored the configuration alone, before the entry. `create` would be refused.
         await self._table.delete(keys.agent_config(tenant, agent.agent_id))
         await self._agents.create(tenant, agent)
         return True
@@ -73,6 +73,7 @@ class ImportStore:
             await self._put(place, keys.record(*ids, turn_id, index), record, turn_id)
         if turn.pending is not None:
             await self._put(place, keys.pending(*ids, turn_id), turn.pending, turn_id)
+        # Last: `has_turn` looks for it, so an import that was cut off writes the turn again.
         alias = keys.imported_turn(*ids, turn.old_id)._asdict() | {"turn_id": turn_id} | expiry(place.expires_at)
         await self._table.put(alias)
 

@@ -1,9 +1,32 @@
 """Leases: the right of one holder to a record, until a time. A lease is in the record's own attributes.
 
-The time is one of the holder's wall clock. If that clock is ahead and the holder dies, its lease would be held for as
-long as the clock was ahead. So a record also has the lease time, and readers count it by their own monotonic clocks: a
-holder that lives renews its lease within it, and one that could not has stopped writing by then. They count from when
-they first see the lease, so a clock that differs never ends a lease that is renewed.
+A lease decides who may begin to write. It does not stop a holder that has lost it without knowing. The log of a turn or
+a response does: each of its indexes is written once (see `stint.store.log`). So a lease that ends too early interrupts
+a run, and loses nothing that was announced.
+
+A lease is an id that is new for each acquisition, an end, and the lease time. Each change is one conditional write:
+
+    state            attributes           acquire                       renew               release
+    free             no id                one write                     Interrupted         nothing
+    held, own        own id, end ahead    -                             new end             `released` is written
+    held by another  other id, end ahead  refused                       Interrupted         nothing
+    lapsed           id, end has passed   two writes, which take over   the holder's only   the holder's only
+    ended, but not   as held              sessions: as lapsed;          as held             as held
+    released                              others: as held
+    marked deleted   `deleted_at`         refused                       Interrupted         as without the mark
+    no record        -                    refused, or made              Interrupted         nothing
+
+- `next_attempt`, which belongs to the kind of record, refuses: it raises Conflict or NotFound, or returns a lease that
+  is not held. The records of events, requests and responses are made by their first acquisition.
+- A lapsed lease stays its holder's until another request takes it over. Events and requests keep the id when they
+  release a lease, and set its end to 0, so that a released lease is a lapsed one there.
+- Resume is the acquisition for a session's last turn. `stint.store.session_leases` has its conditions, and recognizes
+  turns that have ended. The log has the seals: a request that takes over a lease seals the log of the holder's turn.
+
+The end is one of the holder's wall clock. If that clock is ahead and the holder dies, its lease would be held for as
+long as the clock was ahead. So a record also has the lease time, and readers count it by their own monotonic clocks
+(`settle`): a holder that lives renews its lease within it, and one that could not has stopped writing by then. They
+count from when they first see the lease, so a clock that differs never ends a lease that is renewed.
 """
 
 import logging
@@ -24,6 +47,7 @@ from stint.store.tombstones import is_live
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 5
+"""Maximum writes of an acquisition. A free record takes one, a lapsed one two; others are lost to other requests."""
 
 MOST_SEEN = 1_000
 """Maximum leases that a process remembers to have seen. The one that it has not seen for longest is forgotten."""
@@ -44,20 +68,22 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """The leases of one kind of record. Each write costs the record's write units.
-
-    `id_name`, `until_name` and `holder_name` are the attributes of a lease; its end is in milliseconds of the wall
-    clock. A lease is acquired only where `condition` holds. A release writes `released`. `busy` is the code of the
-    Conflict if too many requests compete.
-    """
+    """The leases of one kind of record. Each write costs the record's write units."""
 
     table: Table
+    """The table that has the records."""
     id_name: str
+    """The attribute with the id of the lease, 16 hexadecimal digits."""
     until_name: str
+    """The attribute with the end of the lease, in milliseconds since 1970 by the holder's wall clock."""
     condition: str
+    """What must hold for each acquisition, such as that the record is not deleted."""
     released: Item
+    """What a release writes. None removes an attribute."""
     busy: str
+    """The code of the Conflict if other requests win all attempts."""
     holder_name: str = ""
+    """The attribute that names the holder for `taken_over`, such as its turn. Empty if nothing must be sealed."""
 
     async def acquire(
         self, key: Key, resource: str, seconds: float, first: Attempt, next_attempt: "NextAttempt"
@@ -71,9 +97,11 @@ class Leases:
             Conflict: other requests won all attempts.
             StoreUnavailable: the store failed. A lease whose answer was lost is released.
         """
+        # A new id, not the name of the holder: one turn may acquire the same lease twice, and lose the first one.
         lease_id, attempt = secrets.token_hex(8), first
         for _ in range(ATTEMPTS):
             item = await self._try(key, lease_id, seconds, attempt)
+            # Also after a refusal: the client repeats a write whose answer was lost, and then finds the lease's own id.
             if is_live(item) and item.get(self.id_name) == lease_id:
                 return Lease(self, key, resource, lease_id, item, attempt.taken_over)
             following = await next_attempt(await self.settle(item))
@@ -84,6 +112,7 @@ class Leases:
 
     async def _try(self, key: Key, lease_id: str, seconds: float, attempt: Attempt) -> Item | None:
         """Try to acquire a lease, and return the record as it then is."""
+        # DynamoDB refuses a request with a value that its condition does not use.
         now = {":now": int(time.time())} if ":now" in attempt.condition else {}
         taken = {self.id_name: lease_id} | self.span_of(seconds)
         try:
@@ -91,6 +120,7 @@ class Leases:
         except ConditionFailed as refused:
             return refused.item
         except StoreUnavailable as error:
+            # No one knows of a lease whose answer was lost: it would keep the record locked until it lapses.
             if error.unsure:
                 with suppress(StoreUnavailable):
                     await self.release(key, lease_id)
@@ -108,12 +138,15 @@ class Leases:
         """
         if self.id_name not in found:
             return Attempt(f"{self.condition} AND attribute_not_exists({self.id_name}) AND {also}", assign)
+        # The end as well as the id: a holder that renews its lease in the meantime keeps the id, and keeps the lease.
         condition = f"{self.condition} AND {self.id_name} = :old_id AND {self.until_name} = :old_until"
         seen = {":old_id": found[self.id_name], ":old_until": found[self.until_name]}
         return Attempt(condition, assign, seen, found.get(self.holder_name))
 
     def span_of(self, seconds: float) -> Item:
         """Return the attributes of a lease that starts now."""
+        # Written together: `settle` counts the lease time that belongs to the end which it has seen.
+        # Rounded up, because items have whole numbers: a reader must not count less than the lease time.
         return {self.until_name: end_of(seconds), seconds_name(self.until_name): math.ceil(seconds)}
 
     def is_held(self, found: Item) -> bool:
@@ -149,6 +182,7 @@ class Lease:
 
     async def update(self, assign: Item) -> Item:
         """Change attributes of the record, and return it. Raises Interrupted if the lease is lost."""
+        # The id only: a lease that has lapsed, and that no one has taken over, is still its holder's.
         held = f"{self.kind.id_name} = :held AND attribute_not_exists(deleted_at)"
         try:
             return await self.kind.table.update(self.key, assign, held, {":held": self.lease_id})
@@ -177,11 +211,12 @@ async def settle(table: Table, found: Item | None, id_name: str, until_name: str
     if not is_unrenewed(table, key, until, seconds):
         return found
     logger.warning("A lease was not renewed for its whole time, although its end is ahead: it lapses")
+    # A holder that renews its lease at this moment wins: its end differs from the one that was seen.
     seen = {":old_id": found[id_name], ":old_until": until}
     try:
         return await table.update(
             key,
-            {until_name: int(time.time()) * 1000},
+            {until_name: int(time.time()) * 1000},  # rounded down, so that it has passed at once
             f"{id_name} = :old_id AND {until_name} = :old_until",
             seen,
         )
@@ -196,9 +231,12 @@ def is_unrenewed(table: Table, key: Key, until: int, seconds: float | None) -> b
     """
     now, seen = time.monotonic(), table.seen_leases
     known, since = seen.pop(key, (until, now))
+    # A lease that has lapsed by the wall clock, too, needs no count. It is forgotten, because `pop` has removed it.
     if seconds is None or until <= time.time() * 1000:
         return False
+    # A new end is a renewal, whatever the clocks show: the count starts again. The key moves to the end of the order.
     seen[key] = (until, since if known == until else now)
+    # The first key is the one that was not seen for longest.
     if len(seen) > MOST_SEEN:
         del seen[next(iter(seen))]
     return now - seen[key][1] >= seconds

@@ -1,4 +1,9 @@
-"""Messages to others: tasks for the worker on an SQS queue, and events on an EventBridge bus."""
+"""Messages to others: tasks for the worker on an SQS queue, and events on an EventBridge bus.
+
+A task says that there may be something to do, never what its state is: that is in the table. So a task may arrive twice
+or late, or for an object that is gone. Where a promise depends on a task, it is sent before the write that makes the
+promise, and arrives later than that write (`delay_seconds`). A task whose write did not follow has no effect.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -31,10 +36,12 @@ class SqsQueue:
 
     async def send(self, task: Schema) -> None:
         """Send a task as JSON. It may arrive more than once. Raises StoreUnavailable if SQS does not accept it."""
+        # Awaited: no caller may announce what only this task will finish before SQS has it.
         await asyncio.to_thread(self._send, task)
 
     def _send(self, task: Schema) -> None:
         with translated("queue"):
+            # Not in the body: the worker has no use for it, and a redelivery has another delay.
             delay = getattr(task, "delay_seconds", 0)
             self._client.send_message(QueueUrl=self._url, MessageBody=task.model_dump_json(), DelaySeconds=delay)
 

@@ -1,4 +1,15 @@
-"""Objects of the bucket that are replaced only by a process that has read their latest version."""
+"""Objects of the bucket that are replaced only by a process that has read their latest version.
+
+S3 has conditional writes, so an object can be what a record with a condition is in the table. The ETag is the version:
+
+    the object   read(known)            create         replace(etag)
+    none         NotFound               its ETag       None
+    unchanged    None                   None           its new ETag
+    changed      the body, its ETag     None           None
+
+None from a write means that another process was there before: the caller reads again and repeats its change. After a
+lost answer it may also mean that the first try took effect, because the client repeats the write and is then refused.
+"""
 
 import asyncio
 import threading
@@ -37,6 +48,7 @@ class BucketObjects:
     def _read(self, key: str, known: str) -> tuple[bytes, str] | None:
         from botocore.exceptions import ClientError  # noqa: PLC0415 - loaded with the client
 
+        # An unchanged object is an error to botocore (304), and the cheapest answer: it has no body.
         with missing(key), translated("bucket"):
             try:
                 condition = {"IfNoneMatch": known} if known else {}
@@ -72,6 +84,7 @@ class BucketObjects:
             try:
                 return self._client().put_object(Bucket=self._bucket, Key=key, Body=body, **condition)["ETag"]  # type: ignore[arg-type]  # the stubs want literals
             except ClientError as error:
+                # Without a condition, these codes are faults.
                 if condition and error.response["Error"].get("Code") in FAILED_CONDITIONS:
                     return None
                 raise

@@ -49,6 +49,7 @@ async def add_entries(
     hashes = owners.split()
     if not hashes:
         return {}
+    # The entry expires with its object. Without an end, the deletion of the object removes it.
     own: Item = {"created_at": int(time.time())} | ({} if expires_at is None else {"expires_at": expires_at})
     await map_concurrently(table.put, [user_object(tenant, each, kind, ids)._asdict() | own for each in hashes])
     return {"end_users": owners}
@@ -56,5 +57,6 @@ async def add_entries(
 
 async def remove_owners(table: Table, tenant: str, item: Item, kind: "OwnedKind", *ids: str) -> None:
     """Delete the entries of a deleted object, whose record was `item`."""
+    # From the record, not from the caller: several end users may have used the object.
     hashes = item.get("end_users", "").split()
     await map_concurrently(table.delete, [user_object(tenant, each, kind, ids) for each in hashes])

@@ -1,4 +1,8 @@
-"""Concurrent calls that wait for the network."""
+"""Concurrent calls that wait for the network.
+
+All calls end before an error is raised. Otherwise a write would go on after its request had failed, and might take
+effect after the deletion or the repetition that follows.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,7 +13,7 @@ B = TypeVar("B")
 R = TypeVar("R")
 
 CALLS = 8
-"""Maximum concurrent calls."""
+"""Maximum concurrent calls, by default."""
 
 
 async def map_concurrently(do: Callable[[A], Awaitable[R]], over: Sequence[A], calls: int = CALLS) -> list[R]:
@@ -19,12 +23,14 @@ async def map_concurrently(do: Callable[[A], Awaitable[R]], over: Sequence[A], c
     """
     if len(over) < 2:
         return [await do(one) for one in over]
+    # Tasks cost little; only their calls are limited.
     places = asyncio.Semaphore(calls)
 
     async def run(one: A) -> R:
         async with places:
             return await do(one)
 
+    # Exceptions as results: otherwise the first one would be raised while other calls still run.
     results = await asyncio.gather(*map(run, over), return_exceptions=True)
     return [value_of(result) for result in results]
 

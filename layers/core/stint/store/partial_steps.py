@@ -1,4 +1,10 @@
-"""Parts of unfinished steps in the table. They expire, because the step's own record replaces them."""
+"""Parts of unfinished steps in the table. They expire, because the step's own record replaces them.
+
+A step is stored when it ends. Readers who rejoin the stream of a long one get its events from these parts, which its
+process writes every few seconds. They prove nothing: no run continues from them, so their writes have no condition, and
+a part that a late writer adds is one that no reader needs. They are in partitions of their own, so that a read of a
+history does not pay for them, and in no object of the bucket, because nothing would delete it when they expire.
+"""
 
 import time
 

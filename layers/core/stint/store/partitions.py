@@ -46,6 +46,7 @@ async def delete_partition(table: Table, pk: str, *, spare: Sequence[str] = ()) 
     def is_doomed(item: Item) -> bool:
         return not ("sealed_at" in item and "expires_at" in item) and item["sk"] not in spare
 
+    # Seals of earlier releases have no expiry: nothing else would delete them.
     items = table.query(pk, attributes="sk, sealed_at, expires_at")
     doomed = (keys.Key(pk, item["sk"]) async for item in items if is_doomed(item))
     while batch := await take(doomed, WRITE_BATCH):

@@ -1,4 +1,17 @@
-"""Registrations, a small partition that is read whole."""
+"""Registrations, a small partition that is read whole.
+
+A tenant has few of them, and most requests need several, so one Query reads all and the use case remembers them for
+some seconds. A registration is replaced or deleted only as it was read: the random `nonce` of its record, which each
+write makes anew, is the condition. So of two requests that change the same one, the second is told (409) and no check
+that was made on an older version counts for a newer one.
+
+    found           create an equal one            create a different one   mark            delete
+    none            stored                         stored                   404             404
+    equal           unchanged; replaced if it      -                        replaced        deleted, if `check` allows
+                    lacks a mark
+    different       -                              409                      409             deleted, if `check` allows
+    replaced since  409 if a mark had to be added  409                      409             the new one stays
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -85,6 +98,7 @@ class Registrations:
             documents: list[bytes | None] = [*await self._documents.read(items)]
         except StoreUnavailable:
             raise
+        # One registration that cannot be read must not disable all others of the tenant.
         except StintError:
             documents = [await self._read_one(item) for item in items]
         found = zip(items, documents, strict=True)
@@ -112,6 +126,7 @@ class Registrations:
         if item is None:
             raise NotFound(NAMES[kind], identifier)
         check(_read_marks(await self._read_one(item)))
+        # What `check` allowed is the registration that was read.
         await self._table.delete(key, condition="nonce = :nonce", values={":nonce": item["nonce"]})
         with suppress(StoreUnavailable):  # it is unregistered anyway, and nothing refers to its blob
             await self._documents.delete_blob(item)
@@ -140,4 +155,5 @@ def _read_marks(raw: bytes | None) -> RegistrationMarks:
     if raw is not None:
         with suppress(ValueError):
             return RegistrationMarks.model_validate_json(raw)
+    # What cannot be read may be an admin's: only an admin may remove it.
     return RegistrationMarks(override=True)

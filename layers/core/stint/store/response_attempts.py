@@ -27,6 +27,7 @@ def new_response_id(attempt: RequestAttempt) -> str:
     name = new_name("resp")
     if not attempt.fingerprint:
         return name
+    # The last digit chooses the shard of the list entry. So a retry, which has the fingerprint, reads one shard.
     shard = keys.shard_of(attempt.fingerprint)
     return f"{name[:-1]}{shard + keys.SHARDS * secrets.randbelow(16 // keys.SHARDS):x}"
 
@@ -49,6 +50,7 @@ class ResponseAttempts:
 
         One Query reads the new entries of one shard.
         """
+        # Ids sort by creation. One whose shard digit was replaced keeps its time, which is in the first digits.
         first = UUID(int=(time.time_ns() // 1_000_000 - FOUND_SECONDS * 1000) << 80)  # the clock of ids
         oldest = time.time() - FOUND_SECONDS
         entries = self._table.query(

@@ -1,4 +1,28 @@
-"""The leases of responses: which worker runs one in the background, its attempts, and its cancellation."""
+"""The leases of responses: which worker runs one in the background, its attempts, and its cancellation.
+
+Neither the queue nor a worker can be relied on: a message may be lost or arrive twice, and a worker may die. So the
+lease record, in the response's partition, has all that decides who runs a response. It is made by the first write to
+it. No worker releases it: the response then has an ending, or the worker lets the lease lapse for the next attempt. The
+states of a background response:
+
+    state       attributes              acquire                  renew            cancel   claim_requeue  claim_waiting
+    queued      no record, or           attempt 1                -                marked   no             once a period
+                attempts = 0
+    running     lease_id, end ahead     409 `response_running`   new end          marked   (not called)   no
+    lapsed      lease_id, end passed,   next attempt             the holder's     marked   once           no
+                attempts < 3                                     only
+    exhausted   the same, 3 attempts    409                      the holder's     marked   (not called)   no
+                                        `attempts_exhausted`     only
+    cancelled   cancelled_at            409                      new end; shows   marked   no             no
+                                        `response_cancelled`     `cancelled_at`   again
+    deleted     sealed_at               404                      Interrupted      404      no             no
+
+- `claim_requeue` lets one of many readers send the message again after a worker died. `claim_waiting` does so for a
+  response whose message may be lost.
+- The worker reads the record once a second, and ends a response that was cancelled.
+- The lease of a foreground response has no id, because nobody continues it: `extend` writes only its end, and the
+  response itself has the first end (`ResponseHeader.until`). It is refused once the response is cancelled or deleted.
+"""
 
 import time
 
@@ -16,11 +40,14 @@ MAX_ATTEMPTS = 3
 RECORD_SECONDS = 86_400
 """Seconds after its last renewal for which the lease record of a foreground response stays."""
 
+# This also holds if there is no record yet, which the write then makes.
 UNCANCELLED = "attribute_not_exists(sealed_at) AND attribute_not_exists(cancelled_at)"
+# The lease that the reader has seen, and that no other reader has claimed. A renewal changes its end.
 UNCLAIMED = (
     f"{UNCANCELLED} AND lease_id = :old_id AND lease_until = :old_until"
     " AND (attribute_not_exists(requeued_for) OR requeued_for <> :old_id)"
 )
+# No worker has begun, and no other caller has claimed the response in this period.
 WAITING = (
     f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND (attribute_not_exists(attempts) OR attempts = :zero)"
     " AND (attribute_not_exists(requeued_at) OR requeued_at <= :before)"
@@ -29,17 +56,17 @@ WAITING = (
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """The state in the lease record. All fields are None or 0 if no worker has run the response so far.
-
-    `lease_until` is in milliseconds, `cancelled_at` and `requeued_at` are in seconds of the epoch. `requeued_at` is the
-    last time at which the response was queued again before any attempt.
-    """
+    """The state in the lease record. All fields are None or 0 if no worker has run the response so far."""
 
     attempts: int = 0
+    """How often a worker has acquired the lease."""
     lease_id: str | None = None
     lease_until: int | None = None
+    """The end of the lease, in milliseconds since 1970."""
     cancelled_at: int | None = None
+    """In seconds since 1970."""
     requeued_at: int | None = None
+    """When the response was last queued again before any attempt, in seconds since 1970."""
 
     @property
     def held(self) -> bool:
@@ -120,6 +147,7 @@ class ResponseLeases:
             before = _admitted(item, response_id)
             return leases.attempt(item, {"attempts": before + 1})
 
+        # Most responses have no lease record before their first attempt.
         key, first = keys.response_lease(tenant, response_id), Attempt(NEW, {"attempts": 1})
         lease = await leases.acquire(key, f"Response {response_id}", seconds, first, next_attempt)
         return ResponseLease(tenant, response_id, lease.item["attempts"], lease)
@@ -128,6 +156,7 @@ class ResponseLeases:
         """Write the end of a foreground response's lease, for one unit. Raises Interrupted as `ForegroundLease`."""
         key, span = keys.response_lease(tenant, response_id), self._leases.span_of(seconds)
         try:
+            # A foreground response is kept much longer than anything needs its lease.
             changed = span | {"expires_at": span["lease_until"] // 1000 + RECORD_SECONDS}
             await self._table.update(key, changed, UNCANCELLED)
         except ConditionFailed:
@@ -141,6 +170,7 @@ class ResponseLeases:
         """Mark a response as cancelled, whether or not a worker runs it. Raises NotFound if it was deleted."""
         key, now = keys.response_lease(tenant, response_id), int(time.time())
         try:
+            # Also without a record: a response can be cancelled before a worker has begun it.
             return _state(await self._table.update(key, {"cancelled_at": now}, "attribute_not_exists(sealed_at)"))
         except ConditionFailed:
             raise NotFound("Response", response_id) from None
@@ -152,6 +182,7 @@ class ResponseLeases:
             return False
         try:
             seen = {":old_id": lease_id, ":old_until": state.lease_until}
+            # By the id of the lease: the next worker that dies has another one, and the response is queued once more.
             await self._table.update(key, {"requeued_for": lease_id}, UNCLAIMED, seen)
         except ConditionFailed:
             return False
@@ -177,6 +208,7 @@ def _admitted(found: Item, response_id: str) -> int:
         raise Conflict(f"Response {response_id} was cancelled.", code="response_cancelled")
     if state.held:
         raise Conflict(f"Response {response_id} is running. Wait until it ends.", code="response_running")
+    # Running it again would repeat its model calls without end, at the cost of the caller.
     if state.exhausted:
         message = f"Response {response_id} was started {state.attempts} times and never ended. Create it again."
         raise Conflict(message, code="attempts_exhausted")

@@ -1,4 +1,11 @@
-"""Reading of whole responses: logs and their documents."""
+"""Reading of whole responses: logs and their documents.
+
+A foreground response has no process that would note its death. Whoever reads one decides whether it still runs: it does
+until its lease ends, which is the `until` of its header, or the `lease_until` of its lease record after a renewal. If
+the clock of its process was ahead, that end is too late, so `_settle` also counts the lease time by this process's own
+clock, as `stint.store.lease` describes. It changes only the response that it returns. Nothing is written: a reader that
+then ends the response writes the ending to its log, and is refused if the process is alive and has written before.
+"""
 
 from collections.abc import Sequence
 
@@ -42,6 +49,7 @@ class ResponseLogs:
             return []
         pk, first = keys.response_record(tenant, response_id, start)
         log = response_log([item async for item in self._table.query(pk, since=first, before=keys.AFTER_INDEXES)])
+        # The read begins at `start`, so an ended log without records begins with the seal of a deletion.
         if log.ended and not log.records:
             raise NotFound("Response", response_id)
         return [ResponseRecord.model_validate_json(raw) for raw in await self._documents.read(log.records)]
@@ -58,6 +66,7 @@ class ResponseLogs:
             if max_bytes is not None and total > max(max_bytes, 0):
                 return []
             log = await self.find(tenant, response_id)
+            # The first response does not count: a chain has it in any case.
             total += log.context_size if log and response_id != ids[0] else 0
             return [log]
 
@@ -91,6 +100,7 @@ class ResponseLogs:
         """Return a response. The lease of one in the foreground lapses if it is not renewed; see `is_unrenewed`."""
         if stored.header.background or stored.ending is not None or log.header is None:
             return stored
+        # `until` is in seconds, `lease_until` in milliseconds. Both are by the clock of the response's process.
         first, header = round(stored.header.until * 1000), stored.header
         until, seconds = first, header.until - header.created_at
         if log.lease is not None and (stored.lease_until or 0) > first:

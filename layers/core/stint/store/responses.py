@@ -1,4 +1,23 @@
-"""Responses in the table: a header, an append-only log whose indexes are written once, and a list entry."""
+"""Responses in the table: a header, an append-only log whose indexes are written once, and a list entry.
+
+`stint.store.log` tells how a log separates its writers. No lease is needed for that: a request runs its own response,
+and a worker has the lease only so that two workers do not do the same work. A response's partition has:
+
+    key              record
+    {index}          record of the log
+    lease            lease, attempts and signals (`stint.store.response_leases`, `stint.store.run_signals`)
+    meta             header
+    stream:{first}   batch of stored events (`stint.store.background`)
+
+    state of the log   append         seal              deletion
+    running            stored         ending            the next index, the lease and the stream are sealed
+    ended              ignored        unchanged         the lease and the stream are sealed if there is a lease record
+    being deleted      Interrupted    NotFound          goes on
+    no header          -              NotFound          nothing is left to do
+
+A deletion removes the list entry first and the header, and the ending with it, last: it can be stopped anywhere, and a
+repetition finds by the header that there is work, and by the ending that nothing need be sealed again.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +73,8 @@ class ResponseStore:
             key._asdict() | owned, header, keys.response_blobs(tenant, header.response_id, expires=bool(end))
         )
         listed = {"model": header.model, "created_at": header.created_at} | attempt_attributes(attempt)
+        # One call for both, without a condition: the id is new. If it fails, the list may have an entry without a
+        # response, or the other way round. Lists skip the former, and the caller of the latter has got an error.
         await self._table.put_many([packed, entry._asdict() | listed | end])
 
     async def _add_owners(self, tenant: str, header: ResponseHeader, users: Sequence[str]) -> Item:
@@ -71,6 +92,7 @@ class ResponseStore:
         Raises Interrupted if its index has another record, because the response was sealed or deleted. Raises Conflict
         if only the index of the ending is left.
         """
+        # The last index is kept free for an ending, so that each log can be closed.
         if index == keys.LAST_INDEX and record.ending is None:
             raise Conflict(
                 f"Response {response_id} has {index} records, the maximum. Create another response.",
@@ -107,7 +129,7 @@ class ResponseStore:
             record = record_of(stored)
             try:
                 await self._write(tenant, response_id, len(stored.records), record, stored.header.expires_at)
-            except ConditionFailed:
+            except ConditionFailed:  # the writer is alive: its record counts, and the next index is tried
                 continue
             size = stored.size + len(to_json(record))
             return StoredResponse(stored.header, [*stored.records, record], size)
@@ -198,11 +220,14 @@ class ResponseStore:
         if header is None:
             return True
         await self._table.delete(keys.response_entry(tenant, response_id))
+        # Before anything of the log is deleted: an index that becomes free could be written again.
         last = [key, *await self._stop(tenant, response_id)]
+        # Header and ending are spared until the rest is gone; a repetition needs both.
         for pk in (key.pk, response_partials(tenant, response_id).pk):
             async for _ in delete_partition(self._table, pk, spare=[one.sk for one in last]):
                 if time.monotonic() >= deadline:
                     return False
+        # Objects after records, so that no record names an object that is gone.
         blobs = keys.response_blobs(tenant, response_id, expires="expires_at" in header)
         async for _ in self._blobs.delete_prefix(blobs):
             if time.monotonic() >= deadline:
@@ -218,6 +243,7 @@ class ResponseStore:
         """
         pk = keys.response_records(tenant, response_id)
         items = [item async for item in self._table.query(pk, before=keys.AFTER_RECORDS, attributes=ENDS)]
+        # With a lease record, a worker or a request that renewed its lease may still write, even after the ending.
         running = not (found := response_log(items)).ended or found.lease is not None
         while not (log := response_log(items)).ended:
             place = keys.response_record(tenant, response_id, len(log.records))._asdict()
@@ -226,6 +252,7 @@ class ResponseStore:
                 break
             except ConditionFailed as refused:
                 items.append(refused.found)
+        # Sealed after the log, because the log decides whether the response has ended.
         if running:
             await self._background.stop(tenant, response_id)
         return [keys.Key(pk, item["sk"]) for item in log.records[-1:] if "ended_as" in item]

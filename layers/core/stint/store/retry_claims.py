@@ -1,4 +1,10 @@
-"""Claims of retries: each created object answers one retry per retry count."""
+"""Claims of retries: each created object answers one retry per retry count.
+
+Most clients retry without an idempotency key. A retry is recognized by a fingerprint of its request, which equal
+requests share: two of them that are retried at the same time must not both get the object of the first one. So a retry
+claims the object that it found, by a key with its retry count. The same client's next retry has a higher count, and may
+claim the object again. Such a record also decides which retry runs a failed response again.
+"""
 
 import time
 

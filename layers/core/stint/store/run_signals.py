@@ -1,7 +1,14 @@
 """Signals to running turns and responses, in records that they have already.
 
-Those to a turn are in the session's record as long as the session is leased for it. Those to a response are in its
-lease record.
+No process can be called: a run is somewhere in a function of Lambda. So a signal is an attribute, and the run's process
+reads the record once a second, together with the stops of its tenant.
+
+    signal       turn: session's record, while it is leased for it   response: lease record   read as
+    cancelled    cancelled_turn = the turn                           cancelled_at             the run ends as cancelled
+    heartbeat    heartbeat_turn, heartbeat_at                        heartbeat_at             the client is there
+
+The signals of a turn have its id, and a release of the lease removes them. So a signal that arrives late cannot reach
+the next turn. A response's lease record belongs to it alone.
 """
 
 import time
@@ -51,6 +58,7 @@ class RunSignalStore:
         return await self._signal_turn(tenant, run, beat, owner)
 
     async def _signal_turn(self, tenant: str, run: TurnRef, assign: Item, owner: str) -> bool:
+        # Only while the turn runs: otherwise the caller ends the turn itself, under the lease.
         condition, values = "lease_turn = :turn", {":turn": run.turn_id}
         if owner:
             condition += " AND (attribute_not_exists(end_users) OR end_users = :owner)"
@@ -92,6 +100,7 @@ class RunSignalStore:
 
     async def _signal_response(self, tenant: str, response_id: str, assign: Item, also: str = "") -> None:
         """Write a signal to a response. Raises NotFound, or ConditionFailed if `also` does not hold."""
+        # The write makes the record if there is none. It must then expire, like one that a renewal has made.
         key, end = keys.response_lease(tenant, response_id), {"expires_at": int(time.time()) + SIGNAL_SECONDS}
         try:
             await self._table.update(key, assign | end, f"attribute_not_exists(sealed_at){also}")

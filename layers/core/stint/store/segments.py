@@ -1,6 +1,23 @@
 """Segments of a session's history: successive turns in compact form, written once.
 
 They only make a read cheaper. If one is missing, damaged, or of another version, the turns themselves are read.
+
+A segment has turns that cannot change any more: all but the session's last one, which may be resumed. It is named by
+its first turn, so two processes that write the same segment meet at its key, and the second one uses what is there. It
+names the end of the one `after` which it begins, so a reader notices a gap:
+
+    turns:       1 2 3 | 4 5 6 | 7 8         8 is the last turn
+    segments:    [1-3]   [4-6, after 3]      6 is `covered`
+
+A read begins at the end of the partition, where segments follow all turns, and reads newest first: segments as far as
+they are needed, then the turns after `covered`. What a reader does with each segment:
+
+    it is in sequence, and readable           uses it
+    it is missing, damaged, or of another     uses no newer segment: reads their turns, and the older segments
+    version
+    newer turns are enough for `max_bytes`    does not read it, and returns an incomplete history
+
+A writer that has lost its session cannot change a turn in a segment: the next holder seals the turn before it adds one.
 """
 
 import logging
@@ -29,17 +46,16 @@ Turns = list[TranscribedTurn]
 
 @dataclass(frozen=True, slots=True)
 class SegmentRange:
-    """The range of turns that a segment's record names, without its document.
-
-    `after` is the end of the segment before, None if there is none. `size` is that of all turns, `last_size` that of
-    the last one, in bytes of JSON of the stored turns.
-    """
+    """The range of turns that a segment's record names, without its document."""
 
     first: str
     last: str
     after: str | None
+    """The last turn of the segment before, None if there is none."""
     size: int
+    """Bytes of JSON of all its turns, as they are stored."""
     last_size: int
+    """Bytes of JSON of its last turn."""
 
     @classmethod
     def of(cls, item: Item) -> "SegmentRange | None":
@@ -130,8 +146,10 @@ class SegmentStore:
         try:
             await self._table.put_new(packed)
         except ConditionFailed as refused:
+            # Another process was first. Its segment may end at another turn, where this one's next segment begins.
             await self._documents.delete_blob(packed)
             return str(refused.found.get("last") or last.turn_id)
+        # After the write: a deletion that has not seen the segment has marked the session before.
         if not is_live(await self._table.get(keys.session(tenant, agent_id, session_id))):
             await self._table.delete(key)
             await self._documents.delete_blob(packed)
@@ -155,6 +173,7 @@ class SegmentStore:
             if max_bytes is not None and (size > max_bytes or "compacts" in item):
                 break
         transcribed, complete = await self._read(found, max_bytes)
+        # The read stopped among the segments, or none of them can be used: turns are read in a Query of their own.
         if found and (turn is None or not transcribed):
             page = PAGE if transcribed else None
             others = self._table.query(pk, before=keys.AFTER_TURNS, newest_first=True, page=page)
@@ -185,10 +204,12 @@ class SegmentStore:
         contents = await map_concurrently(self._decode, list(zip(items, ranges, needed, strict=True)))
         used, total, after, enough = Turns(), 0, None, False
         for named, is_needed, turns in zip(ranges, needed, contents, strict=True):
+            # The next older one does not fit: the history is cut here, on purpose.
             if used and named is not None and named.last == after and not is_needed:
                 return used, False
             if used and after is None:
                 break
+            # Newer segments would leave a hole in the history, so what was collected is dropped.
             if named is None or turns is None:
                 used, total, after, enough = [], 0, None, False
                 continue

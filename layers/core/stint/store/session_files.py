@@ -65,6 +65,8 @@ class SessionFiles:
             StoredSessionFile(name=name, bytes=len(content), sha256=sha256(content).hexdigest(), blob=blob)
             for (name, content), blob in zip(added.items(), written, strict=True)
         ]
+        # Contents, then the list, then its name in the session's record: a reader finds all files of a list or an older
+        # list. The record is written under the lease, so a process that has lost the session changes nothing.
         listed = FILES.dump_json(files)
         written.append(await self._put(lease, listed))
         try:

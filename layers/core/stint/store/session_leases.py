@@ -1,4 +1,30 @@
-"""The leases of sessions, for one turn at a time. A lease is in the session's record, and each write costs one unit."""
+"""The leases of sessions, for one turn at a time. A lease is in the session's record, and each write costs one unit.
+
+The record has two facts that each acquisition needs: the lease, and the end of the history (`last_turn`, and the number
+of its records, `last_records`). A release writes both, so the next turn knows with one write whether the history that
+its process remembers is current. What the acquisitions do (see also `stint.store.lease`):
+
+    session                acquire for a new turn             resume a turn                        find_holder
+    free                   one write if the id sorts after    one write if it is the last turn,    None
+                           `last_turn`; otherwise two,        otherwise 409 `not_last_turn`
+                           with a later id
+    held                   409 `session_locked`               409 `session_locked`                 the turn
+    lapsed                 takes over                         takes over: the last turn, or the    None
+                                                              one that the lease is for
+    ended, not released    takes over                         takes over, as above                 None
+    deleted, expired       404                                404                                  404
+
+A turn has ended without a release if its lease is held and the newest record of its log is an ending with an index of
+at least `lease_records`, the number of records when the lease was acquired. An older ending is that of an earlier part
+of the turn, before this holder resumed it. `lease_records` is written as follows:
+
+    acquired by                       `lease_records`, or what stands for it
+    a new turn                        none: 0
+    resume of a free session          none: `last_records`
+    resume after a release failed     the index of the ending + 2: the next record has the client's results or, if the
+                                      turn was complete, is a fence, which looks like an ending
+    resume of a lapsed lease          UNKNOWN: the last holder may still write, so the lease is held until it lapses
+"""
 
 import time
 from contextlib import suppress
@@ -17,32 +43,37 @@ from stint.store.table import LIVE, Table, take
 from stint.store.tombstones import is_live
 
 IS_LAST = "last_turn = :set_lease_turn"
+# Turns are in the order of their ids. A process whose clock is behind would add its turn before those that exist.
 IS_NEWER = "(attribute_not_exists(last_turn) OR last_turn < :set_lease_turn)"
 IS_OWN = "end_users = :set_end_users"
 
 
 @dataclass(slots=True)
 class SessionLease:
-    """The right to write to a session.
-
-    `turn_id` may differ from the requested one, if another machine's clock was ahead. `last` is the end of the
-    session's history: the holder updates it, and a release stores it. `taken_over_turn` is the turn of a holder whose
-    lease lapsed: seal it, and read the history again, before anything else. `expires_at` is that of the session, and
-    `vector_db_id` its own vector db, if it has one. `owner` is the hash of its end user, or empty. `files` names the
-    list of the files for its code, if it has any.
-    """
+    """The right to write to a session."""
 
     tenant: str
+    """The tenant whose session it is."""
     agent_id: str
+    """The agent of the session."""
     session_id: str
+    """The session, whose turns the holder may write."""
     turn_id: str
+    """The turn that the lease is for. It differs from the requested one if another machine's clock was ahead."""
     lease: Lease
+    """The lease itself, with the session's record as it was when the lease was acquired."""
     last: LastTurn | None
+    """The end of the session's history; None if it has no turn. The holder updates it, and a release stores it."""
     expires_at: int | None
+    """The end of the session, in seconds since 1970; None if it does not expire."""
     taken_over_turn: str | None
+    """The turn of a holder that did not release its lease. Seal it, and read the history, before anything else."""
     vector_db_id: str | None = None
+    """The session's own vector db, if it has one."""
     owner: str = ""
+    """The hash of the session's end user, or empty."""
     files: str | None = None
+    """The name, bytes and SHA-256 of the list of the files for the session's code, with colons; None without files."""
 
     def forget_last(self) -> None:
         """Note that the history may have changed in a way that is not known, so that no process trusts its memory."""
@@ -74,6 +105,7 @@ class SessionLeases:
 
     def __init__(self, table: Table) -> None:
         lease = ("lease_id", "lease_turn", "lease_until", "lease_seconds", "lease_records")
+        # Signals to the turn go with its lease, so that none reaches a later turn, or a later part of this one.
         released = dict.fromkeys((*lease, "cancelled_turn", "heartbeat_turn", "heartbeat_at"))
         self._table = table
         self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
@@ -114,9 +146,12 @@ class SessionLeases:
                 await add_owner(self._table, tenant, agent_id, found, owner)
             records = await self._count_if_free(keys.turns(tenant, agent_id, session_id), found)
             admitted_turn = admitted(found, turn_id, resume=resume)
+            # A lapsed lease leaves attributes that a release would have removed. A heartbeat of the turn's earlier
+            # client must not count for the one that resumes it.
             turn = {"lease_turn": admitted_turn, "lease_records": records if resume else None, "heartbeat_turn": None}
             return leases.attempt(found, turn | own, claimed)
 
+        # Only a session that is the end user's already: its entry in their index is written before `end_users`.
         first = leases.attempt({}, {"lease_turn": turn_id} | own, f"{condition} AND {IS_OWN}" if owner else condition)
         lease = await leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
         return session_lease(tenant, agent_id, session_id, lease)
@@ -135,6 +170,7 @@ class SessionLeases:
                 raise NotFound("Session", session_id)
             if not owner or found.get("end_users") == owner:
                 return str(found.get("end_users", ""))
+            # The entry first: an erasure finds the session by it. An entry without a session is removed by its reader.
             await add_owner(self._table, tenant, agent_id, found, owner)
             condition = f"attribute_exists(pk) AND {LIVE} AND attribute_not_exists(end_users)"
             try:
@@ -157,23 +193,17 @@ class SessionLeases:
         """Make the lease for a turn lapse now; do nothing if the session is not leased for it."""
         with suppress(ConditionFailed):
             key = keys.session(tenant, agent_id, session_id)
+            # The lease lapses, and is not released: the next holder must seal the turn.
             await self._table.update(key, {"lease_until": 0}, "lease_turn = :turn", {":turn": turn_id})
 
     async def _count_if_free(self, turns: str, found: Item) -> int | None:
-        """Return what to store as the number of records with a lease that replaces the one of a record.
-
-        It is None for a record without a lease, and UNKNOWN for a lease that has lapsed. A lease that has not lapsed is
-        free if the newest record of its turn is an ending, and was written under it; its release has failed. A resumed
-        turn has two more records before its next ending: the client's results, and a fence if it was complete.
-
-        Raises:
-            Conflict: the lease is held.
-        """
+        """Return the `lease_records` of a resume that replaces the lease of a record. Raises Conflict if it is held."""
         if "lease_id" not in found:
             return None
         if not self._leases.is_held(found):
             return UNKNOWN
         turn_id, before = found["lease_turn"], records_at_lease(found)
+        # The newest record is enough: its key has the index. A header and a seal have no `ended_as`.
         newest = await take(self._table.query(turns, prefix=turn_id, newest_first=True, attributes=ENDS, page=1), 1)
         index = keys.index_of(newest[0]["sk"]) if newest and "ended_as" in newest[0] else None
         if index is None or before == UNKNOWN or index < before:
@@ -207,6 +237,7 @@ def session_lease(tenant: str, agent_id: str, session_id: str, lease: Lease) -> 
         owner=item.get("end_users", ""),
         files=item.get("files"),
     )
+    # The last holder has not stored the end of its turn, and may still be writing.
     if lease.taken_over is not None:
         acquired.forget_last()
     return acquired
@@ -227,10 +258,12 @@ async def add_owner(table: Table, tenant: str, agent_id: str, found: Item, owner
 def admitted(found: Item, turn_id: str, *, resume: bool) -> str:
     """Return an id that sorts after a session's turns. Raises Conflict if the turn cannot be resumed."""
     lapsed, last = found.get("lease_turn"), found.get("last_turn")
+    # Earlier turns are in the history of later ones, which their change would make wrong.
     if resume:
         if turn_id not in (lapsed, last):
             message = f"Turn {turn_id} is not the last one of session {found['sk']}: only the last turn can be resumed."
             raise Conflict(message, code="not_last_turn")
         return turn_id
+    # The turn of a lapsed lease may have a header, although no release has made it the last turn.
     latest = max(lapsed or "", last or "")
     return turn_id if turn_id > latest else new_id(after=latest)

@@ -1,4 +1,18 @@
-"""Sessions in the table: one small record each, which also has the lease and the last turn."""
+"""Sessions in the table: one small record each, which also has the lease and the last turn.
+
+The record stays under 1 KB, so that each change of its lease costs one unit: a long name is in a record of its own.
+Nothing holds a session and its agent together in one write. Their orders of writes do, so that each is found by a
+deletion that runs at the same time:
+
+    creation of a session          deletion of an agent             outcome
+    1 writes the session           1 marks the agent                if 2 of the creation sees the mark, the creation
+    2 reads the agent              2 reads the ids of sessions      removes the session; otherwise 2 of the deletion
+                                   3 deletes them, then the agent   sees the session
+
+An owner's entry and a long name are written before the record, and removed with it. A deletion first marks the record
+(`mark_deleted`): reads and leases refuse it from then on. `stint.store.deletion` then deletes the rest, and at last the
+record.
+"""
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
@@ -25,7 +39,7 @@ ENTRY_BYTES = 200
 
 
 UNKNOWN = -1
-"""The number of records after a write whose effect is unknown. It equals that of no log."""
+"""The number of records while a write is under way, or after one whose effect is unknown. No log has this number."""
 
 
 class LastTurn(NamedTuple):
@@ -37,20 +51,24 @@ class LastTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A stored session.
-
-    `expires_at` is in seconds, `lease_until` in milliseconds of the epoch. The lease may have lapsed. `vector_db_id` is
-    that of the session's own vector db.
-    """
+    """A stored session."""
 
     session_id: str
+    """The id, which is also the sort key."""
     name: str
+    """The whole name, also if it is in a record of its own."""
     started_at: datetime
+    """The time of the creation."""
     expires_at: int | None
+    """The end of a session that does not persist, in seconds since 1970."""
     lease_turn: str | None
+    """The turn that the session is leased for. The lease may have lapsed."""
     lease_until: int | None
+    """The end of the lease, in milliseconds since 1970."""
     last: LastTurn | None
+    """The end of the history at the last release; None if no turn was released yet."""
     vector_db_id: str | None = None
+    """The session's own vector db, if it has one."""
 
 
 class SessionName(Schema):
@@ -88,6 +106,7 @@ class SessionStore:
         key = keys.session(tenant, agent_id, session.session_id)
         expiry: Item = {} if expires_at is None else {"expires_at": expires_at}
         ended: Item = {"last_turn": last.turn_id, "last_records": last.records} if last else {}
+        # Entries first: an erasure of the end user finds each session that exists.
         owned = await add_owners(
             self._table, tenant, users, "session", agent_id, session.session_id, expires_at=expires_at
         )
@@ -98,6 +117,7 @@ class SessionStore:
             name = {"name_size": name_bytes(session.session_name)}
             await self._put_name(tenant, agent_id, session, expiry)
         await self._table.put_new(key._asdict() | started | name | expiry | ended | owned)
+        # After the write: a deletion that has read the agent's sessions before it has marked the agent before that.
         if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
             await self._table.delete(key)
             await self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
@@ -152,6 +172,7 @@ class SessionStore:
 
     async def mark_deleted(self, tenant: str, agent_id: str, session_id: str) -> None:
         """Hide a session from all reads at once, and refuse new leases. It may be repeated."""
+        # An expired session is marked, too, so that a task for its deletion still finds its rest.
         item = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
         if item is None or is_expired(item):
             raise NotFound("Session", session_id)

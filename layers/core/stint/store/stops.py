@@ -1,4 +1,10 @@
-"""The stops of a tenant: one small record, with an attribute for each stop and the number of stops."""
+"""The stops of a tenant: one small record, with an attribute for each stop and the number of stops.
+
+All processes read this record once a second while they run something, so it is one record of a tenant that costs half a
+read unit, and eventually consistent reads are enough. `stops` counts the attributes: the condition of a new stop
+compares it with MAX_STOPS, which no condition could count otherwise. The stop of the whole tenant can always be added.
+Each change requires that its stop is not there, or is there, so a repetition does not count it twice.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -54,6 +60,7 @@ class StopStore:
     async def _read_part(self, keys: Sequence[Key]) -> dict[Key, Item]:
         request = {"RequestItems": {self._table_name: {"Keys": [encode(key._asdict()) for key in keys]}}}
         answer = await call_counted(self._client, "BatchGetItem", request)
+        # Not repeated here: the caller reads again in a second.
         if answer.get("UnprocessedKeys"):
             raise StoreUnavailable("The database is overloaded. Try again.")
         items = map(decode, answer["Responses"].get(self._table_name, []))
@@ -61,6 +68,7 @@ class StopStore:
 
     async def add(self, tenant: str, name: str, now: int) -> int:
         """Add a stop, and return its time, which is earlier if it exists. Raises Conflict if there are too many."""
+        # A tenant that must be stopped must not be refused, because it has many stops.
         counted = "" if name == WHOLE_TENANT else " AND (attribute_not_exists(stops) OR stops < :most)"
         condition = f"attribute_not_exists(#stop){counted}"
         values = {":now": now, ":one": 1} | ({":most": MAX_STOPS} if counted else {})
@@ -68,6 +76,7 @@ class StopStore:
             await self._update(tenant, name, "SET #stop = :now ADD stops :one", condition, values)
         except ConditionFailed as refused:
             found = stops_of(decode(refused.found))
+            # Found: it was added before, perhaps by this very call, whose answer was lost.
             if name not in found:
                 raise Conflict(TOO_MANY.format(len(found)), code="too_many_stops") from refused
             return found[name]

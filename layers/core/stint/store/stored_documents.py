@@ -1,4 +1,7 @@
-"""Documents of vector stores as their records have them."""
+"""Documents of vector stores as their records have them.
+
+`stint.store.document_leases` tells what leases and generations are for.
+"""
 
 import time
 from collections.abc import Mapping
@@ -20,36 +23,46 @@ from stint.store.tombstones import is_live
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document of a vector store, by its `key`.
-
-    `generation` is that of the chunks that searches find; None if there are none. `generations` are all whose chunks
-    may be in the index, with their numbers of chunks. `text` is what was extracted from a file. `lease_until` is in
-    milliseconds. `progress` is that of an ingestion which another attempt continues.
-    `unindexed`: the index may have other attributes than the settings.
-    `expired`: its file has expired, so that the document counts as deleted, and is not marked yet.
-    `end_users` are the hashes of those to whom the document belongs.
-    `deleted_at` is when it was marked, or when its deletion was last sent to the worker.
-    """
+    """A document of a vector store, by its `key`."""
 
     key: str
+    """The id of its file, or of the document of a vector db."""
     status: DocumentStatus
+    """`doc_status` of the record. Marks and expiry do not change it."""
     created_at: int
+    """In seconds since 1970."""
     settings: DocumentSettings
+    """How it is divided, and its attributes."""
     batch_id: str | None = None
+    """The file batch that added it last."""
     generation: str | None = None
+    """That of the chunks that searches find; None if there are none."""
     generations: Mapping[str, int] = field(default_factory=dict)
+    """All generations whose chunks may be in the index, with their numbers of chunks."""
     usage_bytes: int = 0
+    """Bytes of its chunks in the index, of the generation that searches find."""
     last_error: LastError | None = None
+    """Why its ingestion failed."""
     lease_until: int | None = None
+    """The end of the lease, in milliseconds since 1970; None if no process has it."""
     queued_at: int = 0
+    """When its task was last sent, in seconds since 1970."""
     requeues: int = 0
+    """How often readers have sent its task again since it was added or continued."""
     text: StoredContent | None = None
+    """What was extracted from a file."""
     progress: IngestionProgress | None = None
+    """That of an ingestion which another attempt continues."""
     unindexed: bool = False
+    """Whether the index may have other attributes than the settings."""
     expired: bool = False
+    """Whether its file has expired, so that the document counts as deleted, although it is not marked yet."""
     deleted: bool = False
+    """Whether it does not exist for readers: it is marked, or `expired`."""
     deleted_at: int | None = None
+    """When it was marked, or its deletion was last sent to the worker, in seconds since 1970."""
     end_users: str = ""
+    """The hashes of the end users to whom it belongs, with spaces."""
 
     @property
     def held(self) -> bool:
@@ -84,6 +97,7 @@ def to_generations(text: str) -> dict[str, int]:
 def to_document(item: Item) -> StoredDocument:
     error: Any = item.get("last_error")
     settings = DocumentSettings.model_validate_json(item["settings"])
+    # The file has an end, and no process that would mark its documents at that moment.
     expired = settings.expires_at is not None and settings.expires_at <= time.time()
     return StoredDocument(
         key=item["sk"].removeprefix(keys.DOCUMENTS),

@@ -1,4 +1,17 @@
-"""The DynamoDB table: strongly consistent reads, and conditional writes that are safe to retry."""
+"""The DynamoDB table: strongly consistent reads, and conditional writes that are safe to retry.
+
+The client repeats a call whose answer was lost. So each write must have the same effect if it arrives twice:
+
+    write                     arrives twice                                     who recognizes its own record
+    put, put_many, delete     the same record, or none                          -
+    put_new                   the condition refuses the second one              a random `nonce` in the record
+    update                    the condition may refuse the second one           the caller, by what it has assigned
+    ADD (budgets, stops)      budgets: counted twice; stops: refused            -
+    transaction               DynamoDB recognizes the token of the request      -
+
+A batch may handle only a part of its records, so the rest is sent again, with pauses. Reads are strongly consistent: a
+log, a lease or a mark that was written by another process is seen by the next read, on which all protocols here rely.
+"""
 
 import asyncio
 import random
@@ -23,8 +36,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GET_BATCH = 100
+"""Maximum records of a BatchGetItem (DynamoDB, "Quotas")."""
 WRITE_BATCH = 25
+"""Maximum records of a BatchWriteItem (DynamoDB, "Quotas")."""
 BATCH_ATTEMPTS = 8
+"""Maximum calls for a batch. The pauses are random, up to 50 ms before the second call and 3.2 s before the last."""
 SMALL_PAGE = 100
 """Minimum entries of a read for a list, so that hidden entries do not cost a call each."""
 LARGE_PAGE = 50_000
@@ -140,6 +156,7 @@ class Table:
         request: dict[str, Any] = {"FilterExpression": LIVE}
         values = {":now": int(time.time())}
         skip = window.start
+        # A few entries are skipped by reading them: another call would take longer.
         while skip >= SMALL_PAGE:
             counting = request | {"Select": "COUNT", "Limit": min(skip, LARGE_PAGE)}
             answer = await self._query(pk, counting, values=values)
@@ -148,6 +165,7 @@ class Table:
                 return [], False
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
         limit = MAX_ENTRIES if window.limit is None else min(window.limit, LARGE_PAGE)
+        # One more than shown, which tells whether others follow.
         request["Limit"] = max(SMALL_PAGE, skip + limit + 1)
         found = (await take(self._items(pk, request, values=values), skip + limit + 1))[skip:]
         return found[:limit], len(found) > limit
@@ -182,6 +200,7 @@ class Table:
             )
         except ConditionFailed as refused:
             found = decode(refused.found)
+            # An equal record is that of this very call: its first try took effect, and the answer was lost.
             if found != sent:
                 raise ConditionFailed(found) from refused
 
@@ -216,6 +235,7 @@ class Table:
         """Delete a record if it exists and meets a condition."""
         request: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
         request |= {"ExpressionAttributeValues": encode(values)} if values else {}
+        # Whoever has changed the record in the meantime keeps it.
         with suppress(ConditionFailed):
             await self._call("DeleteItem", TableName=self._name, Key=_key(key), **request)
 

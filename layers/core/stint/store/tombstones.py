@@ -1,4 +1,14 @@
-"""Tombstones: marks of deleted records, and seals. Records that are marked or expired do not exist for readers."""
+"""Tombstones: marks of deleted records, and seals. Records that are marked or expired do not exist for readers.
+
+    state      attributes    readers     new leases   ends with
+    live       none          see it      allowed      a mark, or its expiry
+    expired    expires_at    do not      refused      removal by DynamoDB, within some days
+    marked     deleted_at    do not      refused      its removal, the last step of the deletion
+    sealed     sealed_at     do not      refused      its expiry, after SEAL_SECONDS
+
+A mark hides an object with one write, however long its deletion takes. A seal takes a key that a writer of the deleted
+object may still write, for longer than that writer can live. It expires, so that a deletion leaves nothing.
+"""
 
 import time
 from typing import TypeGuard
@@ -29,6 +39,7 @@ def expiry(expires_at: int | None) -> Item:
 async def mark_deleted(table: Table, key: Key) -> Item | None:
     """Hide a record from all reads at once, and return it; None if there is none."""
     try:
+        # Marked again by a repetition. The condition keeps a write from making a record of what is gone.
         return await table.update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")
     except ConditionFailed:
         return None
@@ -47,5 +58,6 @@ async def read_marked(table: Table, key: Key, kind: str, identifier: str) -> Ite
 
 def new_seal() -> Item:
     """Return the attributes of a seal, a record at the key where the writer of a deleted object would write next."""
+    # Whether it expires is also how `delete_partition` knows the seals that it must leave.
     now = int(time.time())
     return {"sealed_at": now, "expires_at": now + SEAL_SECONDS}

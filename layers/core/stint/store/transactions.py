@@ -1,4 +1,9 @@
-"""Transactions: writes that all take effect, or none of them."""
+"""Transactions: writes that all take effect, or none of them.
+
+They cost twice the units, so they are used only where an order of single writes would not do. Examples are the two
+records of an agent, of which neither may exist alone, and the documents of a vector store, whose record must exist and
+forget its usage in the same moment. Elsewhere an order of writes is enough, such as children before parents.
+"""
 
 import asyncio
 import random
@@ -22,6 +27,7 @@ MAX_WRITES = 100
 """Maximum writes of a transaction (DynamoDB, "Quotas")."""
 
 ATTEMPTS = 10
+"""Maximum attempts, with random pauses of up to 20 ms before the second and 5 s before the last."""
 CONFLICTS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
 
@@ -78,6 +84,7 @@ class Transactions:
 
     async def _try(self, operations: Sequence[dict[str, Any]]) -> bool:
         """Return whether the writes took effect; False if another attempt may succeed."""
+        # The token is new for each attempt: DynamoDB would return the outcome of the cancelled one again.
         request = {"TransactItems": operations, "ClientRequestToken": secrets.token_hex(16)}
         try:
             await call_counted(self._client, "TransactWriteItems", request)
@@ -106,10 +113,12 @@ class Transactions:
 
 def _check(reasons: Sequence[dict[str, Any]], error: StintError) -> bool:
     """Return False if a transaction may be repeated. Raises TransactionCancelled, or the error itself."""
+    # A condition decides, even if another write conflicts: the caller must look at the record that it found.
     for place, reason in enumerate(reasons):
         if reason.get("Code") == "ConditionalCheckFailed":
             found = reason.get("Item")
             raise TransactionCancelled(place, decode(found) if found else None) from error
+    # Another transaction or write had one of the records at this moment. Nothing was written.
     if any(reason.get("Code") in CONFLICTS | TRY_AGAIN for reason in reasons):
         return False
     raise error

@@ -1,4 +1,10 @@
-"""Documents of turns in the table: without empty fields, and without the ids that are in the record's key."""
+"""Documents of turns in the table: without empty fields, and without the ids that are in the record's key.
+
+Turns are what is written most, and an item of up to 1 KB costs one unit. The JSON of a small step is largely ids that
+its key has, and fields that are empty in almost every step, so leaving these out saves a unit for many records. Each
+document is read back before it is written: if the short form would not be equal, the whole one is stored. So this
+module may be wrong about what can be left out without losing anything.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -60,6 +66,7 @@ class TurnDocuments:
     async def pack(self, item: Item, document: TurnDocument, prefix: str) -> Item:
         """Return the item with its document."""
         whole = document.to_json(exclude_none=True)
+        # A large document is compressed or in S3: what the short form leaves out is a small part of it.
         fits = len(whole) <= MAX_ITEM and document.without_images() is None
         short = shorten(item, document) if fits else None
         if short is None:

@@ -1,4 +1,21 @@
-"""Turns in the table: a header, and an append-only log whose indexes are written once."""
+"""Turns in the table: a header, and an append-only log whose indexes are written once.
+
+`stint.store.log` has the states of a log, and what `put_header`, `append`, `seal` and `get` do in each. A session's
+partition has, in the order of their keys:
+
+    key                  record
+    {turn}               header of a turn, which is written once, or the seal in its place
+    {turn}:{index}       record of a turn's log
+    history:{turn}       segment of the history that begins with this turn (`stint.store.segments`)
+    imported:{turn}      id of a turn that was imported
+    name                 long name of the session
+
+Turn ids sort by creation, so one Query returns the turns in order, each header before its records. A history is read
+from its end, because models get the newest turns that fit, and a bounded read should not read the others.
+
+The calls that a turn waits for are in another partition, so that histories do not contain them. They are written
+before the ending that shows the pause: a client that sees the pause may send its results at once.
+"""
 
 from collections.abc import AsyncGenerator, Sequence, Set
 
@@ -61,6 +78,7 @@ class TurnStore:
         Raises Interrupted if its index has another record, because the turn was taken over or deleted. Raises Conflict
         if only the index of the ending is left.
         """
+        # The last index is kept free for an ending, so that each log can be closed.
         if index == keys.LAST_INDEX and not record.final:
             raise Conflict(
                 f"Turn {lease.turn_id} has {index} records, the maximum. Create another turn.",
@@ -74,6 +92,7 @@ class TurnStore:
     async def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> int:
         item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
         item |= mark_of(record.compaction)
+        # A fence after a completed turn: the newest record shows `ENDS` readers that the turn is still complete.
         if record.fence:
             item["ended_as"] = RunStatus.completed.value
         if record.ending is not None:
@@ -84,10 +103,8 @@ class TurnStore:
     async def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome) -> int:
         """End another turn of the lease's session, whose writer may be dead, and return the number of its records.
 
-        Records that the writer stores in the meantime are kept, and its next one is refused. A failed or cancelled turn
-        is unchanged, and so is one that awaits input, unless the ending is `cancelled`. A completed turn stays
-        completed: a fence occupies the next index of a writer that resumed it. A turn without a header cannot
-        start for an hour, longer than its writer can run.
+        Records that the writer stores in the meantime are kept, and its next one is refused. `stint.store.log` has the
+        effect in each state.
         """
         header = keys.turn(lease.tenant, lease.agent_id, lease.session_id, turn_id)
         items = [item async for item in self._table.query(header.pk, prefix=turn_id, attributes=ENDS)]
@@ -97,13 +114,14 @@ class TurnStore:
             if log.ended or paused or len(log.records) > keys.LAST_INDEX:
                 return len(log.records)
             try:
+                # The seal expires after an hour, longer than a writer can run that has not stored its header yet.
                 if log.header is None:
                     await self._table.put_new(header._asdict() | new_seal())
                     return 0
                 complete = log.ended_as == RunStatus.completed
                 await self._write(lease, turn_id, len(log.records), TurnRecord(ending=None if complete else ending))
                 return len(log.records) + 1
-            except ConditionFailed as refused:
+            except ConditionFailed as refused:  # the writer is alive: its record counts, and the next index is tried
                 items.append(refused.found)
 
     async def history(
@@ -130,19 +148,23 @@ class TurnStore:
             newest = NewestTurns([], True, unexpired(items, session_id))
         chosen, total, complete = list[LogItems](), 0, True
         async for log in turn_logs(newest.uncovered()):
+            # A turn that never began, or whose header a deletion has replaced.
             if log.header is None:
                 continue
             total += log.needed_size
             if chosen and max_bytes is not None and total > max_bytes:
                 complete = False
                 break
+            # The newest turn is whole, because it may be resumed.
             chosen.append(log if not chosen or max_bytes is None else log.compacted)
+            # Models get the summary in place of all older turns.
             if log.compacts and max_bytes is not None:
                 newest = newest.without_older()
                 break
         if newest.transcribed and not chosen:  # a segment ends before the last turn, unless that was removed
             return await self.history(tenant, agent_id, session_id, max_bytes, segments=False)
         older, all_fit = newest.fitting(total, max_bytes) if complete else ([], False)
+        # `brief` omits large images, which models do not get. The newest turn has them, because a resume returns it.
         turns = await self._documents.read(chosen[:0:-1], brief=True) + await self._documents.read(chosen[:1])
         last = LastTurn(turns[-1].header.turn_id, len(turns[-1].records)) if turns else None
         return History(turns, all_fit, last, older)
@@ -198,11 +220,13 @@ class TurnStore:
         self, tenant: str, agent_id: str, session_id: str, turn_id: str, start: int
     ) -> list[TurnRecord]:
         """Read the records of a turn's log from an index on. Raises NotFound if the turn was deleted."""
+        # A reader of a full log asks for the index after the last one, which has no key.
         if start > keys.LAST_INDEX:
             return []
         pk, first = keys.record(tenant, agent_id, session_id, turn_id, start)
         end = keys.after_records(tenant, agent_id, session_id, turn_id).sk
         log = turn_log([item async for item in unexpired(self._table.query(pk, since=first, before=end), session_id)])
+        # The read begins at `start`, so an ended log without records begins with the seal of a deletion.
         if log.ended and not log.records:
             raise NotFound("Turn", turn_id)
         return await self._documents.read_records(log.records)
@@ -228,6 +252,7 @@ class TurnStore:
         """Store the calls that the lease's turn waits for. Raises Interrupted if the session was deleted."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, lease.turn_id)
         item = await self._documents.pack(_item(lease, key), pending, _blobs(lease, lease.turn_id))
+        # Replaces the calls of an earlier pause. A deletion has sealed this key, too, because no index protects it.
         try:
             await self._table.put(item, condition="attribute_not_exists(sealed_at)")
         except ConditionFailed:
@@ -243,6 +268,7 @@ class TurnStore:
     async def delete_pending(self, lease: SessionLease, turn_id: str) -> None:
         """Delete the calls that a turn of the lease's session waited for."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, turn_id)
+        # A seal stays: the deletion of the session relies on it.
         await self._table.delete(key, condition="attribute_not_exists(sealed_at)")
 
 

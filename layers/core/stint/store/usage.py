@@ -1,4 +1,9 @@
-"""Sums of usage in the table: one record per day, caller, agent and session."""
+"""Sums of usage in the table: one record per day, caller, agent and session.
+
+Each run adds to one record with ADD, which needs no read and no lock. A report reads the days that it sums up. Records
+of a session are in one shard, by its id. A run without a session adds to any shard, so that a caller with many of them
+does not write one record all the time. A lost answer may count a run twice, as for all counters (`BudgetStore`).
+"""
 
 import secrets
 import zlib
@@ -13,6 +18,7 @@ from stint.store.parallel import map_concurrently
 from stint.store.table import Table
 
 KEPT_DAYS = 400
+"""Days for which the sums of a day are stored, longer than a year."""
 QUERIES = 16
 """Maximum concurrent Queries of a request."""
 
@@ -26,6 +32,7 @@ class UsageStore:
 
     async def add(self, tenant: str, day: str, source: UsageSource, amounts: Mapping[str, int]) -> None:
         """Add to the sum of a day and a source: one unit. An amount of 0 is not written."""
+        # crc32, not hash(): all processes must find the same shard.
         shard = zlib.crc32(source.session_id.encode()) if source.session_id else secrets.randbelow(budget_keys.SHARDS)
         key = budget_keys.usage(tenant, day, shard % budget_keys.SHARDS, source)
         expires_at = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=KEPT_DAYS)

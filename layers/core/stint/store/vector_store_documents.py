@@ -1,4 +1,16 @@
-"""Documents of vector stores in the table: one record each. Their chunks are in the index of their store."""
+"""Documents of vector stores in the table: one record each. Their chunks are in the index of their store.
+
+    state          changes to
+    in progress    completed or failed by its lease's holder; failed by a reader, if its worker is dead; cancelled
+    completed      in progress, if it is added again with other settings: its chunks are found until the new ones are
+    failed         in progress, if it is added again
+    cancelled      in progress, if it is added again
+    deleted        nothing; its record is removed after its chunks
+
+Documents are added and marked as deleted in a transaction with their store's record, which must exist. So no document
+is added to a store after its deletion was announced, and the usage in the store's record is removed in the moment in
+which it changes. Workers change only the document, under its lease (`stint.store.document_leases`).
+"""
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -61,6 +73,8 @@ class VectorStoreDocuments:
             for key, settings in documents.items()
         }
         writes = [Put(item) for item in items.values()]
+        # Two places of each transaction are for the store and the batch. The batch comes last, so that one which is
+        # stored has all its documents.
         for at in range(0, len(writes), MAX_WRITES - 2) or [0]:
             last = [Put(batch)] if batch is not None and at + MAX_WRITES - 2 >= len(writes) else []
             await self._change(tenant, store_id, [*writes[at : at + MAX_WRITES - 2], *last])
@@ -83,6 +97,7 @@ class VectorStoreDocuments:
         again = Update(
             keys.vector_store_document(tenant, store_id, found.key),
             assign | ENDED | {"batch_id": batch_id},
+            # As it was read: of two requests that add it with different settings, one is refused.
             f"{LIVE} AND settings = :old AND doc_status = :old_status",
             {":old": found.settings.model_dump_json(), ":old_status": found.status},
         )
@@ -144,6 +159,7 @@ class VectorStoreDocuments:
         for key, store_id in checked.items():
             if not is_live(item := found.get(key)) or "emptied_at" in item:
                 raise NotFound("Vector store", store_id)
+        # Each read may find that a lease lapses, so that its reader sends the task of a dead worker again.
         settled = {key: await self._settle(item) for key, item in found.items() if key in wanted}
         return {wanted[key]: document for key, document in settled.items() if document is not None}
 
@@ -181,6 +197,7 @@ class VectorStoreDocuments:
         Do nothing if it has ended, its lease is held, or the document is not what was `found`.
         """
         key, now = keys.vector_store_document(tenant, store_id, found.key), round(time.time() * 1000)
+        # Whoever has added it again since it was read has sent a task, which must not find it failed.
         free = "(attribute_not_exists(lease_until) OR lease_until <= :now) AND settings = :read"
         failed = {"doc_status": "failed", "last_error": error.model_dump_json()}
         read = {":now": now, ":read": found.settings.model_dump_json()}
@@ -196,6 +213,7 @@ class VectorStoreDocuments:
         assign = {"queued_at": int(time.time()), "requeues": found.requeues + 1}
         try:
             seen = IN_PROGRESS | {":seen": found.queued_at}
+            # By the time that was read: one of several readers changes it, and sends the task.
             await self._table.update(key, assign, f"{unfinished} AND queued_at = :seen", seen)
         except ConditionFailed:
             return False

@@ -1,4 +1,19 @@
-"""Vector stores in the table: one record each, which is also the list entry."""
+"""Vector stores in the table: one record each, which is also the list entry.
+
+    state      attributes               readers                    ends by
+    in use     none of these            find it                    a mark, or its expiry
+    expired    `last_active_at` is      find it, but searches      `update`, which counts as use; `mark_emptied`, after
+               too old                  and insertions refuse it   which its contents are deleted
+    emptied    emptied_at               as expired, for ever       a mark
+    marked     deleted_at               do not find it             removal after its documents
+    sealed     deleted_at, sealed_at    do not find it             expiry after an hour
+
+`usage` is a sum over all documents, too expensive for each read and too contended to be kept by each change. So a
+change of a document only removes it and sets a new `change_id`; the next reader computes it, and stores it if the
+`change_id` is still the one that it read before.
+
+A session's own store may be created while the session is deleted. `seal` marks it, or takes its key for an hour.
+"""
 
 import secrets
 import time
@@ -24,19 +39,22 @@ LIVE = "attribute_exists(pk) AND attribute_not_exists(deleted_at)"
 
 @dataclass(frozen=True, slots=True)
 class StoredVectorStore:
-    """A vector store. `usage` is None if its documents have changed since it was last computed.
-
-    `change_id` is that of the last change of its documents. `emptied`: it has expired for ever, and its contents are
-    being deleted.
-    """
+    """A vector store."""
 
     id: str
+    """The id, which is also the sort key."""
     created_at: int
+    """In seconds since 1970."""
     last_active_at: int
+    """When a user last used or changed it, in seconds since 1970. Its expiry counts from then."""
     change_id: str
+    """A random id of the last change of its documents."""
     settings: VectorStoreSettings
+    """What users can set, such as name and `expires_after`, and what was chosen at the creation."""
     usage: StoreUsage | None = None
+    """None if its documents have changed since it was last computed."""
     emptied: bool = False
+    """Whether it has expired for ever, and its contents are being deleted."""
 
     @property
     def expires_at(self) -> int | None:
@@ -114,6 +132,7 @@ class VectorStores:
             keys.vector_store(tenant, one)
 
         async def read(pk: str) -> list[Item]:
+            # Sessions own stores that their callers do not list.
             items = self._table.query(pk, after=after, newest_first=order == "desc", page=limit + 1)
             return await take((item async for item in items if is_live(item) and "owned" not in item), limit + 1)
 
@@ -158,6 +177,7 @@ class VectorStores:
         """Let a store stay expired for ever, and return whether it has not been used since it was read."""
         key, seen = keys.vector_store(tenant, store.id), {":seen": store.last_active_at}
         try:
+            # A store that was used since it was read has not expired.
             await self._table.update(key, {"emptied_at": int(time.time())}, f"{LIVE} AND last_active_at = :seen", seen)
         except ConditionFailed:
             return False
@@ -185,7 +205,7 @@ class VectorStores:
             return True
         try:
             await self._table.put_new(key._asdict() | new_seal() | {"deleted_at": int(time.time())})
-        except ConditionFailed:
+        except ConditionFailed:  # it was created between the two writes
             return await mark_deleted(self._table, key) is not None
         return False
 

@@ -1,7 +1,27 @@
 """The messages that wait for a session or a conversation, in order of acceptance.
 
-Each has a small record, its place in line, and one with the message. The latter is kept for a day if the message is in
-a run with another id.
+A message has two records. The small one is its place: each request in line reads all places every two seconds, and
+renews its own. The other has the message and decides what becomes of it: each of its changes is conditional, so
+one of a run, a merge, a cancellation and a failure wins. It is kept for a day if the run has another id.
+
+    message       attributes        claim_run       claim_merge   cancel          fail      delete_unclaimed
+    waiting       none of these     claims          claims        cancels         fails     deletes
+    started       run_id            no, but `lost`  no            no, but `lost`  fails     no
+    merged        merged_into       no, but `lost`  no            no, but `lost`  fails     no
+    cancelled     cancelled_at      no              no            yes             no        no
+    failed        failure           no              no            no              no        no
+    gone          no record         no              no            no              no        no
+
+- `lost` is a claim by a run that died before it stored the message. It must be the claim that the record still has.
+- `cancel` and `fail` also remove the place. `finish` removes it, or both records, after the run has stored the message.
+- A place is alive while its request renews it. The worker starts messages whose requests have died.
+
+The order of writes, for a process that may die between any two:
+
+- The task for the worker, then the message, then the place (`Admission.accept`). A place without a message is one that
+  another process may remove; a message without a place is in no line, and expires.
+- To remove: the entry among the places that have left, then the place. To delete: the message, then the place. So a
+  deletion of the conversation, which reads places, finds each message as long as it exists.
 """
 
 import re
@@ -28,7 +48,7 @@ MAX_WAITING = 20
 """Maximum messages that wait for one session or conversation."""
 
 ALIVE_SECONDS = 10.0
-"""Seconds after the last renewal by its request for which a message is left to that request."""
+"""Seconds after the last renewal by its request for which a message is left to that request. It renews three times."""
 
 RECORD_SECONDS = 86_400
 """Lifetime of the records. A message that was not started by then is dropped."""
@@ -39,6 +59,7 @@ FOUND_SECONDS = 600
 MOST_LEFT = 100
 """Maximum messages that a retry looks at, the newest first."""
 
+# Callers may ask for a message by any text. Only one that can be a key is looked up.
 ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 OPEN = "attribute_exists(pk) AND attribute_not_exists(cancelled_at) AND attribute_not_exists(failure)"
@@ -60,6 +81,7 @@ class WaitingLine:
 
     async def accept(self, place: WaitingPlace, message: WaitingMessage) -> None:
         """Store a message, and add it to the end of the line. Raises Conflict if too many wait."""
+        # Concurrent requests may exceed the bound. It limits what each read of the line costs, and need not be exact.
         if len(await self.read()) >= MAX_WAITING:
             raise Conflict(
                 f"{MAX_WAITING} messages wait already, the maximum. Try again later.", code="too_many_waiting"
@@ -68,6 +90,7 @@ class WaitingLine:
         end = {"expires_at": min(last, message.expires_at or last)}
         key = self._message(place.message_id)
         found_by = {"fingerprint": place.fingerprint} if place.fingerprint else {}
+        # The message first: a process that finds a place reads its message next, and removes a place without one.
         await self.table.put(await self.documents.pack(key._asdict() | end | found_by, message, self.keys.blobs))
         named = {"sender": place.sender, "fingerprint": place.fingerprint, "retry_count": place.retry_count}
         life = {"alive_until": end_of_life(ALIVE_SECONDS)}
@@ -82,6 +105,7 @@ class WaitingLine:
 
     async def note_retry(self, message_id: str, retry_count: int) -> bool:
         """Note a retry of a message's request, and return whether it is the first one with its count."""
+        # Two retries with the same count come from two clients with equal requests. Each waits for its own message.
         condition, values = "retry_count < :count", {":count": retry_count}
         try:
             await self.table.update(self._place(message_id), {"retry_count": retry_count}, condition, values)
@@ -91,6 +115,7 @@ class WaitingLine:
 
     async def remove_place(self, message_id: str) -> None:
         """Remove a message from the line. Its record stays, and is deleted with the session or conversation."""
+        # The messages of all conversations share a partition. The places, or these entries, are the way to find them.
         if self.keys.left is not None:
             end = {"expires_at": int(time.time() + RECORD_SECONDS)}
             await self.table.put(Key(self.keys.left, message_id)._asdict() | end)
@@ -119,6 +144,7 @@ class WaitingLine:
         if self.keys.left is None:
             return []
         left = self.table.query(self.keys.left, newest_first=True, attributes="sk, expires_at", page=MOST_LEFT)
+        # Entries have no time of their own: the end that `remove_place` writes is RECORD_SECONDS after it.
         oldest = time.time() + RECORD_SECONDS - FOUND_SECONDS
         ids = [item["sk"] for item in await take(left, MOST_LEFT) if item["expires_at"] >= oldest]
         found = await self.table.get_many([self._message(each) for each in ids], "fingerprint, merged_into")
@@ -146,6 +172,7 @@ class WaitingLine:
         if state is None or (end_user is not None and state.message.end_user != end_user):
             return False
         condition, values = unclaimed(lost)
+        # A repetition finds the message cancelled, and removes the place that the first call may have left.
         cancelled = state.cancelled or await self._change(
             message_id, {"cancelled_at": int(time.time())}, condition, values
         )
@@ -155,11 +182,13 @@ class WaitingLine:
 
     async def fail(self, message_id: str, error: ErrorInfo) -> None:
         """Record that a message cannot be started, and remove it from the line."""
+        # Claimed messages, too: a run claims its message before the steps of its start that can still fail.
         await self._change(message_id, {"failure": error.model_dump_json()}, OPEN)
         await self.remove_place(message_id)
 
     async def finish(self, message_id: str, run_id: str) -> None:
         """Remove a message that its run has stored. Its record stays if the run has another id."""
+        # A run has the id of its message, unless an earlier start has used it, or the session has a later turn.
         if message_id == run_id:
             await self.delete(message_id)
         else:
@@ -181,6 +210,7 @@ class WaitingLine:
 
     async def _change(self, message_id: str, assign: Item, condition: str, values: Item | None = None) -> bool:
         """Change a message, and return whether the condition held. A repetition after a lost answer finds its nonce."""
+        # The client repeats a write whose answer was lost. A claim that looked refused would start no run.
         nonce = secrets.token_hex(6)
         try:
             await self.table.update(self._message(message_id), assign | {"nonce": nonce}, condition, values)
@@ -219,6 +249,7 @@ async def delete_messages(table: Table, blobs: Blobs, tenant: str, conversation_
     for pk in filter(None, (line.places, line.left)):  # in the order of `remove_place`
         places = table.query(pk, attributes="sk")
         while batch := await take(places, WRITE_BATCH):
+            # Messages before places, as in `delete`.
             await table.delete_many([Key(line.messages, place["sk"]) for place in batch])
             await table.delete_many([Key(pk, place["sk"]) for place in batch])
             yield

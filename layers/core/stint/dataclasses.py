@@ -29,6 +29,7 @@ def _dataclass(
 
     def decorate(cls: type) -> type:
         prepare = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, weakref_slot=weakref_slot)
+        # Without a docstring, the standard library would make the signature of the class.
         cls.__doc__ = cls.__doc__ or cls.__name__  # the default, a signature, is slow to inspect
         made: type = prepare(cls)
         for each in vars(made)["__dataclass_fields__"].values():
@@ -56,6 +57,7 @@ def _refuse_unsupported(cls: type, each: Field[Any]) -> None:
 def _methods(cls: type, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:
     methods: dict[str, object] = {"__init__": _compile_init(cls, frozen), "__repr__": _repr}
     if eq:
+        # As in the standard library: a class with equality that can be changed has no hash.
         methods |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
     if frozen:
         methods |= {"__setattr__": _refuse_assignment, "__delattr__": _refuse_deletion}

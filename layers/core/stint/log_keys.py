@@ -23,6 +23,7 @@ def add_log_keys(**keys: Value | None) -> None:
     """Add keys to the following lines, except those that are None. Do nothing outside of a request."""
     current = _keys.get()
     if current is not None:
+        # The same dict for all tasks of the request. Setting the variable again would be seen by this task only.
         current.update({key: _shorten(value) for key, value in keys.items() if value is not None})
 
 

@@ -1,4 +1,8 @@
-"""The totals of a request over all of its runs, which its metrics show."""
+"""The totals of a request over all of its runs, which its metrics show.
+
+A context variable holds one mutable object for each request, so that its tasks, which have copies of the context, add
+to the same totals.
+"""
 
 from contextvars import ContextVar
 
@@ -12,7 +16,9 @@ class RequestTotals:
     """The consumption of a request in all of its runs, for its metrics. All tasks of a request share them."""
 
     dollars: float = 0.0
+    """Dollars of models and of infrastructure."""
     model_errors: int = 0
+    """Model calls that failed, other than by a fault of the caller."""
 
 
 _totals: ContextVar[RequestTotals | None] = ContextVar("totals", default=None)

@@ -1,4 +1,15 @@
-"""The settings, read from the environment. No other module of the package reads it."""
+"""The settings, read from the environment. No other module of the package reads it.
+
+Everything is composed from the settings that are passed in, so a test or a command makes its own (`check_settings`).
+They are read once per process, when the first request or the init phase needs them, never at an import.
+
+Each setting is one text. Large ones are JSON, or the reference of an object that has it (`LARGE`), which `bootstrap/`
+reads and puts in its place (`replace_texts`). Values are checked here as far as that needs nothing else, so that a
+malformed one stops the process at its start.
+
+An error names the variables and never contains a value, since some are secrets; representations hide them
+(`SecretStr`), and keys of `STINT_PROVIDERS` are looked up by name (`key_in`).
+"""
 
 import os
 from collections.abc import Mapping
@@ -32,6 +43,7 @@ ALGORITHMS = r"^((RS|PS|ES)(256|384|512)|EdDSA)(,((RS|PS|ES)(256|384|512)|EdDSA)
 """Algorithms with public keys only. A symmetric one would accept the issuer's public key as a secret."""
 
 MOST_CACHED = 16_000_000
+"""Maximum bytes of a cache of what runs have stored."""
 
 TENANT_OR_NONE = r"^([a-z0-9][a-z0-9-]{0,31})?$"
 
@@ -324,9 +336,11 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     Raises:
         SettingsError: values are invalid. It names the variables, and contains no value.
     """
+    # An empty variable is the same as none: a template sets all of them.
     values = {name: value for name in Settings.model_fields if (value := environment.get(variable_of(name)))}
     settings = check_settings(values)
     if settings.providers:
+        # Only with providers: they name variables of their own.
         settings._variables.update({name: value for name, value in environment.items() if name.startswith("STINT_")})
     return settings
 
@@ -343,6 +357,7 @@ def check_settings(values: Mapping[str, object]) -> Settings:
 def replace_texts(settings: Settings, texts: Mapping[str, str]) -> Settings:
     """Return the settings with other texts. Raises SettingsError if one is malformed."""
     replaced = check_settings({**dict(settings), **texts})
+    # They are not a field, so a validated copy does not have them.
     replaced._variables.update(settings._variables)
     return replaced
 

@@ -55,6 +55,7 @@ class AssumedRole:
             problem = dict(FIELD.findall(response.body.decode("utf-8", "replace"))).get("Code", str(response.status))
             if self._clock.correct(problem, response.headers, signed_at):
                 continue
+            # Once: a second refusal would be that of the credentials that have just been loaded.
             if renewable and problem in REFUSED_CREDENTIALS and await self._source.renew(used):
                 renewable = False
                 continue

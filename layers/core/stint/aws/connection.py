@@ -1,4 +1,19 @@
-"""A kept-alive HTTP/1.1 connection over asyncio, and its timeouts."""
+"""A kept-alive HTTP/1.1 connection over asyncio, and its timeouts.
+
+A connection sends one request at a time, and is used again only after a complete response that leaves nothing open:
+
+  state     is                               next
+  idle      `_waiter` is None                `send`, or bytes that no request asked for: closed
+  waiting   `_waiter` is a future            a complete response: idle; an error, a timeout or a cancellation: closed
+  closed    `reusable` is false              -
+
+A response that arrives after its caller has gone would otherwise answer the next request. So `send` closes the
+connection whenever it ends without a response, also if it was cancelled.
+
+The timeout is of silence, not of the whole call: each received byte starts it again, and so does progress in sending a
+large request. Timers of an event loop can fire early, or all at once after a process was frozen, as Lambda does between
+requests. `Watchdog` therefore asks a clock before it expires.
+"""
 
 import asyncio
 import time
@@ -24,6 +39,7 @@ class Watchdog:
 
     def touch(self) -> None:
         """Note progress."""
+        # Moving the timer at each byte would cost more than reading the time: it is moved when it fires.
         self._since = self._clock()
 
     def restart(self) -> None:
@@ -82,6 +98,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._watchdog.cancel()
             self._waiter = None
+        # A server can answer before it has read the request; what is left of that would precede the next request.
         self._reusable = response.keep_alive and not self.transport.get_write_buffer_size()
         return response
 
@@ -104,6 +121,7 @@ class Connection(asyncio.Protocol):
         try:
             response = self._parser.feed(data)
         except MalformedResponse as error:
+            # `send` closes the connection when it raises this.
             self._waiter.set_exception(error)
             return
         if response is not None:
@@ -117,6 +135,7 @@ class Connection(asyncio.Protocol):
 
     def _time_out(self) -> None:
         """Fail the request, unless a part of it was sent meanwhile."""
+        # A large request over a slow line is progress without any byte of a response.
         unsent = self.transport.get_write_buffer_size() if self.transport is not None else 0
         if self._watchdog is not None and 0 < unsent < self._unsent:
             self._unsent = unsent

@@ -1,4 +1,15 @@
-"""Connections to one server, directly or through a proxy, with or without TLS."""
+"""Connections to one server, directly or through a proxy, with or without TLS.
+
+  server   proxy   connection
+  http     none    to the server
+  https    none    to the server, with TLS
+  http     any     to the proxy, which forwards the request: it has the whole URL and the proxy's password
+  https    any     to the proxy; after CONNECT, TLS with the server inside, so the proxy sees neither request nor key
+
+Opening is a task of its own, because the watchdog must end it by cancelling it: the caller's own cancellation and the
+timeout are then told apart by `watchdog.expired` and by `cancelling()` of the caller's task. A connection that was
+opened at the moment of the cancellation belongs to nobody, and is closed here.
+"""
 
 import asyncio
 import time
@@ -51,6 +62,7 @@ class Connector:
             if task.done() and not task.cancelled() and task.exception() is None:
                 task.result().abort()  # the caller was cancelled after the connection was open
             caller = asyncio.current_task()
+            # Both can happen at once. The cancellation wins, because its sender waits for it.
             if not watchdog.expired or (caller is not None and caller.cancelling()):
                 raise
             raise TimeoutError("The connection was not established in time.") from None
@@ -94,6 +106,7 @@ class Connector:
         head = f"CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n{self._authorization}\r\n"
         try:
             answer = await connection.send(head.encode("latin-1"), self._timeout, tunnel=True)
+            # A proxy that closes the connection after its answer cannot carry TLS on it.
             if not 200 <= answer.status < 300 or not connection.reusable or connection.transport is None:
                 raise ConnectionRefusedError(f"The proxy refused the connection with status {answer.status}.")
             transport = await loop.start_tls(

@@ -1,4 +1,19 @@
-"""Credentials of AWS, and their refresh before they expire."""
+"""Credentials of calls, refreshed before they expire.
+
+  time until the expiry   a call
+  more than 15 min        uses the credentials
+  10 to 15 min            uses them, and starts a refresh in the background; its failure is ignored
+  less than 10 min        waits for the refresh, and fails with it
+  none loaded             likewise
+
+All threads share one refresh, a `concurrent.futures.Future`. It runs as a task of the event loop of the call that
+started it, and another loop can be waiting for it. If that loop ends, its task is cancelled, possibly before its first
+step. `_abort` then ends the future with RefreshAborted, and each waiting call starts or joins another refresh in its
+own loop. A caller that is cancelled does not cancel the refresh, since others wait for it.
+
+AWS can refuse credentials before their expiry. `renew` replaces them unless another call has done so meanwhile: it
+compares the refused ones with the current ones.
+"""
 
 import asyncio
 import re
@@ -34,14 +49,19 @@ class RefreshAborted(CredentialsError):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An access key, whose representation is hidden. `expires_at` is in seconds of the Unix epoch, None for never."""
+    """An access key, whose representation is hidden."""
 
     access_key: str = field(repr=False)
+    """The id of the access key."""
     secret_key: str = field(repr=False)
+    """The key of signatures. It is never sent."""
     token: str = field(default="", repr=False)
+    """The session token of temporary credentials; empty for permanent ones."""
     expires_at: float | None = None
+    """Seconds of the Unix epoch; None: they do not expire."""
 
     def __post_init__(self) -> None:
+        # They become values of headers: a line break in one would add a header.
         if not (self.access_key and self.secret_key and PRINTABLE.fullmatch(self.access_key + self.token)):
             raise CredentialsError("The AWS credentials are incomplete or malformed.")
 
@@ -116,19 +136,23 @@ class RefreshedCredentials:
 
     def _start(self, *, renewed: bool = False) -> Future[Credentials]:
         """Start a refresh unless one is running, and return its result."""
+        # The lock is held for an assignment only, so a thread with an event loop may wait for it.
         with self._lock:
             if self._refreshing is not None and not self._refreshing.done():
                 return self._refreshing
             result = self._refreshing = Future[Credentials]()
         task = asyncio.get_running_loop().create_task(self._refresh(result, renewed))
+        # An event loop keeps only weak references to its tasks.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # A callback, because a task that is cancelled before its first step never reaches a `finally`.
         task.add_done_callback(lambda _: _abort(result))
         return result
 
     async def _refresh(self, result: Future[Credentials], renewed: bool) -> None:
         try:
             loaded = await self._provider.load(renewed=renewed)
+            # An endpoint that sends expired credentials would be asked by every call, and its answers refused by AWS.
             if loaded.expires_at is not None and loaded.expires_at <= self._now():
                 raise CredentialsError("The AWS credentials have expired.")
         except Exception as error:  # noqa: BLE001 - those who wait raise it

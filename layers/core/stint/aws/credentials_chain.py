@@ -1,4 +1,12 @@
-"""Providers of credentials: the environment, the endpoint of a container, and botocore's chain."""
+"""Providers of credentials: the environment, the endpoint of a container, and botocore's chain.
+
+The order is botocore's: keys in the environment win, then a profile or a web identity that is named, then the endpoint
+of a container, then the rest of the chain. The first and third are read here, because Lambda's functions have one of
+them (the endpoint with SnapStart) and should not load botocore. Everything else is left to botocore.
+
+The endpoint gets an authorization token, and its answers are keys. So its URL must be https, or lead to this machine or
+to an address that only a container's own host has.
+"""
 
 import asyncio
 import json
@@ -22,6 +30,7 @@ CONTAINER_HOSTS = (CONTAINER_HOST, "169.254.170.23", "fd00:ec2::23", "localhost"
 TIMEOUT_SECONDS = 2.0
 ATTEMPTS = 3
 PAUSE_SECONDS = 1.0
+"""Time between two attempts."""
 ASK_AGAIN_SECONDS = 16 * 60
 """Lifetime of credentials of botocore's chain, which refreshes them itself: it is asked again after a minute."""
 
@@ -85,6 +94,7 @@ class ContainerCredentials:
         """Return the authorization token. The file, which the container rotates, wins."""
         from pathlib import Path  # noqa: PLC0415 - slow, and not every container has the file
 
+        # Read at each load, since the file is replaced while the process runs.
         path = self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
         try:
             token = Path(path).read_text() if path else self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
@@ -110,6 +120,7 @@ class ChainCredentials:
         from botocore.session import get_session  # noqa: PLC0415
 
         try:
+            # botocore's object refreshes itself. A new chain is needed only when AWS has refused its keys.
             if self._found is None or renewed:
                 self._found = get_session().get_credentials()
             if self._found is None:

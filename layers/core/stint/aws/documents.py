@@ -23,6 +23,7 @@ def decode_response(response: HttpResponse) -> dict[str, Any]:
 
     Raises NoResponse for a damaged one, and DynamoDBError for an error.
     """
+    # DynamoDB sends the checksum with each response. A damaged answer of a write does not tell whether it took effect.
     checksum = response.headers.get("x-amz-crc32")
     if checksum is not None and checksum != str(zlib.crc32(response.body)):
         raise NoResponse("The response does not match its checksum.", unsure=True)
@@ -36,6 +37,7 @@ def decode_response(response: HttpResponse) -> dict[str, Any]:
 
 def _parse(response: HttpResponse) -> dict[str, Any] | None:
     """Return the JSON object of a response, or None."""
+    # The hook is called for each object, and most documents have no binary value.
     hook = _decode_binary if b'"B' in response.body else None
     try:
         document = json.loads(response.body.decode(), object_hook=hook)
@@ -48,6 +50,8 @@ def _error(response: HttpResponse, document: dict[str, Any]) -> DynamoDBError:
     kind = document.get("__type") or response.headers.get("x-amzn-errortype", "").split(":")[0]
     item, reasons = document.get("Item"), document.get("CancellationReasons")
     return DynamoDBError(
+        # The name of an error has its service in front:
+        # `com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException`.
         str(kind).rpartition("#")[2] or str(response.status),
         response.status,
         str(document.get("message") or document.get("Message") or "").partition(CANONICAL)[0].rstrip(),

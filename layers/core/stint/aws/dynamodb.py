@@ -1,4 +1,20 @@
-"""The client of DynamoDB."""
+"""The client of DynamoDB.
+
+A call has up to three attempts (`Retries.max_attempts`) with one id. After each failure, `_plan_retry` decides:
+
+  failure                                            the next attempt
+  signature refused for its time, first time         at once, with the server's time
+  credentials refused, first time                    at once, if there are other ones
+  throttled                                          after a backoff of up to 1 s, doubled each time
+  5xx, timeout, cut or damaged answer, no connection after a backoff of up to 25 ms, doubled each time
+  reused connection closed without a byte            at once, on a new connection
+  no usable credentials                              none
+  another error, the last attempt, or no quota left  none
+
+A write whose answer is lost may have taken effect. The next attempt of it may then fail because of its own effect, for
+example with a failed condition. So each error has `unsure`: whether this attempt or an earlier one may have taken
+effect. The store decides by it whether a record that it finds may be its own.
+"""
 
 import asyncio
 import sys
@@ -36,17 +52,29 @@ class Call:
     """The state of a call between its attempts."""
 
     operation: str
+    """The name of DynamoDB's operation."""
     body: bytes
+    """The request as JSON. It is the same in all attempts."""
     credentials: Credentials | None
+    """Credentials of this call only; None: those of the client."""
     id: str
+    """The same for all attempts, so that AWS can recognize them as one call."""
     attempt: int = 0
+    """Number of the attempt, from 1; 0 before the first one."""
     used: Credentials | None = None
+    """The credentials of the last attempt."""
     signed_at: float = 0.0
+    """Time of the last signature, in seconds of the Unix epoch."""
     unsure: bool = False
+    """Whether an attempt may have taken effect."""
     lost: TransportError | None = None
+    """The error of the last attempt if it had no response."""
     renewed: bool = False
+    """Whether the credentials have been renewed, which happens once per call."""
     corrected: bool = False
+    """Whether the clock has been corrected, which happens once per call."""
     cost: int = 0
+    """Tokens of the retry quota that the last retry took. A success returns them."""
 
 
 class DynamoDBClient:
@@ -93,6 +121,8 @@ class DynamoDBClient:
             try:
                 document = await self._try(call)
             except (DynamoDBError, NoResponse) as error:
+                # The last error has the doubt of all attempts: a sure refusal after a lost answer may be due to the
+                # lost one.
                 call.unsure = error.unsure = call.unsure or error.unsure
                 delay = await self._plan_retry(call, error)
                 if delay is None:
@@ -132,6 +162,7 @@ class DynamoDBClient:
             "x-amz-security-token": credentials.token,
             "x-amz-target": f"{API}.{call.operation}",
         }
+        # The headers above are in alphabetical order, as the signature needs them.
         if not credentials.token:
             del headers["x-amz-security-token"]
         authorization = authorize(credentials, headers, call.body, region=self._region)
@@ -149,6 +180,8 @@ class DynamoDBClient:
             return None
         throttled, after = False, 0.0
         if isinstance(error, DynamoDBError):
+            # Neither waits nor takes tokens of the quota: the cause is removed, so the service is not the one that is
+            # in trouble.
             if self._correct_clock(call, error) or await self._renew_credentials(call, error):
                 return 0
             throttled = is_throttled(error.code, error.status)
@@ -157,6 +190,7 @@ class DynamoDBClient:
             after = retry_after(error.headers)
         elif call.lost is not None and call.lost.stale:  # the server had closed the idle connection
             return 0
+        # The provider has made its own attempts.
         elif isinstance(error.__cause__, CredentialsError):
             return None
         planned = self._retries.delay(call.attempt, throttled=throttled, after=after)
@@ -176,5 +210,6 @@ class DynamoDBClient:
         """Load the credentials again if AWS refused them, once per call. Return whether they are others."""
         if call.renewed or call.credentials is not None or call.used is None:
             return False
+        # Credentials of a call are its caller's; nothing here can replace them.
         call.renewed = error.code in REFUSED_CREDENTIALS
         return call.renewed and await self._credentials.renew(call.used)

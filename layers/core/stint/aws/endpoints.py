@@ -28,6 +28,7 @@ class Endpoint:
     """The scheme, host and port of a service."""
 
     scheme: str
+    """`http` or `https`."""
     host: str
     port: int
 

@@ -28,6 +28,7 @@ class DynamoDBError(Exception):
         self.code, self.status, self.message = code, status, message
         self.item, self.reasons = item, list(reasons)
         self.headers = headers or {}
+        # A server error can follow the write. Below 500, the request was refused.
         self.unsure = status >= 500
 
 

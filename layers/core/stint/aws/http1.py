@@ -1,13 +1,31 @@
-"""Responses of HTTP/1.1 (RFC 9112), parsed strictly: a response whose end is ambiguous is refused."""
+"""Responses of HTTP/1.1 (RFC 9112), parsed strictly: a response whose end is ambiguous is refused.
+
+Connections are used again. If client and server disagreed about where a response ends, the rest of it would be read as
+the answer to the next request, which may be of another tenant. So each of these closes the connection: both lengths or
+none, a length twice, an encoding other than `chunked`, a chunk that is longer than its size, bytes after the end, and
+line breaks other than CRLF.
+
+  state      `_status`   `_length`   `_ended`   waits for
+  head       0           -           -          an empty line; responses 1xx are skipped
+  body       set         a number    -          that many bytes
+  chunks     set         None        False      the size line of a chunk, and the chunk
+  trailers   set         None        True       an empty line
+
+Everything that is kept has a limit, and the patterns have no repetition inside a repetition that could match the same
+bytes in two ways, so they take linear time.
+"""
 
 import re
 
 from stint.dataclasses import dataclass
 
 HEAD_LIMIT = 64 * 1024
+"""Maximum bytes of a head, of all interim heads together, and of trailers."""
 BODY_LIMIT = 32 * 1024 * 1024
+"""Maximum bytes of a body. BatchGetItem returns up to 16 MB of items, and binary values are base64."""
 CHUNK_LINE_LIMIT = 256
 NO_BODY = (204, 304)
+"""Statuses without a body, whatever their headers say."""
 
 _FIELD = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\x00-\x08\x0a-\x1f\x7f]*\r\n"
 _HEAD = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\x00-\x08\x0a-\x1f\x7f]*)?\r\n((?:%b)*)" % _FIELD)
@@ -80,6 +98,7 @@ class ResponseParser:
                 self._length = self._body_length(status)
                 self._status = status
                 return True
+            # Nothing asked for it, and what follows would be of an unknown protocol.
             if status == 101:
                 raise MalformedResponse("The server switched to another protocol.")
 
@@ -100,6 +119,7 @@ class ResponseParser:
     def _body_length(self, status: int) -> int | None:
         """Return the length of the body; None means chunks."""
         encoding, length = self._headers.get("transfer-encoding"), self._headers.get("content-length")
+        # A tunnel's answer ends with its head, even if it has a Content-Length (RFC 9112, section 6.3).
         if status in NO_BODY or (self._tunnel and status < 300):
             return 0
         if encoding is not None:
@@ -108,6 +128,7 @@ class ResponseParser:
             return None
         if length is None:
             raise MalformedResponse("The response has neither Content-Length nor Transfer-Encoding.")
+        # `int` also accepts signs, spaces, underscores and other digits.
         if not (length.isascii() and length.isdigit() and len(length) <= 12):
             raise MalformedResponse("The Content-Length of the response is malformed.")
         if int(length) > BODY_LIMIT:
@@ -157,5 +178,6 @@ class ResponseParser:
         return True
 
     def _keeps_alive(self) -> bool:
+        # Bytes after the response belong to no request, so the connection ends with it.
         tokens = self._headers.get("connection", "").lower().replace(" ", "").split(",")
         return self._version == b"1" and "close" not in tokens and not self._buffer

@@ -1,4 +1,15 @@
-"""Kept-alive connections to one server, a pool for each event loop."""
+"""Kept-alive connections to one server, a pool for each event loop.
+
+A transport belongs to the event loop that opened it, and a client is used by several loops (threads with
+`asyncio.run`). So each loop has its own connections. A pool must end with its loop, which has no hook for that, except
+one: a loop closes the asynchronous generators that were started in it. `_until_the_end_of` is such a generator. A loop
+that is closed without that is forgotten when the next pool is added.
+
+The idle connection that was used last is taken first, so that the others reach their idle time and are closed. A server
+closes idle connections, too, and its notice may arrive after the next request was sent. Such a failure is `stale`: a
+reused connection that was closed without a byte of an answer. It says nothing about the service, so the next attempt
+follows at once, on a new connection, and all other idle ones of the pool are dropped. A timeout is never stale.
+"""
 
 import asyncio
 import time
@@ -8,7 +19,9 @@ from stint.aws.connection import Clock, Connection, Watchdog
 from stint.aws.http1 import HttpResponse, MalformedResponse
 
 IDLE_SECONDS = 30.0
+"""Longest time that an idle connection is kept."""
 CONNECTIONS = 64
+"""Maximum connections of an event loop. Further calls wait."""
 
 
 class TransportError(Exception):
@@ -40,6 +53,7 @@ class LoopPool:
             try:
                 response = await connection.send(request, timeout)
             except (OSError, MalformedResponse) as error:
+                # Bytes of an answer, or silence, mean that the server took the request.
                 stale = stale and not connection.answered and not isinstance(error, TimeoutError)
                 raise TransportError(str(error), sent=True, stale=stale) from error
             self._keep(connection)
@@ -67,6 +81,7 @@ class LoopPool:
 
     def _take(self) -> Connection | None:
         """Return the connection that was used last, unless it was closed or idle for too long."""
+        # The sweep may be late: a process that was frozen has connections that the server closed long ago.
         oldest = self._clock() - IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()
@@ -76,6 +91,7 @@ class LoopPool:
         return None
 
     def _keep(self, connection: Connection) -> None:
+        # The pool can be closed during the request.
         if self._closed or not connection.reusable:
             connection.abort()
             return

@@ -10,13 +10,18 @@ from collections.abc import Callable, Mapping
 BASE_SECONDS = 0.025
 """Backoff before the first retry at most, doubled for each further one."""
 THROTTLED_BASE_SECONDS = 1.0
+"""The same after throttling."""
 MAX_SECONDS = 20.0
+"""Longest backoff before the server prolongs it."""
 MAX_ADDED_SECONDS = 5.0
 """Time by which a server can prolong the backoff."""
 
 RETRY_COST = 14
+"""Tokens of the quota that a retry takes. With 500, about 35 retries fail before calls are not retried."""
 THROTTLED_RETRY_COST = 5
+"""Tokens of the quota that a retry after throttling takes."""
 CAPACITY = 500
+"""Tokens of the quota."""
 
 THROTTLED = frozenset(
     {
@@ -62,6 +67,7 @@ def backoff(attempt: int, *, throttled: bool = False, after: float = 0, jitter: 
     """Return the seconds to wait after an attempt, counted from 1. `jitter` is between 0 and 1."""
     base = THROTTLED_BASE_SECONDS if throttled else BASE_SECONDS
     delay = jitter * min(base * float(2 ** (attempt - 1)), MAX_SECONDS)
+    # A server can prolong the backoff, but not shorten it, and by a bounded time only.
     return max(delay, min(after, delay + MAX_ADDED_SECONDS))
 
 
@@ -82,6 +88,7 @@ class RetryQuota:
 
     def release(self, tokens: int) -> None:
         """Put tokens back, up to the capacity."""
+        # Read without the lock, because nearly all calls succeed with a full quota.
         if self._left != self._capacity:
             with self._lock:
                 self._left = min(self._left + tokens, self._capacity)

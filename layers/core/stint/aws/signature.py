@@ -47,9 +47,12 @@ class SignatureClock:
         from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only for this error
 
         try:
+            # The header Date is the server's clock.
             date = parsedate_to_datetime(headers.get("date", "")).timestamp()
         except (ValueError, OverflowError):
             return False
+        # Compared with the time of the signature, not with the clock: another call may have corrected the clock
+        # meanwhile, and a process may have been suspended between its signature and its request.
         if abs(date - signed_at) < MIN_SKEW_SECONDS:
             return False
         self._skew = date - self._now()
@@ -94,6 +97,7 @@ def authorize(
     date = headers["x-amz-date"]
     names = ";".join(headers)
     lines = "\n".join([f"{name}:{value}" for name, value in headers.items()])
+    # The order and the line breaks are those of the canonical request; each byte of it counts.
     start = f"{target.method}\n{target.path}\n{target.query}"
     canonical = f"{start}\n{lines}\n\n{names}\n{hashlib.sha256(body).hexdigest()}"
     scope = f"{date[:8]}/{region}/{service}/aws4_request"

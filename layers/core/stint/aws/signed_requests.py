@@ -46,6 +46,7 @@ class SignedRequests:
             f"{target.method} {self._connector.target[:-1]}{target.text} HTTP/1.1\r\n{self._connector.headers}{lines}"
             f"authorization: {authorization}\r\ncontent-length: {len(body)}\r\n\r\n"
         )
+        # Never reused, because a process sends such requests rarely.
         connection = await self._connector.connect()
         try:
             return await connection.send(head.encode("latin-1") + body, TIMEOUT_SECONDS)

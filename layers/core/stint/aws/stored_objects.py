@@ -37,8 +37,10 @@ class StoredObjects:
         Raises ObjectUnavailable, also if it has more than `most` bytes.
         """
         target = Target("GET", f"/{bucket}{key}", f"versionId={version}" if version else "")
+        # The range is one byte longer than the limit, which shows that the object is larger.
         headers, part = {"x-amz-content-sha256": EMPTY_SHA256}, {"range": f"bytes=0-{most}"}
         response = await self._send("s3", headers, target=target, unsigned=part)
+        # A server that ignored the version would otherwise replace the settings of a deployment.
         if version and response.headers.get("x-amz-version-id") != version:
             raise ObjectUnavailable("the answer is of another version")
         if len(response.body) > most:
@@ -96,5 +98,6 @@ class StoredObjects:
 
 def code_of(response: HttpResponse) -> str:
     """Return the code of an error response."""
+    # A bounded part, because it is whatever the server has sent.
     found = CODE.search(response.body[:10_000])
     return next(filter(None, found.groups())).decode() if found else "no code"

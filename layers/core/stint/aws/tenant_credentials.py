@@ -42,6 +42,7 @@ class TenantCredentials:
             self._tenants.clear()
 
     def _of_tenant(self) -> RefreshedCredentials:
+        # Outside of the lock, because it raises for code without a tenant.
         tenant = self._require_tenant()
         with self._lock:
             found = self._tenants.get(tenant)

@@ -1,4 +1,10 @@
-"""`keys create|list|revoke|rotate`: the API keys of a stack, of any tenant."""
+"""`keys create|list|revoke|rotate`: the API keys of a stack, of any tenant.
+
+The command reads and writes the table of keys itself, with the AWS credentials of whoever runs it. So it needs no key,
+and makes the first one of a stack. None of the limits of `KeyAdministration` hold here.
+
+A secret is printed once, alone on the first line, so that a script can read it.
+"""
 
 import argparse
 import sys
@@ -24,6 +30,7 @@ REVOKED = (
     "(the template's parameter AuthorizerCacheSeconds)."
 )
 MOST_KEYS = 1_000
+"""Maximum keys that a command lists."""
 HEAD = ("ID", "NAME", "SUBJECT", "SCOPES", "MODELS", "CREATED", "EXPIRES", "STATE")
 
 

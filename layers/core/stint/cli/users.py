@@ -1,4 +1,9 @@
-"""`users list|export|erase`: the objects of end users, over the API of a stack."""
+"""`users list|export|erase`: the objects of end users, over the API of a stack.
+
+Unlike the other commands, it calls the API with an API key of the scope `admin`, since exports and deletions need the
+functions and their rights. A request may end before all is done: lists have pages, an erasure is repeated as long as it
+deletes something, and an export is complete only if its last line says so.
+"""
 
 import argparse
 import http.client
@@ -72,6 +77,7 @@ async def export_objects(arguments: argparse.Namespace, _: OperatorComposition) 
     last = b""
     with opened(arguments, "GET", "?export=true") as answer:
         while chunk := answer.read(CHUNK):
+            # Enough to contain the last line, without keeping the export.
             last = (last + chunk)[-CHUNK:]
             sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
@@ -85,6 +91,7 @@ async def erase_objects(arguments: argparse.Namespace, _: OperatorComposition) -
     while True:
         receipt = read_json(arguments, "DELETE")
         deleted.update(receipt["deleted"])
+        # Nothing was deleted, so what is left needs time: it is still being written, or the worker deletes it.
         if receipt["complete"] or not receipt["deleted"]:
             break
     receipt["deleted"] = dict(deleted)

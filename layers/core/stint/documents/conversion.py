@@ -9,10 +9,14 @@ class Job:
     """How to convert a document's bytes: its kind, MIME type and charset, and the limits on pages and on the text."""
 
     kind: str
+    """The name of a `Kind`."""
     essence: str
+    """The MIME type, for messages."""
     charset: str | None
     pages: int
+    """Maximum pages of a PDF."""
     characters: int
+    """Maximum characters of the text."""
     text_bytes: int
 
 

@@ -50,6 +50,7 @@ class Converter:
 
     def _is_small(self, body: bytes) -> bool:
         """Count an HTML page, and return whether all pages together are still small."""
+        # Counted together, since many small pages cost as much as a large one.
         self._bytes += len(body)
         return self._bytes <= self._limits.small_bytes
 
@@ -62,6 +63,7 @@ class Converter:
             async with asyncio.timeout(self._limits.seconds):
                 return await self._process.convert(job, body)
         except TimeoutError:
+            # Kept, so that no further document of the request starts another process with a new budget.
             self._failure = too_costly(f"more than {self._limits.seconds:g} s")
         except ProcessEnded as ended:
             cpu = f"more than {self._limits.cpu_seconds} s of CPU time, including the documents before it"

@@ -20,6 +20,7 @@ def parse_data_url(url: str, most_bytes: int) -> InlineDocument:
     comma = url.find(",")
     if comma < 0:
         raise Unreadable("a data URL needs a comma before its data: data:text/plain,Hello")
+    # Before anything is decoded or copied.
     if len(url) - comma > 3 * most_bytes + 1:  # percent-encoding takes three characters per byte
         raise too_large(most_bytes)
     header = url[len("data:") : comma].strip()

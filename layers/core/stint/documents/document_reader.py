@@ -1,4 +1,12 @@
-"""Reading of a turn's documents before the turn starts."""
+"""Reading of a turn's documents before the turn starts.
+
+Documents become text here, once: later turns read the stored text. Images stay what they are, since models read them;
+they are checked here because each later turn of the session would send a broken one again. Whatever cannot be read
+refuses the request, before the turn is stored.
+
+A provider fetches the images at URLs. The URLs are checked all the same, because a model server in the operator's
+network would otherwise fetch for callers what they cannot reach.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -75,6 +83,7 @@ class DocumentReader:
                 if count == MAX_IMAGES:
                     raise too_many_images(f"{MAX_IMAGES:,} images")
                 image = read_image(source)
+                # A URL that occurs again is checked once; data was checked by `read_image`.
                 if not isinstance(image, str) or image in urls:
                     continue
                 urls.add(image)

@@ -1,4 +1,18 @@
-"""The text of an uploaded file."""
+"""The text of an uploaded file.
+
+Names and MIME types are whatever the sender wrote, and a wrong one may be an attempt to reach another reader. So the
+content decides first:
+
+  begins with    is                    and otherwise
+  %PDF-          PDF, whatever its name says
+  PK 3 4         DOCX, PPTX or XLSX: `office.py` looks into the archive
+  the OLE mark   an old or encrypted file of Office, which is refused with advice
+  anything else  text, HTML or code, by the extension of its name, then by its MIME type; a file whose name or type is
+                 that of Office is refused, and one whose type is unknown must be UTF-8 or UTF-16
+
+Reading a file can cost far more than its size, so all but plain text is read in a process with limits of CPU time and
+memory (`converter.py`), and a small file has a smaller limit of CPU time.
+"""
 
 import asyncio
 import re
@@ -13,6 +27,7 @@ from stint.domain.errors import InvalidRequest
 from stint.retrieval.chunking.tokens import count_tokens
 
 MAX_FILE_TOKENS = 5_000_000
+"""Maximum tokens of a file's text. OpenAI's vector stores have the same limit."""
 OFFICE = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
@@ -69,6 +84,7 @@ async def extract_text(
 
 async def read(content: bytes, filename: str, mime_type: str, limits: Limits) -> str:
     kind, declared = identify(content, filename, mime_type)
+    # Before a text is decoded, which would take a multiple of its size in memory.
     if kind is Kind.text and len(content) > limits.text_bytes:
         raise too_long(limits.characters)
     async with Converter(limits_for_file(len(content), limits)) as converter:
@@ -93,6 +109,7 @@ def identify(content: bytes, filename: str, mime_type: str) -> tuple[Kind, MimeT
     if content.startswith(ZIP):
         return Kind.office, declared
     if content.startswith(OLE):
+        # An encrypted DOCX is an OLE file with a stream of this name.
         if ENCRYPTED in content:
             raise Unreadable("it is encrypted: remove its password")
         raise Unreadable(

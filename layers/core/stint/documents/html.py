@@ -47,6 +47,7 @@ class TextExtractor:
         self.link: tuple[str, int] | None = None
 
     def start_tag(self, tag: str, attributes: str) -> None:
+        # Elements of the same name can be nested, and a skipped one ends with its own end tag only.
         if self.skipped_depth:
             self.skipped_depth += tag == self.skipped_tag and not attributes.endswith("/")
             return
@@ -105,6 +106,7 @@ class TextExtractor:
             return
         (href, start), self.link = self.link, None
         said = "".join(self.pieces[start:]).strip(" \n-|")
+        # An address that the link shows is not written twice.
         if LINK.match(href) and said and said not in (href, href.partition(":")[2]):
             self.pieces.append(f" ({href.strip()})")
 
@@ -134,6 +136,7 @@ def html_to_text(html: str, most_characters: int) -> str:
         elif tag := TAG.match(html, start):
             place = take_tag(extractor, html, tag)
         else:
+            # An unfinished tag: nothing after it can be found without searching the rest again for each `<`.
             place = start
             break
     extractor.add_text(replace_references(html[place:]))

@@ -28,5 +28,6 @@ def unescape_json(text: str) -> str:
 def unescape(escapes: re.Match[str]) -> str:
     if escapes[1] is None:
         return escapes[0]
+    # A pair of surrogates becomes one character; a single one becomes U+FFFD, since UTF-8 cannot encode it.
     characters = json.loads(f'"{escapes[1]}"').encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return escapes[0] if STRUCTURAL.search(characters) else characters

@@ -12,15 +12,25 @@ class Limits:
     """
 
     documents: int = 100
+    """Documents of a request."""
     data_url_bytes: int = 10_000_000
+    """Bytes of a data URL after decoding."""
     characters: int = 500_000
+    """Characters of all texts of a request together."""
     text_bytes: int = 2_000_000
+    """Bytes of one text as UTF-8."""
     pages: int = 500
+    """Pages of a PDF."""
     small_bytes: int = 64_000
+    """Bytes of HTML of a request that are converted without a process."""
     cpu_seconds: int = 4
+    """CPU time of the process, for all documents of a request together."""
     memory_bytes: int = 40_000_000
+    """Memory that one document may take, in bytes."""
     seconds: float = 60.0
+    """Time of one document, in seconds."""
     file_bytes: int = 10_000_000
+    """Bytes of an uploaded file."""
 
 
 FILE_LIMITS = Limits(

@@ -19,6 +19,7 @@ def mark_document(text: str, mime_type: str) -> str:
 
 def find_boundary(text: str) -> str:
     """Return 12 hexadecimal digits that do not occur in a text."""
+    # A random boundary would change the prompt with each turn.
     boundary = sha256(text.encode(errors="replace")).hexdigest()[:12]
     while boundary in text.lower():
         boundary = sha256(boundary.encode()).hexdigest()[:12]

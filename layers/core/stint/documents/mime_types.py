@@ -1,4 +1,8 @@
-"""MIME types, and how documents of each type become text."""
+"""MIME types, and how documents of each type become text.
+
+A type says how to convert a document, and is trusted no further: each reader checks what it gets. The sender's type
+wins over the server's, unless it says nothing (GENERIC); of files, the extension comes before both (`files.py`).
+"""
 
 import re
 from enum import Enum, auto
@@ -43,8 +47,11 @@ PLAIN_NAMES = frozenset(name for names in PLAIN for name in names.split())
 
 class Kind(Enum):
     text = auto()
+    """Decoded as it is."""
     html = auto()
+    """Without markup, scripts and styles."""
     pdf = auto()
+    """The text of its pages."""
     office = auto()
     """DOCX, PPTX or XLSX, in files only: no function but the worker has the libraries."""
 

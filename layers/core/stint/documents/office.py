@@ -66,6 +66,8 @@ def office_to_text(data: bytes, most_characters: int) -> str:
 def check_archive(archive: ZipFile) -> str:
     """Return the format of a file. Raises Unreadable if it is none of the three, encrypted or too large."""
     parts = archive.infolist()
+    # Before a part is read: the archive's directory tells encryption and sizes. `ZipFile` reads no more than these
+    # sizes.
     if any(part.flag_bits & 1 for part in parts):
         raise Unreadable("the file is encrypted: remove its password")
     if len(parts) > MOST_PARTS or sum(part.file_size for part in parts) > MOST_UNPACKED:
@@ -78,6 +80,7 @@ def check_archive(archive: ZipFile) -> str:
     if b"macroEnabled.main+xml" in manifest:
         raise Unreadable("files with macros are not read: save it without them", "unsupported_document")
     formats = [name for part, name in MAIN_PARTS.items() if part in manifest]
+    # The manifest decides, as for Office itself. The name of the file may be another one.
     if len(formats) != 1:
         raise Unreadable("it is neither DOCX nor PPTX nor XLSX: save it as one of them", "unsupported_document")
     return formats[0]
@@ -94,6 +97,8 @@ def check_tags(archive: ZipFile) -> None:
             chunk = file.read(CHUNK)
             check_encoding(chunk)
             while chunk:
+                # Counted in the bytes, because parsing is what it is to prevent. An encoding in which `<` is not this
+                # byte was refused.
                 tags += chunk.count(b"<")
                 chunk = file.read(CHUNK)
         if tags > MOST_TAGS:
@@ -145,6 +150,7 @@ def add_markup(root: Any, text: TextBuilder) -> None:
         name = element.tag.rpartition("}")[2]
         if event == "start":
             rows += name == "tr"
+            # `mc:AlternateContent` has its content twice.
             if name == "Fallback" or name.endswith("Pr"):  # the same text for older programs; properties
                 walk.skip_subtree()
             continue

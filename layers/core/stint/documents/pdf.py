@@ -30,6 +30,7 @@ def pdf_to_text(data: bytes, most_pages: int, most_characters: int) -> str:
             run_length_maximum_output_length=MOST_UNPACKED,
         ):
             reader = pypdf.PdfReader(BytesIO(data))
+            # Many PDFs are encrypted with an empty password, which every program opens.
             if reader.is_encrypted and not reader.decrypt(""):
                 raise Unreadable("the PDF is encrypted: remove its password, or send its text")
             return join_pages(reader, most_pages, most_characters)
@@ -53,6 +54,7 @@ def join_pages(reader: Any, most_pages: int, most_characters: int) -> str:
     size = 0
     for page in reader.pages:
         pages.append(page.extract_text().strip())
+        # After each page, so that the text is never much longer than the limit.
         size += len(pages[-1])
         if size > most_characters:
             raise Unreadable(f"the PDF has more than {most_characters:,} characters: send a part", "document_too_large")

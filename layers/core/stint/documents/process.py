@@ -19,7 +19,9 @@ from stint.documents.text import too_long
 def main() -> None:
     """Answer jobs until the input ends. Arguments: total seconds of CPU time, and bytes of memory for each document."""
     seconds, memory = int(sys.argv[1]), int(sys.argv[2])
+    # A core file would have the document's content.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # The first signal tells the parent why the process ended; the second one cannot be caught.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # SIGXCPU, then SIGKILL
     limit_memory(memory)
     while line := sys.stdin.buffer.readline():
@@ -49,6 +51,7 @@ def leave_out_imports() -> None:
 def limit_memory(headroom: int) -> None:
     """Limit the address space to its current size plus a number of bytes. Only Linux reports the current size."""
     with suppress(OSError), open("/proc/self/statm") as file:
+        # Relative to the current size, since the interpreter's own differs between machines.
         limit = int(file.read().split()[0]) * resource.getpagesize() + headroom
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 

@@ -58,12 +58,14 @@ class ReaderProcess:
             answer = json.loads(await source.readline())
             if "error" in answer:
                 raise Unreadable(answer["error"], answer["code"])
+            # The process runs code that hostile documents have reached, so its answers are not trusted either.
             if answer["length"] > job.text_bytes:
                 raise ValueError("the text is too long")
             return (await source.readexactly(answer["length"])).decode()
         except (ConnectionError, EOFError, KeyError, ValueError) as error:
             if isinstance(error, Unreadable):
                 raise
+            # Its own end has the signal that killed it, and so the reason.
             if source.at_eof() or isinstance(error, ConnectionError):
                 await self._wait_for_end()
             raise ProcessEnded(await self.stop()) from error

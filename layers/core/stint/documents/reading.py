@@ -1,4 +1,13 @@
-"""Conversion of a request's documents to texts."""
+"""Conversion of a request's documents to texts.
+
+Documents are read concurrently, since most of the time is that of other servers, but only two at once, since each is in
+memory as a whole. They are converted one after the other (`converter.py`).
+
+After an error no further document is started. `gather` waits for those that are being read, so that none is left behind
+when the request has been answered. Of several errors, the first by position is the answer.
+
+With `originals`, a file for code need not have a text. Its error is kept, and it counts as read.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -58,12 +67,19 @@ class ConcurrentReader:
     """Reads the documents of one request. After an error no further one is started, because the request fails."""
 
     fetch: Fetch
+    """Fetches a URL."""
     limits: Limits
+    """The limits of the request."""
     converter: Converter
+    """Shared by all documents of the request."""
     originals: Originals | None = None
+    """Keeps documents as they were sent, if that is wanted."""
     turnstile: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
+    """Limits the documents in memory."""
     characters: int = 0
+    """Characters of the texts that were read so far."""
     failed: bool = False
+    """Whether a document could not be read."""
 
     async def read(self, index: int, place: str, document: Document | Source) -> str:
         """Read one document. Errors name its location."""
@@ -106,6 +122,7 @@ class ConcurrentReader:
             return await self.convert_bytes(self.keep(index, await document()), parse_mime_type(""))
         declared = parse_mime_type(document.mime_type)
         if self.originals is None and declared.essence and not declared.generic:
+            # Only the declared type is known here. What a server declares is checked after the fetch.
             kind_of(declared)  # before anything is fetched
         content = document.content
         if not isinstance(content, URL):

@@ -31,6 +31,7 @@ def decode(data: bytes, charset: str | None, essence: str, most_characters: int)
     if data.startswith(b"%PDF-"):
         raise Unreadable(f"it is declared as {essence} but is a PDF: declare application/pdf")
     encoding = find_encoding(data, charset)
+    # Before decoding, by the fewest characters that so many bytes can be.
     if len(data) > MOST_BYTES * most_characters:
         raise too_long(most_characters)
     text = data.decode(encoding, errors="replace")
@@ -66,6 +67,7 @@ def find_declared(data: bytes) -> str | None:
     """Return the charset that an HTML or XML document declares, unless it is unknown or cannot be true."""
     found = DECLARED_INSIDE.search(data[:LOOKED_AT])
     codec = find_codec((found[1] or found[2]).decode("ascii", errors="replace")) if found else None
+    # A document whose declaration can be read as ASCII is not in UTF-16.
     return "utf-8" if codec and codec.startswith("utf-16") else codec
 
 

@@ -24,6 +24,7 @@ class TextBuilder:
             self._written.write(SEPARATORS[self._separator])
         self._separator = NOTHING
         self._written.write(text)
+        # After each text, so that no more than one text exceeds the limit.
         if self._written.tell() > self._most:
             raise too_long(self._most)
 

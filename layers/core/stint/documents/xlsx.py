@@ -88,6 +88,7 @@ class ValuesReader(ExcelReader):  # type: ignore[misc] # openpyxl has no types
                 if element.tag == STRING:
                     self.counts.add("strings")
                     self.shared_strings.append(self.counts.text_of(element).replace("x005F_", ""))
+                    # Otherwise the whole tree of the part would stay in memory.
                     element.clear()
 
     def read_sheets(self) -> Iterator[tuple[str, Iterator[list[Any]]]]:
@@ -95,6 +96,7 @@ class ValuesReader(ExcelReader):  # type: ignore[misc] # openpyxl has no types
         left = set(self.valid_files)
         for sheet, relation in self.parser.find_sheets():
             if relation.target in left and "chartsheet" not in relation.Type:
+                # A workbook can name a part many times: each time it would be read again.
                 left.remove(relation.target)
                 yield sheet.name, self.read_rows(relation.target)
 
@@ -121,6 +123,7 @@ class ValuesParser(WorkSheetParser):  # type: ignore[misc]
         """Yield the values of each row that the file has."""
         for _, element in iterparse(self.source):
             if element.tag == ROW_TAG:
+                # Rows and cells are counted when they are read, not by the size that the sheet declares.
                 self.counts.add("rows")
                 _, cells = self.parse_row(element)
                 self.row_dimensions.clear()

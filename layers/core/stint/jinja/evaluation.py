@@ -1,4 +1,17 @@
-"""The evaluation of templates: Jinja's sandbox, with a budget for what a template reads and makes."""
+"""The evaluation of templates: Jinja's sandbox, with a budget for what a template reads and makes.
+
+The unit of the budget is a character that is read or made; an item of a list counts as one. Every charge comes before
+the work, so a template stops before it takes the time or memory. These places charge:
+
+  READ      a filter that `syntax.py` has written around each name, field and item of the template
+  ITERATE   likewise around the list of each loop: each iteration costs what the loop's body has
+  filters   Jinja's own, by COSTS: the largest result that they can have for their arguments
+  show      each value that is written into the result
+  + - %     texts are added by their lengths; numbers are limited by the syntax
+
+Fields and filters are looked up in lists at run time, too, not only when the template is checked: which value a name
+has is known only here.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -48,6 +61,7 @@ class TemplateBudget:
 
     def charge(self, work: int) -> None:
         """Take work from the budget before it is done. Raises WorkLimitExceeded."""
+        # The 1 is for the call itself, which takes time even for an empty text.
         self.left -= 1 + work
         if self.left < 0:
             raise WorkLimitExceeded
@@ -110,6 +124,7 @@ def cost_of_trimming(values: Sequence[Any]) -> int:
 def cost_of_replacing(values: Sequence[Any]) -> int:
     """Return the cost of replacing each occurrence of a text."""
     text, old, new, *_ = (*values, "", "")
+    # Counting reads the text, so it is left out if the text alone exceeds the budget.
     found = str(text).count(str(old)) if shown_size(text) <= MAX_WORK else 0
     return shown_size(text) + found * shown_size(new)
 
@@ -128,11 +143,13 @@ COSTS: Mapping[str, Cost] = {
 class BoundedEnvironment(ImmutableSandboxedEnvironment):
     """The environment of one evaluation. It has no globals, and no filters or tests but those of the lists."""
 
+    # The sandbox calls `call_binop` for these operators only. No others are allowed by the syntax.
     intercepted_binops = frozenset("+-%")
 
     def __init__(self) -> None:
         super().__init__(cache_size=0, optimized=False, finalize=self.show)
         self.budget = TemplateBudget()
+        # Some of Jinja's make lists and texts of any length, such as `range` and `lipsum`.
         self.globals.clear()
         known = cast("Mapping[str, Filter]", TESTS)
         self.checks = {name: known[name] for name in ALLOWED_TESTS}
@@ -153,6 +170,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         def run(*args: Any, **kwargs: Any) -> Any:
             self.budget.charge(cost([*args[own:], *kwargs.values()]))
             found = builtin(*args, **kwargs)
+            # Some filters return Markup, whose `+` escapes the other text: more characters than are charged.
             return str(found) if isinstance(found, str) and type(found) not in (str, TemplateMessage) else found
 
         return run

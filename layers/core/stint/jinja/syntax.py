@@ -1,6 +1,12 @@
 """The part of Jinja that templates may use, and the charges that are written into a template.
 
-The tree of a template is checked against lists of what is allowed before any of it is compiled.
+The tree of a template is checked against lists of what is allowed before any of it is compiled: a node that no list has
+is refused, so a construct that a later Jinja adds is refused, too. The checker is a transformer. It replaces each name,
+field and item by a filter READ around it, and the list of each loop by a filter ITERATE, whose argument is the cost of
+one iteration: NODE_COST for each node of the body, and the characters of its constants. `evaluation.py` has the
+filters. Their names contain spaces, so that no template can write or avoid them.
+
+The limits bound what compiling costs: Jinja and Python's compiler recurse over the tree.
 """
 
 from collections.abc import Iterator
@@ -13,9 +19,13 @@ from jinja2.visitor import NodeTransformer
 from stint.dataclasses import dataclass
 
 MAX_NODES = 1_000
+"""Maximum nodes of a template's tree."""
 MAX_DEPTH = 30
+"""Maximum levels of a template's tree."""
 MAX_LOOPS = 2
+"""Maximum levels of nested loops."""
 MAX_NUMBER = 10**15
+"""Largest number that a template can write: it takes few characters when it is shown."""
 NODE_COST = 5
 """Characters that can be read in the time of one node."""
 MAX_BRANCHES = 50
@@ -103,6 +113,7 @@ class TemplateChecker(NodeTransformer):
     def visit(self, node: nodes.Node) -> nodes.Node:
         """Return the node that has the place of another one. Raises Unsupported."""
         self.count, self.cost = self.count + 1, self.cost + NODE_COST
+        # The exact type: a subclass would be another construct.
         if type(node) not in ALLOWED:
             name = WORDS.get(type(node), f"{type(node).__name__.lower()!r}")
             raise Unsupported(f"{name} is not supported", node.lineno)
@@ -161,10 +172,12 @@ class TemplateChecker(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - named after the class
         """Charge for each iteration what its body has."""
         name = node.target.name if isinstance(node.target, nodes.Name) else ""
+        # Python normalizes names that are not ASCII, so that two different ones could become the same variable.
         if node.recursive or not name.isascii() or name in ("", MESSAGES, LOOP):
             raise Unsupported("a loop is written {% for NAME in messages %}, with a name of your own", node.lineno)
         if self.loops == MAX_LOOPS:
             raise Unsupported(f"loops can be nested {MAX_LOOPS} times", node.lineno)
+        # The list is evaluated once, so it is no part of what an iteration costs.
         iterated, before = self.visit_expression(node.iter), self.cost
         with self.scope_of(name):
             node.test = self.visit_expression(node.test) if node.test else None
@@ -172,6 +185,7 @@ class TemplateChecker(NodeTransformer):
             node.body = [self.visit(each) for each in node.body]
             self.loops -= 1
         cost = nodes.Const(self.cost - before)
+        # After the cost was taken: it runs at most once.
         node.else_ = [self.visit(each) for each in node.else_]
         node.iter = nodes.Filter(iterated, ITERATE, [cost], [], None, None, lineno=node.lineno)
         return node

@@ -17,8 +17,11 @@ from stint.jinja.evaluation import MAX_WORK, BoundedEnvironment, TemplateMessage
 from stint.jinja.syntax import TemplateChecker, Unsupported
 
 MAX_TEMPLATE_LENGTH = 10_000
+"""Maximum characters of a template."""
 MAX_PROMPT_LENGTH = 200_000
+"""Maximum characters of a prompt."""
 CACHED_TEMPLATES = 16
+"""Templates whose code a process keeps."""
 FAULTS = (TemplateError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError, RecursionError)
 """Errors of an expression whose values do not suit it."""
 
@@ -43,6 +46,7 @@ def fill_template(template: str, messages: Sequence[str]) -> str:
     try:
         for text in filled.generate(messages=[TemplateMessage(each) for each in messages]):
             size += len(text)
+            # While the prompt is generated, so that it is never kept in full.
             if size > MAX_PROMPT_LENGTH:
                 raise unusable(f"makes a prompt of more than {MAX_PROMPT_LENGTH:,} characters")
             texts.append(text)
@@ -69,6 +73,7 @@ def compiled(template: str) -> CodeType:
         raise unusable(f"reads more than {MAX_WORK:,} characters") from None
     except RecursionError:
         raise unusable("is nested too deeply") from None
+    # Python's compiler can refuse the code that Jinja makes of a valid template.
     except (*FAULTS, SyntaxError, MemoryError) as error:
         raise unusable(f"cannot be read: {str(error)[:200]}") from None
 

@@ -1,4 +1,17 @@
-"""Keywords that apply subschemas to a value or to its parts."""
+"""Keywords that apply subschemas to a value or to its parts.
+
+Each function applies the subschemas of one keyword through `Evaluation.apply`, which charges the budget, and joins
+their outcomes with that of the value:
+
+  applies to                   joined by             most mismatches     examples
+  the same value               `merge`               those of the value  allOf, $ref, then
+  a part of the value          `add_part`            those of the value  properties, items
+  the same value, as a test    `merge`, if it fits   1                   anyOf, oneOf, not, if
+
+A part that a keyword was applied to counts as evaluated. `merge` also takes over which parts were evaluated, but only
+of a subschema that the value satisfies; the `unevaluated` keywords come last (`document.rank_of`) and read the sum.
+Loops that do not call `apply` for each entry charge for their entries themselves.
+"""
 
 from typing import Any
 
@@ -21,6 +34,7 @@ def apply_any(check: ValueCheck, argument: Any) -> None:
         if not found.mismatches:
             satisfied = True
             check.outcome.merge(found)
+            # With an `unevaluated` keyword anywhere, each alternative that fits counts, not only the first one.
             if not check.run.tracks:
                 return
     if not satisfied:
@@ -33,6 +47,7 @@ def apply_one(check: ValueCheck, argument: Any) -> None:
         found = check.run.apply(schema, check.value, check.path, 1)
         if not found.mismatches:
             satisfied.append(found)
+        # Two are as wrong as ten.
         if len(satisfied) > 1:
             break
     if len(satisfied) == 1:
@@ -73,6 +88,7 @@ def apply_dependent(check: ValueCheck, argument: Any) -> None:
 def apply_properties(check: ValueCheck, argument: Any) -> None:
     if isinstance(check.value, dict):
         check.run.budget.spend(min(len(argument), len(check.value)) // ENTRIES_PER_STEP)
+        # The shorter of the two is walked: a small object against a large schema, or the reverse.
         for name in argument if len(argument) <= len(check.value) else check.value:
             if name in argument and name in check.value:
                 check.outcome.add_part(check.run.apply(*check.part(argument[name], name)))

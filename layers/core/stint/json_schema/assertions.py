@@ -1,4 +1,11 @@
-"""Keywords that have no subschemas."""
+"""Keywords that have no subschemas.
+
+A keyword that does not apply to the type of a value accepts it, as the specification says: `minLength` says nothing
+about a number. Values are compared as JSON: 1 is 1.0, and true is not 1 (`literals.py`), although Python thinks
+otherwise. Whatever takes time in proportion to a caller's value or schema charges the budget: lists of names, unique
+items, patterns, and `multipleOf` with numbers of any length. What takes a constant time is in the charge that
+`Evaluation.apply` makes for each keyword.
+"""
 
 from collections.abc import Callable, Sized
 from fractions import Fraction
@@ -11,7 +18,9 @@ from stint.json_schema.forms import is_number
 from stint.json_schema.literals import key_of
 
 LARGE = 2**64
+"""Numbers above it take longer to divide than others."""
 STEPS_OF_LARGE = 100
+"""Steps of a division of such a number, or of decimal fractions."""
 
 
 def check_type(check: ValueCheck, argument: Any) -> None:
@@ -84,6 +93,7 @@ def check_multiple(check: ValueCheck, argument: Any) -> None:
 
 
 def exact(number: float) -> Fraction:
+    # The shortest decimal form of a float, since its binary value of 0.01 is another number.
     return Fraction(number if isinstance(number, int) else repr(number))
 
 

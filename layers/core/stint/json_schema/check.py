@@ -75,10 +75,12 @@ class Evaluation:
             if not schema:
                 outcome.add_mismatch(path, "false", None)
             return outcome
+        # Ids are unique while document and value live, which is as long as this evaluation.
         key = (id(schema), id(value), most)
         if (known := self._known.get(key)) is not None:
             return known
         subschema = self.document.subschemas[id(schema)]
+        # Before the work, and also for alternatives whose outcome is dropped.
         self.budget.spend(4 + 2 * len(subschema.keywords))
         self.scope.append(subschema.resource)
         check = ValueCheck(self, subschema, value, path, outcome)
@@ -87,6 +89,8 @@ class Evaluation:
                 self.keywords[keyword](check, schema[keyword])
         self.scope.pop()
         self.budget.spend(len(outcome.evaluated) // ENTRIES_PER_STEP)
+        # Other values have no parts, so checking them again is as cheap as a look-up, and small integers share their
+        # ids.
         if isinstance(value, dict | list) and len(self.document.resources) < 2:
             self._known[key] = outcome
         return outcome

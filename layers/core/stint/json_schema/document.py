@@ -1,6 +1,22 @@
 """A JSON schema that is checked and prepared: its subschemas, their references, and the work they cause.
 
 Nothing is fetched: references lead to other places in the same schema.
+
+A schema comes from a caller, so everything that it could cost later is bounded here, before it is used:
+
+  step      does                                                     refused
+  read      walks the schema, and checks the form of each keyword    malformed keywords, too many parts
+  prepare   compiles patterns, and makes keys of literals            patterns that cannot be matched in linear time
+  resolve   follows each reference, and reads places that no         references that lead outside or nowhere
+            keyword contains
+  weigh     counts the keywords that apply to one value              chains of references that loop, are deeper than 50,
+                                                                     or apply more than 20,000 keywords to one value
+
+The first three share a budget of MOST_STEPS. Weighing is what no count of parts replaces: a chain in which each link
+refers to the next one twice has few parts, and doubles the work at each link. Only what applies to the same value is
+weighed; what applies to its parts is bounded by the value, and by the budget of its check.
+
+Subschemas are known by the `id` of their dicts, since the document holds the schema.
 """
 
 from collections.abc import Iterator
@@ -31,6 +47,7 @@ class Subschema:
     """A subschema. `prepared` has the values of the keywords that need preparation."""
 
     schema: dict[str, Any]
+    """The subschema as it was written."""
     resource: Resource
     path: Path
     keywords: list[str]
@@ -86,6 +103,7 @@ class SchemaDocument:
     def _keywords_of(self, schema: dict[str, Any], path: Path) -> list[str]:
         """Return the keywords that have a meaning, after a check of their values."""
         keywords = [name for name in schema if name in FORMS and is_keyword(name, self.version)]
+        # Until draft 7, `$ref` replaces its siblings.
         if "$ref" in keywords and self.version <= DRAFT_7:
             keywords = ["$ref"]
         for keyword in keywords:
@@ -93,6 +111,8 @@ class SchemaDocument:
             if not is_right(schema[keyword], self.version):
                 where = write_path((path, keyword))
                 raise SchemaError(f"at {where}: {shorten(repr(schema[keyword])[:1000])} is {problem}")
+        # `unevaluated` keywords need the outcome of all others. Assertions are cheap, and may make the others
+        # unnecessary.
         return sorted(keywords, key=rank_of)
 
     def _enter(self, schema: dict[str, Any], keywords: list[str], resource: Resource) -> Resource:
@@ -137,6 +157,7 @@ class SchemaDocument:
             except ValueError as error:
                 where = f"{write_path(path)}: the regular expression {shorten(pattern)!r}"
                 raise SchemaError(f"at {where} is not supported: {error.args[0]}") from None
+            # After the compilation, whose size is bounded by the pattern's own limits.
             self._budget.spend(20 + len(pattern) + 3 * found.size)
             self._patterns[pattern] = found
         return self._patterns[pattern]
@@ -181,6 +202,7 @@ class SchemaDocument:
         if cost == 0:
             raise SchemaError(f"at {write_path(subschema.path)}: its references form a loop")
         if cost is None:
+            # A mark that it is being weighed: who meets it again has found a loop.
             self._costs[id(schema)] = 0
             cost = 1 + len(subschema.keywords)
             for part in self._applied_in_place(subschema):

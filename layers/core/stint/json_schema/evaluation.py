@@ -10,6 +10,7 @@ from stint.json_schema.outcome import SchemaMismatch
 from stint.regex.budget import Budget
 
 MOST_MISMATCHES = 3
+"""Mismatches that a message has. The check stops after them."""
 KEYWORDS = ASSERTIONS | APPLICATORS
 
 

@@ -1,4 +1,9 @@
-"""The forms of the values of keywords."""
+"""The forms of the values of keywords, and which of them contain subschemas.
+
+FORMS is the list of the keywords that have a meaning here. A name that it lacks is ignored, as the specification
+demands of unknown keywords. Each form is a function of the value and the version, with the text that completes the
+message `... is ...`. Which version has a keyword at all is in `dialects.py`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +25,7 @@ def is_positive(value: Any, _: int) -> bool:
 
 
 def is_count(value: Any, _: int) -> bool:
+    # 2.0 is a whole number in JSON Schema.
     return is_number(value) and value >= 0 and int(value) == value
 
 
@@ -52,6 +58,7 @@ def is_map_of_names(value: Any, version: int) -> bool:
 
 
 def is_types(value: Any, _: int) -> bool:
+    # An empty list of types would accept nothing.
     names = value if isinstance(value, list) else [value]
     return bool(names) and all(isinstance(name, str) and name in TYPES for name in names)
 

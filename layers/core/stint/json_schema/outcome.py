@@ -40,5 +40,6 @@ class Outcome:
     def merge(self, other: "Outcome") -> None:
         """Add the outcome of another schema for the same value."""
         self.add_part(other)
+        # A subschema that the value does not satisfy has evaluated nothing.
         if not other.mismatches:
             self.evaluated |= other.evaluated

@@ -33,6 +33,7 @@ def look_up(fragment: str, resource: Resource) -> Any:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict):
             found = found.get(name)
+        # `int` of a long text of digits takes quadratic time.
         elif isinstance(found, list) and name.isdecimal() and len(name) < 7 and int(name) < len(found):
             found = found[int(name)]
         else:

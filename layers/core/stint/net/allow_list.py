@@ -34,6 +34,7 @@ class AllowList:
 
     def admits(self, peer: Peer) -> bool:
         """Return whether an entry covers the peer."""
+        # The name as it was requested and the address it has: an entry may be either.
         named = ((host, port) for host in (peer.host, str(peer.address)) for port in (peer.port, None))
         return any(entry in self._hosts for entry in named) or any(
             peer.address.version == network.version and peer.address in network for network in self._networks

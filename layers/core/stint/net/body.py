@@ -30,6 +30,7 @@ def bound(response: httpx.Response, host: str, max_bytes: int) -> None:
         message = f"{host} used an encoding that was not requested: {encoding[:40]!r}"
         raise InvalidRequest(message, code="url_unavailable")
     packed = encoding in ENCODINGS
+    # httpx would decompress the body itself, without a limit, and the length is that of the compressed body.
     if packed:
         del response.headers["content-encoding"]
         response.headers.pop("content-length", None)
@@ -61,6 +62,7 @@ class BoundedBody(httpx.AsyncByteStream):
                     f"{self._host} sent more than {MOST_CHUNKS:,} chunks, the maximum",
                     code="url_too_large",
                 )
+            # Also counted compressed: what expands to nothing would otherwise arrive without end.
             self._hold(received)
             for piece in self._unpack(chunk):
                 unpacked += len(piece)
@@ -77,6 +79,8 @@ class BoundedBody(httpx.AsyncByteStream):
             yield chunk
             return
         try:
+            # At most one piece at a time, so that a zip bomb is refused after 64 KB more than the limit. What follows
+            # the end of the compressed data is ignored.
             while chunk and not self._inflater.eof:
                 yield self._inflater.decompress(chunk, _PIECE)
                 chunk = self._inflater.unconsumed_tail

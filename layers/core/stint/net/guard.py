@@ -1,4 +1,19 @@
-"""The guard that checks every URL from a caller: documents, images, MCP servers, HTTP tools."""
+"""The guard that checks every URL from a caller: documents, images, MCP servers, HTTP tools.
+
+A function can reach what a caller cannot: the network of the operator, and on loopback Lambda's Runtime API, which
+returns the events of other requests. So a URL is checked where it cannot change any more, in three steps:
+
+  step       checks                                          when
+  form       scheme, host, port, no user or password         before the host of a request or redirect is resolved
+  address    every address of the host is public or allowed  in the transport, which connects to these addresses
+  response   redirect, content coding, size                  while it is read
+
+The second step is inside the transport (`transport.py`): if a name were checked here and resolved again there, its
+owner could answer with another address the second time. `check` is for an early error only.
+
+What is refused wins over what is allowed. Loopback has millions of addresses, and `0.0.0.0` leads there, too, so a
+refused port on one of them is refused on all.
+"""
 
 import asyncio
 import logging
@@ -17,7 +32,9 @@ from stint.net.urls import not_allowed, parse_url
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 MAX_BYTES = 10_000_000
+"""Default limit of a response, in bytes."""
 MAX_REDIRECTS = 5
+"""Redirects that a fetch follows. Each one is checked as a request of its own."""
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
@@ -66,6 +83,7 @@ class Guard:
         for library in ("httpx", "httpcore"):
             logging.getLogger(library).setLevel(logging.WARNING)
         if self._tls is None:
+            # Once per guard, because reading the certificates takes longer than most requests.
             self._tls = httpx.create_ssl_context(trust_env=False)
         return CheckedTransport(self._find, self._tls, min(max_bytes, self._most_bytes))
 
@@ -84,6 +102,7 @@ class Guard:
         return httpx.AsyncClient(
             transport=self.transport(max_bytes),
             timeout=timeout,
+            # Only what `body.py` decompresses within limits.
             headers={"Accept-Encoding": "gzip", **(headers or {})},
             follow_redirects=redirects > 0,
             max_redirects=redirects,
@@ -140,6 +159,7 @@ class Guard:
             address = parse_address(text)
         except ValueError as error:
             raise not_allowed(host, f"it resolves to {text}, which is not an IP address, or has a zone") from error
+        # Before the allow list, so that no entry of it opens the Runtime API.
         if self._is_refused(address, host, port):
             raise not_allowed(host, f"port {port} is reserved by the platform")
         kind = kind_of(address)

@@ -1,4 +1,16 @@
-"""A lock for large responses, which are read one at a time: parsing takes many times their size in memory."""
+"""A lock for large responses, which are read one at a time: parsing takes many times their size in memory.
+
+The lock is one of the process, and only work that reads more than LARGE bytes waits for it. It is held until the work
+ends, since what was parsed lives as long.
+
+  state      `_held`   `_released`   acquire                       release
+  unused     False     False         waits for the lock: held      ended
+  held       True      False         returns at once               frees the lock: ended
+  ended      False     True          returns at once               nothing
+
+The work can end while one of its tasks waits for the lock. That task acquires it after the end, and so frees it at
+once: otherwise nobody would.
+"""
 
 import asyncio
 import gc
@@ -20,6 +32,7 @@ class LazyLock:
 
     async def acquire(self) -> None:
         """Acquire the shared lock, unless it is held already or the work has ended."""
+        # The tasks of one work wait here for each other, so the shared lock is acquired once.
         async with self._acquiring:
             if self._held or self._released:
                 return

@@ -37,6 +37,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in await self._find(host, port):
+            # The address, not the name: the system would resolve the name again.
             try:
                 return await self._backend.connect_tcp(str(address), port, timeout, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
@@ -59,6 +60,7 @@ class CheckedTransport(httpx.AsyncHTTPTransport):
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        # Redirects come here, too, since httpx follows them above the transport.
         check_form(request.url)
         response = await super().handle_async_request(request)
         response.request = request

@@ -40,6 +40,7 @@ def check_form(url: httpx.URL) -> None:
         raise not_allowed(f"{host[:40]}...", f"its host is longer than {LONGEST_HOST} characters")
     if url.port is not None and not 0 < url.port < 65536:
         raise not_allowed(host, f"its port {url.port} is not between 1 and 65535")
+    # It would be stored and shown with the URL, and `http://allowed@other/` misleads readers.
     if url.userinfo:
         raise not_allowed(host, "it has a user name or password: send credentials in a header")
 

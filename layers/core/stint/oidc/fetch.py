@@ -13,6 +13,7 @@ LARGEST = 262_144
 """Maximum bytes of a document."""
 
 BLOCK = 16_384
+"""Bytes that are read at a time."""
 
 
 class FetchError(Exception):
@@ -62,6 +63,7 @@ def read_document(connection: HTTPConnection, url: str) -> bytes:
         parts_of_body.append(block)
         if sum(map(len, parts_of_body)) > LARGEST:
             raise FetchError(f"{url} has more than {LARGEST} bytes.")
+        # The timeout of the connection applies to each read, so a server could send a byte every few seconds.
         if time.monotonic() > deadline:
             raise FetchError(f"{url} cannot be fetched within {SECONDS:.0f} s.")
     return b"".join(parts_of_body)

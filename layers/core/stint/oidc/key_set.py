@@ -1,4 +1,15 @@
-"""The public keys of an issuer: discovered, cached, and fetched again when the issuer has new ones."""
+"""The public keys of an issuer: discovered, cached, and fetched again when the issuer has new ones.
+
+  age of the keys   known key                                    unknown key
+  up to 1 hour      used                                         a fetch if the pause is over, then used or refused
+  1 to 24 hours     a fetch if the pause is over, then used      likewise
+  above, or none    a fetch if the pause is over, then StoreUnavailable unless it succeeded
+
+A fetch that fails leaves the keys as they are, so an issuer that is down for a day stops no caller. Anybody can send a
+token with an unknown key id, so there is a pause between two fetches: a minute, or 5 s after a failure while there are
+no keys at all. A new key of the issuer is therefore known after a minute at most. The age also limits how long a key is
+used that the issuer has withdrawn.
+"""
 
 import logging
 import time
@@ -25,7 +36,9 @@ RETRY_SECONDS = 5
 """Shortest time between two fetches while there are no keys."""
 
 MOST_KEYS = 100
+"""Maximum keys of an issuer, whether they can be used or not."""
 PUBLIC = frozenset({"RSA", "EC", "OKP"})
+"""Types of keys that can be published. `oct` is a secret."""
 
 Jwk = dict[str, Any]
 
@@ -65,6 +78,7 @@ class KeySet:
     def _load(self) -> dict[str, Jwk]:
         configuration = read_object(self._fetch(self._issuer.rstrip("/") + DISCOVERY))
         url = configuration.get("jwks_uri")
+        # Required by OpenID Connect Discovery, section 4.3: another issuer's keys would verify its tokens here.
         if configuration.get("issuer") != self._issuer:
             raise ValueError(f"The discovery document is of another issuer than {self._issuer}.")
         if not isinstance(url, str) or not self._may_fetch(url):

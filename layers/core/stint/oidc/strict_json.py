@@ -18,6 +18,7 @@ def read_object(text: bytes | str) -> dict[str, Any]:
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
+    # `json` takes the last value of a name that occurs twice. Another reader of the same token may take the first one.
     if len(values) < len(pairs):
         raise ValueError("The JSON has a name twice.")
     return values

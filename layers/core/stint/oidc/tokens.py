@@ -22,7 +22,9 @@ SKEW_SECONDS = 60
 """Accepted difference between the clocks of the issuer and of this machine."""
 
 LONGEST_TOKEN = 8_192
+"""Maximum characters of a token."""
 LONGEST_KEY_ID = 200
+"""Maximum characters of a key's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,13 @@ class OidcTokens:
         except ValueError:
             raise InvalidCredential("The credential is neither an API key nor a JWT.") from None
         algorithm, key_id = header.get("alg"), header.get("kid")
+        # Before a key is looked up: `none` and the symmetric algorithms are in no setting.
         if not isinstance(algorithm, str) or algorithm not in self._rules.algorithms:
             raise InvalidCredential(f"The token's algorithm is not one of {', '.join(self._rules.algorithms)}.")
         if not isinstance(key_id, str) or len(key_id) > LONGEST_KEY_ID:
             raise InvalidCredential("The token's header has no valid kid.")
+        # `crit` names extensions that a receiver must understand (RFC 7515, section 4.1.11), and `b64` changes what is
+        # signed.
         if "crit" in header or "b64" in header:
             raise InvalidCredential("The token's header has extensions, which are not supported.")
         return algorithm, key_id
@@ -80,6 +85,7 @@ class OidcTokens:
         jwk = self._keys.find(key_id)
         if jwk is None:
             raise InvalidCredential("The issuer has no key with the token's kid.")
+        # An issuer can bind a key to one algorithm.
         if jwk.get("alg", algorithm) != algorithm:
             raise InvalidCredential("The token's algorithm does not match its key.")
         key = PyJWK(jwk, algorithm)
@@ -90,12 +96,14 @@ class OidcTokens:
         if claims.get("iss") != self._rules.issuer:
             raise InvalidCredential("The token was not issued by the configured issuer.")
         audience = claims.get("aud")
+        # A token for another service of the same issuer is as well signed as one for this service.
         if self._rules.audience not in (audience if isinstance(audience, list) else [audience]):
             raise InvalidCredential("The token is for another audience.")
 
     def _check_times(self, claims: dict[str, Any]) -> None:
         now = self._clock()
         expires, *others = (time_of(claims, name) for name in ("exp", "nbf", "iat"))
+        # A token without an end could never be withdrawn.
         if expires is None or now >= expires + SKEW_SECONDS:
             raise InvalidCredential("The token has expired, or has no claim exp.")
         if any(each is not None and now < each - SKEW_SECONDS for each in others):

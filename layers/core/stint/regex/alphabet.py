@@ -28,6 +28,7 @@ class Alphabet(dict[int, str]):
         self.looked_up += 1
         char = chr(code)
         places = {bisect_right(self._edges, ord(each)) for each in self.variants_of(char)}
+        # Two characters with the same signature lead to the same states from every set, so one letter stands for both.
         signature = (frozenset(places), is_word(char), char.isdecimal(), char.isspace())
         number = self._numbers.setdefault(signature, len(self._numbers))
         self.samples.setdefault(number, char)

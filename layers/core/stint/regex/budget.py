@@ -13,6 +13,7 @@ class Budget:
 
     def spend(self, steps: int) -> None:
         """Subtract steps. Raises StepLimitExceeded if too few are left."""
+        # Steps, because seconds would make the same request fail on a busy machine and succeed on an idle one.
         self.left -= steps
         if self.left < 0:
             raise StepLimitExceeded

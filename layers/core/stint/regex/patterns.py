@@ -1,7 +1,24 @@
-"""Regular expressions whose matching time is linear in the text, so that no pattern can stall a process.
+r"""Regular expressions whose matching time is linear in the text, so that no pattern can stall a process.
 
-Alternatives are followed in parallel instead of one after another (Thompson's construction). Sets of states are
-cached when they are first reached (R. Cox, "Regular Expression Matching Can Be Simple And Fast", 2007).
+Alternatives are followed in parallel instead of one after another (Thompson's construction). Sets of states are cached
+when they are first reached (R. Cox, "Regular Expression Matching Can Be Simple And Fast", 2007).
+
+A pattern becomes states, at most MOST_STATES for all patterns together. After each character, the search is in a set of
+them, which also contains the first states: so a match can begin anywhere, and the text is read once. What follows a set
+and a letter depends on nothing else, so it is computed once (`_learn`) and then looked up (`moves`).
+
+  part of a set   is                                                  why it belongs to the key of the cache
+  states          where the patterns are                              -
+  before          `start`, `word` or `other`: the last character      `^` and `\b` depend on it
+  entry           the pattern that has matched, or None               it ends the search
+
+The last character and the end of the text are not cached, because `$` also holds before a newline that ends the text.
+
+The number of different sets can grow with the text, up to one for each character. Two limits hold for this: the cache
+is emptied when it has too many, and a budget counts steps, about a microsecond each.
+
+Threads share an instance. They may compute the same set twice, or empty the cache while another one searches. Both cost
+only time: of a set, only its `moves` change.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,9 +30,11 @@ from stint.regex.charset import Charset, is_word
 from stint.regex.syntax import Assertion, Char, Choice, Node, Repeat, Series, parse
 
 MOST_STATES = 2000
+"""Maximum states of all patterns together. A counted repetition has its part once for each count."""
 MOST_REMEMBERED = 50_000
 """State numbers to cache, at most about 5 MB."""
 CHARS_PER_STEP = 10
+"""Characters that are looked up in the time of one step."""
 PIECE = 10_000
 """Characters to map to letters at a time, so that the budget is checked often."""
 
@@ -93,6 +112,7 @@ class Patterns:
             if following.entry is not None:
                 return following.entry
             found = following
+        # Apart from the others, because of `$`.
         if text:
             found = self._move(found, text[-1], budget, final=True)
             if found.entry is not None:
@@ -116,6 +136,7 @@ class Patterns:
             self._remembered += len(found.states)
         if self._remembered > MOST_REMEMBERED:
             self._forget()
+        # A move takes memory, too, about that of ten numbers.
         self._remembered += 10
         found = self._known.setdefault(key, found)
         known.moves[letter] = found
@@ -139,6 +160,7 @@ class Patterns:
             number for chars, number in self._charsets.items() if number in wanted and chars.holds(char, variants)
         }
         moved = {follow for state in reached if state.chars in holding for follow in state.follow}
+        # The first states are in every set, so that a match can begin after this character.
         return StateSet(self._starts | moved, "word" if is_word(char) else "other")
 
     def _reach(self, known: StateSet, char: str, budget: Budget, *, final: bool) -> tuple[list[State], list[int]]:
@@ -153,6 +175,7 @@ class Patterns:
             elif not state.assertion or holds(state.assertion, known.before, char, final):
                 waiting += [follow for follow in state.follow if follow not in seen]
                 seen.update(state.follow)
+        # The work of a set is in proportion to its states. Only sets that are not in the cache come here.
         budget.spend(10 + len(seen))
         return reached, entries
 
@@ -189,6 +212,7 @@ class Patterns:
                 follow = self._add(State([self._enter(node.part, follow), end]))
         for _ in range(node.least):
             entered = self._enter(node.part, follow)
+            # An empty part repeated is still empty, and would only add states.
             if entered == follow:  # the part is empty
                 break
             follow = entered

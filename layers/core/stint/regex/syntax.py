@@ -1,6 +1,10 @@
 """The syntax of regular expressions that `stint.regex.patterns` supports.
 
 It is the syntax of Python's `re` without features that need backtracking. Groups are named as in `re` or ECMAScript.
+
+A reader by recursive descent: choices of series of repeated parts. What it does not know is refused with its place,
+never read in another way than `re` would: a deny list that means something else than its author thinks would fail in
+silence. Groups do not capture, and `?` after a repetition has no effect, since only whether a text matches is asked.
 """
 
 import re
@@ -9,8 +13,11 @@ from stint.dataclasses import dataclass
 from stint.regex.charset import Charset
 
 LONGEST_PATTERN = 2000
+"""Maximum characters of a pattern."""
 DEEPEST_GROUP = 30
+"""Maximum levels of groups. Each is a level of recursion here and in the construction of the states."""
 MOST_REPEATS = 1000
+"""Largest count of a repetition. Its part has states for each."""
 
 GROUP = re.compile(r"\((?:\?:|\?P?<[^\W\d]\w{0,99}>|(?!\?))")
 ASSERTION = re.compile(r"\\[bBAZ]|\^|\$")
@@ -131,6 +138,7 @@ class PatternReader:
         self.place = end
         if self.next() == "+":
             raise self.refusal()
+        # A lazy repetition finds the same texts.
         self.accept("?")
         if self.read_count() is not None:
             raise self.fault("a repetition is repeated")
@@ -162,6 +170,7 @@ class PatternReader:
                 self.place += 1
                 ranges.append(self.range_of(low, self.read_char(inside=True)))
             else:
+                # A `-` that is first or last in a set is a character.
                 ranges += low.ranges
                 kinds += low.kinds
         self.place += 1

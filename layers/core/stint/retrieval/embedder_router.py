@@ -67,6 +67,7 @@ class EmbedderRouter:
         if self.is_alias(model_id):
             model_id = minilm_model(self.default_model)
         provider, _, provider_model_id = model_id.partition("/")
+        # Ids of models may contain slashes themselves.
         if not self.names_provider(model_id):
             provider, provider_model_id = default_provider, model_id
         if provider not in self._factories or not provider_model_id:

@@ -36,6 +36,7 @@ def check_query(query: IndexQuery, dimension: int) -> None:
 def check_vector(vector: Vector, dimension: int, name: str) -> None:
     if len(vector) != dimension:
         raise InvalidRequest(f"{name} has dimension {len(vector)}, expected {dimension}")
+    # Also false for NaN, which compares with nothing.
     if not all(abs(component) <= LARGEST for component in vector):
         raise InvalidRequest(f"{name} has a component that is not a finite number of 32 bits.")
 

@@ -37,6 +37,7 @@ class MeteredEmbedder:
         dimensions: int | None = None,
     ) -> Embeddings:
         """Embed texts once the budgets of the run admit it; see the port."""
+        # Before the reservation: a stopped run reserves nothing.
         await admit_model_call()
         meter = find_meter()
         try:
@@ -68,9 +69,12 @@ class MeteredEmbedder:
         try:
             found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
             told = estimated if found.tokens is None else usage_of(found.tokens)
+            # The count of a provider is used only if so many tokens are possible.
             spent = told if can_be_true(told, 4 * sum(map(len, texts)), 0) else estimated
             cost = meter.count_call(full_id, spent)
         except BaseException as error:
+            # Nothing was computed. After any other error, also a cancellation, the provider may have charged for the
+            # texts.
             if is_free(error) or isinstance(error, REFUSED):
                 spent, cost = Usage(), 0.0
             else:

@@ -1,4 +1,9 @@
-"""The ports of retrieval: an index of vectors and texts, and a model that embeds texts."""
+"""The ports of retrieval: an index of vectors and texts, and a model that embeds texts.
+
+There are two adapters of VectorIndex, `packed/` and `s3_vectors/`; `routed.py` chooses one for each store. The port
+knows chunks, not documents: which generation of a document's chunks is valid is decided by the caller, who asks for
+more chunks than it needs and drops the others.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
@@ -13,20 +18,22 @@ Vector = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A chunk in an index.
-
-    `key` is unique in the index, up to 200 characters of ASCII. `document` is the key of the document whose chunk this
-    is, and `generation` that of the attempt that wrote it. `attributes` can be filtered; `metadata` is returned as it
-    is. A vector may be zero.
-    """
+    """A chunk in an index."""
 
     key: str
+    """Unique in the index; up to 200 characters of ASCII."""
     vector: Vector
+    """May be zero: it is then found by words only."""
     text: str
+    """What is returned, and searched by words."""
     document: str
+    """The key of the document whose chunk this is."""
     generation: str
+    """The attempt that wrote it."""
     attributes: Attributes = field(default_factory=dict)
+    """Can be filtered."""
     metadata: dict[str, Any] = field(default_factory=dict)
+    """Returned as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +50,22 @@ class IndexQuery:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that an index found. Higher scores are better: the cosine, BM25, or the ranker's score."""
+    """A chunk that an index found."""
 
     key: str
+    """The chunk's key."""
     score: float
+    """Higher is better: the cosine, BM25, or the ranker's score."""
     text: str
+    """The chunk's text."""
     document: str
+    """The key of its document."""
     generation: str
+    """The attempt that wrote it."""
     attributes: Attributes = field(default_factory=dict)
+    """Those of the last write."""
     metadata: dict[str, Any] = field(default_factory=dict)
+    """As it was written."""
 
 
 class VectorIndex(Protocol):

@@ -50,6 +50,7 @@ class RoutedIndex:
         """Replace the attributes of chunks, wherever they are; see the port."""
         name = index.rpartition("/")[2]
         for each in self.indexes.values():
+            # A store has chunks in one of the indexes.
             with suppress(NotFound):
                 await each.update_attributes(name, keys, attributes)
 

@@ -1,4 +1,13 @@
-"""Import of one session with its turns."""
+"""Import of one session with its turns.
+
+  1. all rows of the session are read and checked; a bad turn is reported, and the others go on
+  2. the turns are stored, then the session: no reader sees a session with a part of its turns
+  3. what was stored is read back, and compared by the number of steps
+
+An import may be repeated after a failure. Ids of turns are derived from the old ones, so a repetition writes the same
+records. A session that is stored already is not changed, since its users may have continued it: its turns are only
+counted, and those that it lacks are reported.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -86,8 +95,10 @@ class SessionImport:
                 continue
             self.tally.counts["steps"].found += len(turn.steps)
             found.append(turn)
+        # By their ids, which begin with the time of their start.
         found.sort(key=lambda turn: turn.header.turn_id)
         if found:
+            # Only the last turn can wait for its client.
             wait_for_calls(found[-1], self.read_pending(found[-1].old_id))
         return found
 

@@ -89,4 +89,5 @@ def merge(text: str, spans: list[Span], max_tokens: int, overlap: int) -> Iterat
             piece = text[spans[first][0] : spans[end - 1][1]].strip()
             yield DocumentChunk(piece, count_tokens(piece))
             last = end
+        # At least one part further, so that there is an end whatever the overlap is.
         first = bisect_left(totals, totals[end] - overlap, first + 1, end)

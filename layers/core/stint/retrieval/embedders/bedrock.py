@@ -1,4 +1,10 @@
-"""Embeddings of Amazon Bedrock's models: Titan and Cohere."""
+"""Embeddings of Amazon Bedrock's models: Titan and Cohere.
+
+The families differ in what a call takes (`dimensions.py`): Titan one text, Cohere 96. boto3 blocks, so each call has a
+thread, with eight for all requests of the process. Threads have no context of their own: each call runs in a copy of
+the caller's, whose tenant and trace it needs. If one call fails, those that wait for a thread are cancelled, and those
+that run end by themselves.
+"""
 
 import asyncio
 import json
@@ -63,6 +69,7 @@ class BedrockEmbeddings:
         vectors = [vector for found, _ in answers for vector in found]
         check_vectors(vectors, len(texts), dimensions or family.dimensions[0])
         counts = [tokens for _, tokens in answers if tokens is not None]
+        # A sum without one of the counts would be too low, and it is charged.
         return Embeddings(vectors, sum(counts) if len(counts) == len(answers) else None)
 
     def _invoke(self, model_id: str, body: dict[str, Any]) -> tuple[list[Vector], int | None]:
@@ -95,6 +102,7 @@ def check_request(family: BedrockFamily, model_id: str, texts: Sequence[str], di
             param="dimensions",
         )
     for index, text in enumerate(texts):
+        # Refused here, because Bedrock's own message does not name the text.
         if not text.strip():
             raise InvalidRequest(f"Text {index} is blank, which Bedrock's models do not embed.", param="input")
         if family.characters is not None and len(text) > family.characters:

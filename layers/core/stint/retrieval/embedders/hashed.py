@@ -70,6 +70,7 @@ def embed_counts(counts: Counter[str], dimension: int) -> Vector:
             weight *= FUNCTION_WORD_WEIGHT
         digest = blake2b(word.encode(), digest_size=4 * COMPONENTS).digest()
         for start in range(0, len(digest), 4):
+            # The sign lets words that share a component cancel out on average.
             number = int.from_bytes(digest[start : start + 4], "little")
             vector[(number >> 1) % dimension] += weight if number & 1 else -weight
     length = math.sqrt(math.fsum(each * each for each in vector))

@@ -83,6 +83,7 @@ def load() -> "tuple[Any, npt.NDArray[np.float16]]":
         raise ModelError("The local embedding model is not installed. Run: make run EMBEDDINGS=local")
     package = Path(spec.origin).parent
     tokenizer = Tokenizer.from_file(str(package / TOKENIZER))
+    # The file of the tokenizer has limits that would cut long texts.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer, load_file(package / WEIGHTS)["embedding.weight"]

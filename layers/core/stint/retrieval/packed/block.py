@@ -1,6 +1,21 @@
 """A block of a packed index: up to 2,048 chunks with their words and vectors, in one object.
 
 The object begins with what a search reads: a header, and arrays. The chunks' texts follow, to be read by range.
+
+  part            content
+  8 bytes         length of the header
+  header          JSON: type, offset and shape of each array; padded to 2,048 bytes in all
+  keys, deleted   keys of the rows, in order, and keys that this block hides in older ones
+  vectors, zero   vectors of length 1, and which rows have none
+  lengths         number of words of each row
+  terms, starts   hashes of the words, in order, and where the postings of each begin
+  rows, counts    postings: the rows that have a word, and how often
+  places          where each record begins, and the end of the last one
+  attributes      different attributes as JSON, and for each row, which it has
+  records         text, document, generation and metadata of each row, as JSON
+
+Arrays are views of the object's bytes, so that reading a block copies nothing. Their offsets are multiples of 8, so
+that they are aligned.
 """
 
 import json
@@ -108,6 +123,7 @@ def unit(vector: Vector) -> Floats:
     largest = float(np.max(np.abs(numbers), initial=0.0))
     if largest < np.finfo(np.float32).tiny:
         return np.zeros(len(numbers), dtype=np.float32)
+    # So that the squares of large or small components neither overflow nor vanish.
     scaled = numbers / largest
     shortened: Floats = (scaled / np.sqrt(np.sum(scaled * scaled))).astype(np.float32)
     return shortened
@@ -116,6 +132,7 @@ def unit(vector: Vector) -> Floats:
 def encode_block(rows: Sequence[Row], deleted: Sequence[str], dimension: int) -> tuple[bytes, int]:
     """Return a block, and the size of the part of it that a search reads."""
     rows = sorted(rows, key=lambda row: row.key)
+    # Most chunks of a document have the same attributes, so each is stored and compared once per block.
     distinct: dict[str, int] = {}
     attributes_of = [distinct.setdefault(json.dumps(row.attributes, sort_keys=True), len(distinct)) for row in rows]
     vectors = np.array([row.vector for row in rows], dtype="<f4").reshape(len(rows), dimension)
@@ -139,6 +156,7 @@ def word_arrays(texts: Sequence[Sequence[str]]) -> dict[str, NDArray[Any]]:
             counts = occurrences.setdefault(word, {})
             counts[row] = counts.get(row, 0) + 1
     numbered = sorted((number_of(word), counts) for word, counts in occurrences.items())
+    # Counts have 16 bits. BM25 hardly distinguishes counts that large.
     found = [(row, min(count, 65_535)) for _, counts in numbered for row, count in counts.items()]
     pairs = np.array(found, dtype="<u2").reshape(len(found), 2)
     return {

@@ -1,4 +1,18 @@
-"""Writes of blocks, and rewrites of them, so that a store has few, and little that is hidden."""
+"""Writes of blocks, and rewrites of them, so that a store has few, and little that is hidden.
+
+Each rewrite is in this order: read the blocks, write the new ones, replace them in the manifest, delete the old ones. A
+process that dies in between leaves blocks that no manifest names, never a manifest with a missing block. The compare
+and swap decides between two that rewrite the same blocks; the one that loses deletes what it has written.
+
+  rewrite         when                                             blocks
+  merge           8 blocks of a size, after a write                those, without what they hide of each other
+  remove_hidden   a quarter of the rows was deleted, or no room    all that are small or have hidden rows
+  purge           a deletion                                       those that have rows with the deleted keys
+
+Deleted keys go with the oldest block only, because older blocks may have rows for them to hide. Merges and the removal
+of hidden rows are optional (`tidy`): if another writer was faster, nothing is lost. A purge is not, since a deletion
+promises that the bucket has nothing left, so it begins again, ATTEMPTS times.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence, Set
@@ -44,6 +58,8 @@ class BlockWriter:
     async def remove_unused(self, index: str) -> None:
         """Delete the blocks of killed writers. Raises NotFound if there is no manifest."""
         prefix = f"{PREFIX}{index}/"
+        # Listed before the manifest is read: a block that was added in between is in the manifest, so it is not
+        # deleted.
         names = [key.removeprefix(prefix) for key in await self._objects.keys(prefix)]
         if old := unused_names(names, ()):
             left = unused_names(old, (await self._manifests.read(index)).manifest.names)
@@ -73,6 +89,7 @@ class BlockWriter:
         """Rewrite the blocks that have hidden rows, or are small, and drop all deleted keys."""
         hidden: set[bytes] = set()
         alive: dict[str, Mask] = {}
+        # The newest first, so that `hidden` has what each block must hide.
         async for info, block in self._blocks.each(index, manifest.blocks[::-1]):
             alive[info.name] = await asyncio.to_thread(live_rows, block, hidden)
         written: list[BlockInfo] = []
@@ -113,6 +130,7 @@ class BlockWriter:
         block = await self._blocks.whole(index, info)
         deleted = [key.decode() for key in block.deleted.tolist()]
         parts = list(split(block.rows(kept_rows), dimension)) or ([[]] if deleted else [])
+        # The deleted keys of the block still hide rows of older ones, even if none of its own rows is left.
         contents = [(part, deleted if at == 0 else ()) for at, part in enumerate(parts)]
         written = [await self.write(index, content, dimension) for content in contents]
         return await self._replace(index, [info], written, oldest=False)
@@ -136,11 +154,13 @@ class BlockWriter:
         """
 
         def replace(manifest: Manifest) -> Manifest | None:
+            # At each attempt of the compare and swap, since the attempts take time, too.
             refuse_late(index, [info for info in by if info not in run])
             return replaced(manifest, run, by, oldest=oldest)
 
         try:
             changed = await self._manifests.change(index, replace)
+        # Only these two say that the manifest does not have the new blocks. After a lost answer it may have them.
         except (Conflict, NotFound):
             changed = None
         unused, used = (run, by) if changed else (by, run)

@@ -35,6 +35,7 @@ class BlockCache:
             if other not in kept:
                 dropped.append(other)
                 free += len(held.body)
+        # Nothing is dropped for a block that does not fit in the end.
         if free >= len(block.body):
             self.drop(dropped)
             self._blocks[key] = block

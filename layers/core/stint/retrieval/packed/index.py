@@ -1,4 +1,16 @@
-"""The packed vector index."""
+"""The packed vector index.
+
+The ideas of blocks, the manifest and hidden rows are in the package's docstring. This module has the order in which
+each operation reads and writes them:
+
+  upsert              blocks, then the manifest, then perhaps a merge
+  update_attributes   reads the rows, and writes them again as an upsert does
+  delete              the manifest with a block of deleted keys: the rows are hidden; then the rewrites that purge them
+  query               the manifest if it has changed, then all blocks that are not in memory, newest first
+  drop                the manifest, then all objects: a search that reads it in between finds no index
+
+If the store would be too large, what is hidden is removed first, and the write is tried once more.
+"""
 
 import asyncio
 import json
@@ -89,6 +101,7 @@ class PackedIndex:
         try:
             for content in contents:
                 written.append(await self._writer.write(index, content, dimension))
+            # All blocks are written before the first is named, so that a search finds all chunks of an upsert or none.
             changed = await self._add(index, written, dimension)
         except (Conflict, NotFound, TooLarge):
             # Only then are they in no manifest for sure: a write without an answer may have added them.
@@ -140,6 +153,7 @@ class PackedIndex:
     async def _search(self, index: str, snapshot: Snapshot, query: IndexQuery) -> list[Hit]:
         scan = Scan(query)
         newest_first = snapshot.manifest.blocks[::-1]
+        # Which rows are hidden depends on the manifest only, so it is computed once for each version.
         known = snapshot.alive if len(snapshot.alive) == len(newest_first) else None
         alive: dict[str, Mask] = known if known is not None else {}
         hidden: set[bytes] = set()
@@ -151,6 +165,7 @@ class PackedIndex:
 
         async for info, block in self._blocks.each(index, newest_first):
             await asyncio.to_thread(look, info, block)
+        # After the last block: a search that was interrupted knows only a part.
         snapshot.alive.update(alive)
         return await self._hits(index, await asyncio.to_thread(scan.results))
 
@@ -159,6 +174,7 @@ class PackedIndex:
         return [make_hit(found, records[found.key]) for found in every]
 
     async def drop(self, index: str) -> None:
+        # First, so that no writer can add a block to an index whose objects are being deleted.
         await self._manifests.delete(index)
         await self._objects.delete_all(f"{PREFIX}{index}/")
 

@@ -46,6 +46,7 @@ class Manifest:
 
     def with_blocks(self, blocks: Iterable[BlockInfo]) -> Self:
         """Return the next revision, with other blocks."""
+        # The random name also makes the ETag differ from that of an earlier manifest with the same blocks.
         recent = [*self.recent, secrets.token_hex(8)][-RECENT:]
         return replace(self, blocks=list(blocks), recent=recent)
 

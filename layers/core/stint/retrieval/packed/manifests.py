@@ -47,6 +47,7 @@ class Manifests:
         except NotFound:
             self.forget(index)
             raise NotFound("Vector index", index) from None
+        # The bucket has answered that the ETag is still this one.
         if found is None and known:
             return known
         body, etag = found or (b"", "")
@@ -70,8 +71,10 @@ class Manifests:
             if etag:
                 return self._remember(index, changed, etag).manifest
             snapshot = await self.read(index)
+            # Else the retry would add the same blocks twice.
             if changed.revision in snapshot.manifest.recent:  # an earlier attempt succeeded, but its answer was lost
                 return snapshot.manifest
+            # Random, because writers that met once would meet again after equal waits.
             await asyncio.sleep(random.uniform(0, min(LONGEST_WAIT, 0.01 * 2**attempt)))  # noqa: S311
         raise StoreUnavailable(f"Vector index {index!r} is written by too many requests at once. Try again.")
 

@@ -28,6 +28,7 @@ def small_run(manifest: Manifest) -> list[BlockInfo]:
 
 def trailing(blocks: Sequence[BlockInfo], limit: int) -> list[BlockInfo]:
     """Return the blocks after the newest one that is larger than a limit."""
+    # Only blocks after the newest large one: a merge may not change the order in which blocks hide each other.
     large = [at for at, block in enumerate(blocks) if block.size >= min(limit, FULL)]
     return list(blocks[large[-1] + 1 if large else 0 :])[-2 * RUN :]
 
@@ -60,6 +61,7 @@ def replaced(manifest: Manifest, run: Sequence[BlockInfo], by: Sequence[BlockInf
     if wanted[0] not in names:
         return None
     at = names.index(wanted[0])
+    # Another writer may have merged some of them, or have put a block before them.
     if names[at : at + len(wanted)] != wanted or (oldest and at > 0):
         return None
     return manifest.with_blocks([*manifest.blocks[:at], *by, *manifest.blocks[at + len(wanted) :]])

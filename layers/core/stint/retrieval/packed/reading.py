@@ -42,6 +42,7 @@ class Blocks:
     async def _read(self, key: str, info: BlockInfo, kept: set[str]) -> Block:
         if (held := self._cache.get(key)) is not None:
             return held
+        # One request for a small block, and for a large one only what a search needs.
         length = info.size if info.size <= WHOLE else info.search_size
         block = Block(await self._objects.read_range(key, 0, length))
         self._cache.add(key, block, kept)

@@ -1,4 +1,12 @@
-"""A search through the blocks of a store, one after the other, the newest first."""
+"""A search through the blocks of a store, one after the other, the newest first.
+
+By vector, only the best k rows of the blocks so far are kept. By words, that is not possible: the weight of a word in
+BM25 depends on how many rows of the whole store have it, which is known only after the last block. So `add` keeps the
+postings of the query's words, with their blocks, and `results` weighs them.
+
+Words are counted in all visible rows, also those that the filter excludes: the weight of a word is a property of the
+store. Equal scores are in the order of keys, whatever the blocks are, so that a merge changes no result.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 
@@ -21,7 +29,9 @@ class FoundRow:
     """A chunk that was found, and where its record is. `record` is None if it is still in the bucket."""
 
     key: str
+    """The chunk's key."""
     score: float
+    """The cosine, BM25, or the ranker's score."""
     block: str
     place: tuple[int, int]
     attributes: Attributes
@@ -33,6 +43,7 @@ class Matches:
     """The rows of one block that have words of the query, before the weights of the words are known."""
 
     name: str
+    """The block's name."""
     block: Block
     allowed: Mask
     postings: list[tuple[int, Rows, NDArray[np.float64]]] = field(default_factory=list)

@@ -1,4 +1,14 @@
-"""The client of S3 Vectors, and its errors as errors of the domain."""
+"""The client of S3 Vectors, and its errors as errors of the domain.
+
+botocore retries throttling and server errors itself. What is left is told apart by what the caller can do:
+
+  answer                                            error
+  no answer, 5xx, throttling, a quota is exhausted  StoreUnavailable, `unsure` if a write may have taken effect
+  no such index                                     NotFound
+  index exists                                      Conflict
+  invalid parameters                                InvalidRequest
+  no permission, and everything else                StintError: the operator's fault, not the caller's
+"""
 
 import asyncio
 import threading
@@ -84,6 +94,7 @@ class VectorBucket:
             raise StoreUnavailable("S3 Vectors does not respond. Try again.", unsure=True) from error
 
     def _client(self) -> VectorsClient:
+        # Making a client takes long, and several threads may need the first one at once.
         with self._lock:
             if self._made is None:
                 self._made = self._connect()

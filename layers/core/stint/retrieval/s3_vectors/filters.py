@@ -50,6 +50,7 @@ def narrow_any(conditions: list[Filter]) -> Condition | None:
     if not conditions:
         raise UnsatisfiableFilter
     parts = [narrow(each) for each in conditions]
+    # One alternative that lets everything through makes the others useless.
     return None if None in parts else {"$or": parts}
 
 
@@ -72,6 +73,7 @@ def narrow_comparison(condition: ComparisonFilter) -> Condition:
         return {name: {f"${kind}": value}}
     if kind in ("ne", "nin"):
         return {"$and": [exists, {name: {f"${kind}": value}}]}
+    # Texts have no order in S3 Vectors.
     return exists if isinstance(value, bool | str) else {name: {f"${kind}": value}}
 
 

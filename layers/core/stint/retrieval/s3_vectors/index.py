@@ -1,4 +1,18 @@
-"""The vector index in S3 Vectors."""
+"""A VectorIndex over the indexes of a vector bucket.
+
+S3 Vectors limits what a vector's metadata may have: 2 KB that can be filtered, 40 KB in all. A chunk that exceeds them
+is an object of the bucket, and its metadata has the object's key (`records.py`). Attributes that exceed them are not
+filtered by the service, so searches filter what it finds again (`search.py`).
+
+  operation           order
+  upsert              objects, then vectors: a vector never names an object that is not there yet
+  update_attributes   the same, then the objects that the vectors had before
+  delete, drop        vectors, then objects: an object without a vector is found by nobody, and a repetition deletes it
+  query               vectors, then their objects; a vector whose object is missing was deleted meanwhile
+
+A vector of zeros has no direction, and the service refuses it. Such a chunk has another vector and the mark ZERO, by
+which searches by vector exclude it.
+"""
 
 import asyncio
 import math
@@ -53,6 +67,7 @@ class S3VectorsIndex:
             self._dimensions[index] = dimension
         except Conflict:
             self._dimensions.pop(index, None)
+            # Asked again, since the index may have been dropped and created by another process.
             found = await self._dimension(index)
             if found != dimension:
                 raise Conflict(f"Vector index {index!r} has dimension {found}, not {dimension}.") from None
@@ -75,6 +90,7 @@ class S3VectorsIndex:
     async def _put(self, index: str, vectors: Iterable[StoredVector]) -> None:
         """Write vectors, after what the bucket has of them."""
         for batch in batches(vectors):
+            # Each object has a new key, so nobody reads one that is being replaced.
             await asyncio.gather(*(self._objects.write(each.key, each.body) for _, each in batch if each.key))
             put = [vector | {"metadata": each.metadata} for vector, each in batch]
             await self._bucket.call("put_vectors", index, vectors=put)
@@ -92,6 +108,7 @@ class S3VectorsIndex:
         for at in range(0, len(keys), DELETE_VECTORS):
             await self._bucket.call("delete_vectors", index, keys=list(dict.fromkeys(keys[at : at + DELETE_VECTORS])))
         if keys:
+            # By prefix, because the key of an object is known only from the vector, which is deleted.
             prefixes = tuple(overflow_prefix(index, key) for key in keys)
             kept = await self._objects.keys(overflow_prefix(index))
             await self._objects.delete([each for each in kept if each.startswith(prefixes)])

@@ -38,6 +38,7 @@ def store_entry(index: str, entry: Entry, *, zero: bool) -> StoredChunk:
     record = [entry.text, entry.document, entry.generation, entry.attributes, entry.metadata]
     searchable = entry.text.encode("utf-8", "replace").decode().replace("\0", " ")
     inline: Metadata = filterable | {TEXT: searchable, RECORD: json.dumps(record[1:], separators=(",", ":"))}
+    # A text that had to be changed to be stored is returned from its object, unchanged.
     if searchable == entry.text and size(inline) <= METADATA_BYTES:
         return StoredChunk(inline if searchable else {name: inline[name] for name in inline if name != TEXT})
     key = f"{overflow_prefix(index, entry.key)}{secrets.token_hex(8)}"

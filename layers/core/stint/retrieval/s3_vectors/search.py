@@ -35,6 +35,7 @@ class IndexSearch:
             matching = [hit for hit in hits.values() if condition is None or condition.matches(hit.attributes)]
             best = sorted(matching, key=lambda hit: (-hit.score, hit.key))[:k]
             last = min((score_of(each) for each in found), default=0.0)
+            # Nothing more exists, or nothing that follows can be better than the last of the best.
             if len(found) < wanted or (len(best) == k and last < best[-1].score):
                 return best
             wanted *= WIDER

@@ -1,4 +1,19 @@
-"""API keys: create, list, revoke and rotate them, and find the principal of one that was sent."""
+"""API keys: create, list, revoke and rotate them, and find the principal of one that was sent.
+
+A key is `stk_<id>_<secret>`. The id is the key of its record, and the record has a hash of the secret, so a copy of the
+table opens nothing. A rotation makes another secret for the same id, with the same rights:
+
+  state                      current secret   previous secret   rotate               revoke
+  live                       valid            none              valid, new secret    revoked
+  live, within the overlap   valid            valid             valid, new secret    revoked
+  live, after the overlap    valid            refused           valid, new secret    revoked
+  expired                    refused          refused           Conflict             revoked
+  revoked                    refused          refused           Conflict             revoked, at its first time
+
+A rotation with an overlap keeps the secret that was current, and no earlier one. It writes only if the secret is still
+the one that was read, so of two rotations at the same time one fails, instead of handing out a secret that is replaced
+already.
+"""
 
 import time
 from collections.abc import Callable
@@ -36,6 +51,7 @@ class ApiKeys:
         now = int(self._clock())
         if request.expires_at is not None and request.expires_at <= now:
             raise InvalidRequest("expires_at is in the past. Send a later time.", param="expires_at")
+        # The secret has 256 random bits, so a fast hash of it is enough.
         key_id, secret = key_id or hex_of(new_id()), new_secret()
         fields = dict(request) | {"subject": request.subject or key_id}
         resource = ApiKeyObject(id=key_id, created_at=now, **fields)

@@ -56,6 +56,7 @@ class ClaimNames:
         names = list_of(claims.get(self.scopes), MOST_SCOPES)
         if names is None:
             raise AccessRefused(f"The token's claim {self.scopes!r} is not a list of up to {MOST_SCOPES} scopes.")
+        # Scopes of other APIs of the same issuer are ignored.
         return [name.removeprefix(self.scope_prefix) for name in names if name.startswith(self.scope_prefix)]
 
     def _models_of(self, claims: Mapping[str, object]) -> tuple[str, ...]:
@@ -63,6 +64,7 @@ class ClaimNames:
         if not self.models:
             return ()
         patterns = list_of(claims.get(self.models), MOST_MODELS)
+        # A missing claim must not mean all models: an issuer that forgets it would open everything.
         if not patterns or any(len(each) > LONGEST_MODEL for each in patterns):
             raise AccessRefused(f"The token's claim {self.models!r} is not a list of up to {MOST_MODELS} models.")
         return tuple(patterns)

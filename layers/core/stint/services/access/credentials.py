@@ -55,6 +55,7 @@ class Authentication:
         return principal
 
     async def _find(self, credential: str) -> Principal:
+        # By its form, so that a wrong key is never sent to the parser of tokens.
         if credential.startswith("stk_"):
             principal = await self._keys.verify(credential) if self._keys else None
             if principal is None:

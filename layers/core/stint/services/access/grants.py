@@ -17,6 +17,7 @@ def refuse_excess(grantor: Principal, key: ApiKeyObject | CreateApiKeyRequest) -
     """Raise Forbidden if a key has a right that the grantor lacks."""
     if missing := [scope for scope in key.scopes if not grantor.has_scope(scope)]:
         raise excess(f"the scope {missing[0]}")
+    # No patterns mean all models.
     if grantor.models and not key.models:
         raise excess(f"all models, instead of {', '.join(grantor.models)}")
     for pattern in key.models if grantor.models else ():
@@ -24,6 +25,7 @@ def refuse_excess(grantor: Principal, key: ApiKeyObject | CreateApiKeyRequest) -
             raise excess(f"the models {pattern}, instead of {', '.join(grantor.models)}")
     for name, own in grantor.budgets.model_dump(exclude_none=True).items():
         limit = getattr(key.budgets, name)
+        # A budget that the new key lacks would be no limit.
         if limit is None or limit > own:
             raise excess(f"{name} {'without limit' if limit is None else limit}, instead of {own}")
 

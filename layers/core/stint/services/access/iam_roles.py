@@ -58,15 +58,18 @@ def authenticate_role(table: str, context: Mapping[str, Any]) -> Principal:
     arn = (context.get("identity") or {}).get("userArn")
     if not isinstance(arn, str) or not arn:
         raise Unauthenticated("The request is not signed. Sign it with AWS Signature Version 4.")
+    # The table has roles only, no users.
     assumed = ASSUMED_ROLE.fullmatch(arn)
     if assumed is None:
         raise Forbidden(f"{arn!r} may not call this API. Call it with a role of STINT_IAM_ROLES.", code="unknown_role")
     roles = read_iam_roles(table)
     if not roles:
+        # The operator's fault rather than the caller's, so that it is found in the logs.
         logger.error("STINT_IAM_ROLES is empty, so nobody may call. Set the parameter IamRoles")
         raise Forbidden(NO_ROLES, code="unknown_role")
     account, name = assumed["account"], assumed["name"]
     role = roles.get((account, name))
+    # A plain name in the table means a role of this account. Anybody can create a role of that name in another one.
     if role is None and account == context.get("accountId"):
         role = roles.get(("", name))
     if role is None:

@@ -1,4 +1,18 @@
-"""API keys as admins manage them: a tenant's admin its own ones, an admin of the operator's tenant all."""
+"""API keys as admins manage them: a tenant's admin its own ones, an admin of the operator's tenant all.
+
+No caller passes on more than it has. Otherwise a stolen or limited key could make itself unlimited:
+
+  rule                                               caller: tenant's admin   operator's admin
+  keys of other tenants                              do not exist             as its own
+  scopes, models and budgets of the new key          at most its own          any
+  end of the new key, if the caller's key has one    at most that             at most that
+  end of the new key, if the caller has no key       within `max_key_days`    within `max_key_days`
+  a caller whose key was stopped                     gets no secret           gets no secret
+
+The end holds for operators, too: a key that must end would otherwise make one that does not. A caller with a token or a
+role is removed at its issuer, which ends no keys that it has made. Rotating is the same as creating, because it hands
+out a secret; a caller may always rotate its own key, which gives it nothing new.
+"""
 
 import time
 from collections.abc import Callable
@@ -56,6 +70,7 @@ class KeyAdministration:
         Raises Forbidden if it is another tenant's, or has rights that the caller lacks, or the caller's was stopped.
         If a request with the same idempotency key has created it, and its secret was not returned, it gets another one.
         """
+        # The record, not what the authorizer said: its answers are cached, and the key may have been revoked since.
         own = await self.authenticate(caller)
         await self.refuse_stopped(caller)
         wanted = request.of_tenant(caller.tenant)
@@ -64,6 +79,7 @@ class KeyAdministration:
             wanted = wanted.model_copy(update={"expires_at": self._latest_end()})
         self._refuse_excess(caller, own, wanted)
         key_id = hex_of(next_object_id())
+        # The secret is stored nowhere, so a repetition gets another one.
         if find_attempt().repeated:
             with suppress(NotFound):
                 return await self._keys.rotate(wanted.tenant, key_id)
@@ -90,7 +106,9 @@ class KeyAdministration:
         """
         own = await self.authenticate(caller)
         await self.refuse_stopped(caller)
+        # A key of another tenant is not found, so its existence stays unknown.
         found = await self._keys.get(self._scope(caller), key_id)
+        # Its own key has the caller's own rights.
         if found.id != caller.key_id:
             self._refuse_excess(caller, own, found)
         return await self._keys.rotate(self._scope(caller), key_id, overlap_seconds)
@@ -122,6 +140,7 @@ class KeyAdministration:
         must end, would create one that never does.
         """
         latest = self._latest_end()
+        # Also for an end that the request names.
         if not caller.key_id and (key.expires_at is None or key.expires_at > latest):
             raise Forbidden(ENDS_TOO_LATE.format(latest), code="insufficient_rights", param="expires_at")
         expires_at = own.expires_at if own else None

@@ -1,4 +1,15 @@
-"""Stops as admins manage them: a tenant's admin those of its tenant, an admin of the operator's tenant all."""
+"""Stops as admins manage them: a tenant's admin those of its tenant, an admin of the operator's tenant all.
+
+A stop ends running work and refuses new work of an object, a key or a tenant, until it is lifted. It need not have an
+object: a run may be stored later, and is then stopped from the beginning. Adding and lifting may be repeated.
+
+  the stop of          is lifted by
+  an object, a key     any admin of the tenant, and the operator's
+  the caller's key     another admin: otherwise it would have no effect on whoever it is meant for
+  a whole tenant       an admin of the operator's tenant, who may have set it
+
+A caller whose key was stopped lifts nothing.
+"""
 
 import logging
 import time
@@ -40,6 +51,7 @@ class Stops:
             InvalidRequest: this is no id of an object of the kind.
             Conflict: the tenant has too many stops.
         """
+        # An object need not exist yet, but a key does.
         if kind == "key":
             await self._keys.get(tenant, identifier)
         require_id_of(kind, identifier)
@@ -97,6 +109,7 @@ class StopAdministration:
             raise Forbidden(OPERATOR_LIFTS)
         if kind == "key" and identifier == caller.key_id:
             raise Forbidden(OTHERS_LIFT)
+        # Last: it reads the store, and the other refusals need no read.
         await self._keys.refuse_stopped(caller)
         return await self._stops.lift(chosen, kind, identifier)
 

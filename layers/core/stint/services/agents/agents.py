@@ -1,4 +1,12 @@
-"""Agents: create, read, list, delete."""
+"""Agents: create, read, list, delete.
+
+A configuration never changes, so a process may cache it. What may change is that the agent exists: each use of a cached
+configuration checks that. A deletion in another process is therefore seen at once, and only the time for which a
+configuration stays in memory is bounded by `cache_seconds`.
+
+A large configuration is an object, written before its records. The task that deletes an object without records is sent
+before it, so that a process that dies in between leaves nothing.
+"""
 
 import asyncio
 import time
@@ -20,6 +28,7 @@ from stint.store.agents import AgentStore
 from stint.store.documents import MAX_ITEM
 
 CACHED_CONFIGS = 64
+"""Configurations that a process keeps. The oldest is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,7 @@ class Agents:
             Forbidden: the caller may not use the agent's model.
         """
         refuse_masked_args(config.toolgroups, "agent_config.toolgroups")
+        # Also checked by each turn. Here the caller learns it at once.
         await self.require_model(config.model)
         size = carried_size(config.model_dump_json())
         if size > MAX_BYTES:
@@ -135,5 +145,6 @@ class Agents:
         task = DeletionTask(tenant=self.tenant, agent_id=agent_id)
         try:
             await self.deletions.start_deletion(task, partial(self.store.mark_deleted, self.tenant, agent_id))
+        # Also after an error: the agent may be marked.
         finally:
             self.cache.pop(agent_id, None)

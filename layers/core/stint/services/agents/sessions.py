@@ -1,4 +1,14 @@
-"""Sessions: create, read, list, delete."""
+"""Sessions: create, read, list, delete.
+
+  the session                                          expires after
+  of an agent with persistence, no `retention_days`    never
+  with `expires_after`, or `retention_days`            that time, at most `expiry_days`
+  of an agent without persistence                      that time, at most `expiry_days`, the default
+
+Reads of a session start three reads at once: the agent, the session and the first page of turns. An error of the agent
+is reported first, then that of the session, so that the answer does not depend on which read is faster. Further pages
+are read when they are needed, one at a time, since a session may be larger than the memory.
+"""
 
 import asyncio
 import time
@@ -74,6 +84,7 @@ class Sessions:
         """
         await self.agents.require(agent_id)
         record = await self.store.sessions.get(self.tenant, agent_id, session_id)
+        # The retry is recognized by its contents only. A session that has turns is one that its client knows.
         if not find_attempt().object_id and (record.last is not None or record.lease_turn is not None):
             raise NotFound("Session", session_id)
         return session_id

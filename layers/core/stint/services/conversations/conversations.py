@@ -1,4 +1,13 @@
-"""Conversations and their items: create, read, list, update, delete."""
+"""Conversations and their items: create, read, list, update, delete.
+
+A response adds its items to its conversation after its outcome is stored, so a process that dies in between leaves
+items out. Readers repair that: a list whose conversation has a lapsed lease, and a look-up of an item that is not
+found, call `reconcile` and look again. Most reads therefore cost nothing more.
+
+Files in items are read when the items are added, and their texts are stored beside them: a URL may have another content
+later, and each response would fetch it again. Items get new ids, because ids of callers could be those of other items;
+references between the items of one request are changed with them.
+"""
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -73,6 +82,7 @@ class Conversations:
             metadata=request.metadata,
             expires_at=find_end(now, request.expires_after, self.retention_days),
         )
+        # The answer that is stored for repetitions must not outlive the conversation.
         record_end(conversation.expires_at)
         await self.store.create(self.tenant, conversation, first, end_users_of())
         return conversation
@@ -121,6 +131,7 @@ class Conversations:
         """List items, starting after `after`. Raises NotFound, also if the conversation has no such item."""
         read = partial(self.store.list_items, self.tenant, conversation_id, after=after, limit=limit, order=order)
         page = await read()
+        # Without a lapsed lease, no response can have left items out.
         if page.lapsed and await self.reconcile(conversation_id):
             page = await read()
         return ItemList.of([include_fields(stored.item, include) for stored in page.data], page.has_more)
@@ -139,6 +150,7 @@ class Conversations:
         try:
             return await find_item()
         except NotFound:
+            # Nothing was added, so a second look would find the same.
             if not await self.reconcile(conversation_id):
                 raise
         return await find_item()

@@ -1,4 +1,13 @@
-"""The files and images in items. A file is read once, when its item is added."""
+"""The files and images in items. A file is read once, when its item is added.
+
+  part                        becomes a text                              checked
+  file: data, URL or file id  its text, with its name if it was stored    its type and size, as a document of a turn
+  image: file id              a data URL                                  its content
+  image: data or URL          nothing: it stays in the item               its content, or its URL
+
+The texts of an item are stored beside it, in the order of its parts. So `parts_of` and `is_read` decide which text
+belongs to which part, when texts are written and when they are read (`distribute_texts`).
+"""
 
 import base64
 from collections import Counter
@@ -174,6 +183,7 @@ def document_of(place: str, part: InputFile, *, any_type: bool = False) -> Docum
     data = part.file_data or ""
     url = data if data[:5].lower() == "data:" else f"data:application/octet-stream;base64,{data}"
     stated = url[5:].partition(",")[0].partition(";")[0].strip().lower()
+    # The type in a data URL is the sender's own statement. Without one the name decides.
     if stated not in GENERIC:
         return Document(content=URL(uri=url), mime_type="")
     if stated and not named and not any_type:

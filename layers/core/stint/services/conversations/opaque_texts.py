@@ -72,6 +72,7 @@ class OpaqueTexts:
             InvalidRequest: one of them is not from this server. The message names its location, such as
                 `input[0].encrypted_content`.
         """
+        # Most requests have none, and need no key.
         texts = {place: item for place, item in enumerate(items) if text_of(item) is not None}
         if not texts:
             return
@@ -85,6 +86,7 @@ class OpaqueTexts:
 
     def check_one(self, item: AnyItem, key: SigningKey, reader: OpaqueReader) -> None:
         text, kind = text_of(item) or "", CompactedContext if isinstance(item, CompactionItem) else Reasoning
+        # An unsigned text could be anything that a caller wrote, and would be sent to the model as its own reasoning.
         if not is_unsigned(text):
             check_opaque(text, kind, key)
         elif self.unsigned_until is None or datetime.fromtimestamp(time.time(), UTC).date() > self.unsigned_until:

@@ -1,4 +1,18 @@
-"""The objects of end users: list, erase."""
+"""The objects of end users: list, erase.
+
+Requests name their end user. Each object that such a request creates has an entry in the partition of that user,
+written before or with the object. So an entry may be without its object, never an object without its entry.
+
+  an entry's object                     list      erase
+  exists                                shown     is deleted, then the entry
+  is marked as deleted                  hidden    its deletion is continued, then the entry is removed
+  does not exist, the entry is recent   hidden    left: its request may be about to write it
+  does not exist, the entry is older    hidden    the entry is removed
+
+The entry is removed last, because it is what a repetition finds the object by. Erasing has rounds, since deleting a
+session adds its own vector store to the user's objects. It ends when nothing is left, nothing changes, or the time is
+over; the receipt says how many are left.
+"""
 
 import time
 from collections import Counter
@@ -61,6 +75,7 @@ class EndUsers:
         left = await self._erase_round(user, deadline, deleted)
         while left and time.monotonic() < deadline:
             now = await self._erase_round(user, deadline, deleted)
+            # Only recent entries or deletions of the worker are left.
             if now == left:
                 break
             left = now
@@ -86,12 +101,14 @@ class EndUsers:
         """Delete the object of an entry, and then the entry. Return whether nothing is left of it."""
         index, owned = self.store.end_users, owned_object(entry)
         record = (await index.records(self.tenant, [owned])).get(record_key(self.tenant, owned))
+        # Without an object, only the age of the entry tells whether one will follow.
         if record is None or "sealed_at" in record:
             if is_recent(entry):
                 return False
             await index.remove(self.tenant, user, owned)
             return True
         await self._delete(user, owned, record, deadline)
+        # The worker has the rest of the deletion.
         if await index.records(self.tenant, [owned]):
             return False
         await index.remove(self.tenant, user, owned)
@@ -106,6 +123,7 @@ class EndUsers:
             await self.store.requests.erase_answer(self.tenant, owned.id)
             return
         if "vector_db_id" in record:  # the session's own store, which the worker deletes
+            # An entry before the session is gone, whose record is the only one that names the store.
             own = OwnedObject(kind="vector_store", id=record["vector_db_id"])
             await self.store.end_users.add(self.tenant, user, own)
         seconds = max(deadline - time.monotonic(), 0)

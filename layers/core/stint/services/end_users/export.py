@@ -1,4 +1,12 @@
-"""The export of an end user's objects, as JSON lines."""
+"""The export of an end user's objects, as JSON lines.
+
+An export may be larger than the memory, so it is streamed: a line for each object, followed by lines for what belongs
+to it, each as the API returns it. A stream cannot report an error after it has begun. So the last line has the number
+of objects, and without it the export is incomplete.
+
+The list of the objects is read page by page while they are exported. One that is deleted meanwhile is left out, or
+incomplete; one that is created meanwhile may be missing.
+"""
 
 import base64
 import json
@@ -20,6 +28,7 @@ from stint.services.responses.read import ResponseReader
 from stint.store.stored_documents import StoredDocument
 
 PAGE = 100
+"""Objects, or items of a conversation, that are read at once."""
 
 Lines = AsyncIterator[bytes]
 
@@ -47,11 +56,13 @@ class EndUserExport:
                 try:
                     async for line in self._readers[owned.kind](owned):
                         yield line
+                # Deleted since the page was read.
                 except NotFound:
                     continue
             after = page.next
             if after is None:
                 break
+        # Only after all others, so that it proves that the export is complete.
         yield line_of("end", {"user": user, "objects": count})
 
     @property

@@ -37,6 +37,7 @@ class Creations:
         has the id. Raises as `create` does.
         """
         attempt = find_attempt()
+        # With an idempotency key, its record already says which object is meant.
         if attempt.object_id:
             return await create_once(find, create)
         if not attempt.fingerprint:
@@ -47,9 +48,11 @@ class Creations:
                     found = await find(object_id)
                 except NotFound:
                     continue
+                # Two clients may send equal requests. A claim makes sure that only one of them gets this object.
                 if await self.claims.put(self.tenant, object_id, attempt.retry_count):
                     return found
         object_id = new_id()
+        # At the same time: the attempt is needed by a retry only. Without the object, `find` ignores it.
         created, _ = await asyncio.gather(create(object_id), self.note(attempt, object_id), return_exceptions=True)
         return value_of(created)
 

@@ -1,4 +1,26 @@
-"""Requests with an idempotency key: each runs once, and its repetitions get its answer."""
+"""Requests with an idempotency key: each runs once, and its repetitions get its answer.
+
+The record of a key has a lease, under which one process runs the request. `acquire` has four results, by the record:
+
+  record                               acquire
+  none, or expired                     writes it: an OpenRequest, with a new object id
+  free: its holder failed or died      takes it over: an OpenRequest, with the object id of the first request
+  answered                             the StoredAnswer
+  held by another process              waits: None if `follow` answers from the run itself; RequestRunning at the
+                                       deadline; what the record says when the holder has ended
+  any, with another body               IdempotencyKeyReused
+
+The holder of the lease ends it in one of four ways, by what is known about the request:
+
+  the request                                   the record           a repetition
+  was answered                                  `finish`             gets the answer
+  stored nothing                                `forget`: none       runs it anew
+  failed, and may have created its object       `release`: free      looks for the object first
+  has an unknown effect                         `stop_renewal`       waits until the lease has lapsed, then looks
+
+The object id is in the record before the object exists. So whoever takes over finds what the first process has created,
+or creates it under the same id.
+"""
 
 import asyncio
 import logging
@@ -37,6 +59,7 @@ class OpenRequest:
         """Store the answer until the first of `ends`. It belongs to the end users `users`, and to the hashes `owners`.
 
         A failure is only logged: once the lease has lapsed, a repetition runs the request."""
+        # First: the answer replaces the lease, which a renewal would find lost.
         await self._stop()
         try:
             hashes = sorted({*map(hash_user, users), *owners})
@@ -89,6 +112,7 @@ class IdempotentRequests:
         """
         clock, object_id = asyncio.get_running_loop().time, new_id()
         while True:
+            # Before the write, so that this process counts its lease from no later than the record does.
             asked, span = clock(), lease_span(self.lease_seconds, deadline)
             record = await self.records.acquire(self.tenant, digest, body_hash, object_id, span)
             if record.is_own:
@@ -108,6 +132,7 @@ class IdempotentRequests:
         clock, pause = asyncio.get_running_loop().time, FIRST_PAUSE_SECONDS
         running: str | None = object_id
         while running is not None:
+            # Asked at each look: the run may begin later than its request.
             if follow is not None and await follow(running):
                 return True
             if clock() + pause >= deadline:

@@ -1,4 +1,9 @@
-"""OpenAI's text completions, each of which is a chat of one message. Nothing is stored."""
+"""OpenAI's text completions, each of which is a chat of one message. Nothing is stored.
+
+Models are called with messages, so a prompt becomes a user message. A request has a model call for each prompt and each
+of `n`. They run concurrently, their pieces are mixed in one stream, and the first error ends all of them. `echo` is
+added here.
+"""
 
 import time
 from collections.abc import AsyncGenerator

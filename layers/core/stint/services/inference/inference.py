@@ -1,4 +1,11 @@
-"""Inference without an agent: one model call per request. Nothing is stored."""
+"""Inference without an agent: one model call per request. Nothing is stored.
+
+It is Llama Stack's API, with chats and completions, one or a batch. Each operation is: check the images, admit the run
+by its budgets, resolve the model, convert the request, start the calls. When that returns, only the model can fail. A
+batch is all or nothing, because its answer has no place for an error.
+
+Errors of the loop name its own fields. They are renamed to those of this API, so that a caller finds what to change.
+"""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager

@@ -1,4 +1,9 @@
-"""Conversion of Llama Stack's inference requests to model calls."""
+"""Conversion of Llama Stack's inference requests to model calls.
+
+As for chat completions (`chat/request.py`), each result must follow the answer with its call, and a call without a
+result gets one. Tools come as lists of parameters, and become JSON schemas. If the request replaces the system message,
+the definitions of the tools are also written into the system message that has a placeholder for them.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -42,6 +47,7 @@ def chat_call(options: ChatOptions, messages: Sequence[InferenceMessage], model_
     return InferenceRequest(
         model=model_id,
         messages=read_messages(messages, tools if options.replaces_system_message else ()),
+        # A model that sees no tools cannot call one.
         tools=() if options.choice is ToolChoice.none else tools,
         tool_choice=options.choice,
         decoding=options.sampling_params.to_decoding(),

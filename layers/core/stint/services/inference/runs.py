@@ -1,4 +1,10 @@
-"""Model calls without an agent: one, or several that run concurrently."""
+"""Model calls without an agent: one, or several that run concurrently.
+
+Several answers are read by a task each, which put their deltas into one queue. So the deltas come in the order of time,
+and a slow answer does not delay a fast one. The first error is raised by the reader of the queue; it then cancels all
+tasks, which end their calls. Providers are checked for all calls before the first one starts, since a call that has
+started costs money.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -38,6 +44,7 @@ class LogprobDelta:
 
 def start_runs(model: ChatModel, calls: Sequence[InferenceRequest], deadline: float) -> list[InferenceRun]:
     """Start model calls. Raises InvalidRequest, and starts none, if the model's provider lacks a feature."""
+    # All of them first: none starts if one is refused.
     for call in calls:
         model.check(call)
     return [InferenceRun(Inference(model, call), deadline) for call in calls]
@@ -78,6 +85,7 @@ async def merge_deltas(runs: Sequence[InferenceRun]) -> AsyncGenerator[tuple[int
 
     The first error ends all. Raises as `read_deltas` does.
     """
+    # Unbounded: it has at most what the models write while the caller is slow to read.
     queue: asyncio.Queue[tuple[int, LogprobDelta | None] | Exception] = asyncio.Queue()
 
     async def read(index: int, run: InferenceRun) -> None:

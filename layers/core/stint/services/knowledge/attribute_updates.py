@@ -38,6 +38,8 @@ class AttributeUpdates:
         clock = asyncio.get_running_loop().time
         asked, deadline = clock(), clock() + UPDATE_SECONDS
         span = lease_span(self.lease_seconds, deadline)
+        # The record first: from now on no search finds the document by its old attributes. `unindexed` in it makes the
+        # worker finish an update whose process died.
         lease = await self.store.document_leases.update(self.tenant, store_id, found, settings, span)
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
@@ -52,5 +54,6 @@ class AttributeUpdates:
         generation = keeper.lease.generation
         keys = chunk_keys(document.key, generation, document.generations.get(generation, 0))
         for at in range(0, len(keys), CHUNKS_AT_ONCE):
+            # A lost lease means that an ingestion may have replaced these chunks.
             keeper.check()
             await self.index.update_attributes(name, keys[at : at + CHUNKS_AT_ONCE], document.settings.attributes)

@@ -1,4 +1,13 @@
-"""The chunks of documents in the index of their store: embedded and written in batches, and deleted."""
+"""The chunks of documents in the index of their store: embedded and written in batches, and deleted.
+
+A batch is the unit of progress: after each one, `progress.next_chunk` is where the next attempt continues. The keys of
+chunks are made of the document, the generation and the chunk's number, so a batch that is written again after a lost
+answer replaces itself.
+
+Embedding may take long, and costs money: it is bounded by the worker's deadline, stopped with its creator's key, and
+waits for the next minute if a budget of tokens is used up. Writing to the index is not stopped, since it goes on in its
+thread whatever happens to its task.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,6 +30,7 @@ from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore
 
 BATCH = 200
+"""Chunks that are embedded and indexed at once."""
 """Chunks that are embedded and indexed at once."""
 
 FLOAT_BYTES = 4
@@ -55,10 +65,13 @@ class ChunkWriter:
         clock, longest = asyncio.get_running_loop().time, 0.0
         while progress.next_chunk < len(chunks):
             began, at = clock(), progress.next_chunk
+            # The longest batch so far is the estimate of the next one: one that does not end in time is paid for in
+            # vain.
             refuse_late(began + longest, keeper.deadline)
             batch = chunks[at : at + BATCH]
             vectors = await self.embed_in_time(store, batch, keeper.deadline)
             entries = list(make_entries(found, progress.generation, at, batch, vectors))
+            # After the embedding, which takes the longest: without the lease, another worker may write this document.
             keeper.check()
             await self.upsert(store, entries, keeper)
             progress.usage_bytes += sum(len(one.text.encode()) + FLOAT_BYTES * len(one.vector) for one in entries)
@@ -93,6 +106,8 @@ class ChunkWriter:
             await self.index.upsert(index, entries)
         except NotFound:
             # A store that is being deleted keeps its record until the leases of its documents have ended.
+            # The index of a store that is being deleted must not be created again. Only the renewal tells, so it is
+            # asked here.
             keeper.check()
             await keeper.lease.renew(lease_span(keeper.seconds, keeper.deadline))
             await self.index.create(index, store.settings.embedding.dimension)

@@ -1,4 +1,17 @@
-"""The files of containers: those that code reads and writes, and copies of stored files."""
+"""The files of containers: those that code reads and writes, and copies of stored files.
+
+A container's record lists its files, and each content is an object with a key of its own that is never written again.
+So a change has three steps: write the new objects, replace the record if nobody has changed it meanwhile, and delete
+the objects that it does not list any more. A process that dies leaves objects without a record, never a record without
+its objects; they are deleted with the container.
+
+  container of a response   stored
+  named by the request      already; it must exist
+  `auto`                    with the first run of code, or by another attempt of the same response
+
+The task that deletes an expired container is sent before the container is stored. It waits until the container has
+expired, so no other process has to look for expired ones.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -132,6 +145,7 @@ class ContainerFiles:
             files = await self.put_files(container_id, given, "user")
         try:
             await self.store_new(new_container(container_id, container_id), files, users)
+        # Another run has stored it first, with the same files.
         except ConditionFailed:
             await self.store.delete_contents(files)
 
@@ -153,6 +167,7 @@ class ContainerFiles:
                 await self.store.save(self.tenant, with_files(stored, files), users)
             except ConditionFailed:
                 continue
+            # After the record, which does not name them any more.
             kept = {file.blob for file in files}
             await self.store.delete_contents([file for file in stored.files if file.blob not in kept])
             return tuple(files), omitted
@@ -199,6 +214,7 @@ class ContainerFiles:
         self, new: StoredContainer, files: Sequence[StoredContainerFile], users: Sequence[str]
     ) -> StoredContainer:
         """Store a new container of end users. The task that will delete it after its expiry is sent first."""
+        # First, so that no container stays if this process dies.
         await self.send(deletion_of(self.tenant, new.container.id))
         stored = with_files(new, files)
         await self.store.save(self.tenant, stored, users)

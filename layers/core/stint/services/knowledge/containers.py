@@ -1,4 +1,9 @@
-"""Containers: create, list, read, delete."""
+"""Containers: create, list, read, delete.
+
+Creations may be repeated with the same idempotency key. The ids of what they create are derived from the attempt
+(`create_once`), so a repetition reads what the first request has stored, or stores it if that one died before. How
+files are changed is in `container_files.py`.
+"""
 
 from functools import partial
 
@@ -121,6 +126,7 @@ class Containers:
         [made] = await self.contents.put_files(container_id, contents, "user")
         added = made.model_copy(update={"id": file_id})
         _, omitted = await self.contents.change(container_id, [added], (), end_users_of())
+        # The content was written before the limits of the container's current files were known.
         if omitted:
             await self.store.delete_contents([added])
             raise too_much(f"The container {container_id}", param)

@@ -1,4 +1,16 @@
-"""The contents of documents: read, and divided into chunks."""
+"""The contents of documents: read, and divided into chunks.
+
+  content           is                                       text
+  `FileContent`     an uploaded file                         extracted, and stored with the document
+  `ObjectContent`   an object of the inbox, in one version   likewise
+  `StoredContent`   a text or chunks that a caller sent      as sent
+
+Errors say whether another attempt may succeed. UnreadableDocument is final: the file is missing, broken or too large,
+and will be. Any other StintError is a fault of the moment.
+
+Chunks must be the same in each attempt, because a later one continues at a number of chunk. So an extracted text is
+stored first and read again; extracting it once more takes long, and a new version of a library may find other text.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -77,6 +89,7 @@ class ContentReader:
                     return await self.store.vector_store_contents.get(content)
                 case FileContent(file_id=file_id):
                     file = await self.store.files.open(self.tenant, file_id)
+                    # Before it is in memory.
                     refuse_large(file.file.bytes, settings)
                     return b"".join([piece async for piece in self.store.files.read(file)])
                 case ObjectContent() as content:

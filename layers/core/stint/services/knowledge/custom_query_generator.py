@@ -1,4 +1,9 @@
-"""Queries that a Lambda function or an endpoint writes: the tool of a registered toolgroup, or an agent's own URL."""
+"""Queries that a Lambda function or an endpoint writes: the tool of a registered toolgroup, or an agent's own URL.
+
+The generator is an ordinary tool, which is found, checked and called as an agent's tools are. Its answer is a text from
+elsewhere: it must be a query of bounded length, and is never shown as it is. Its own timeout may be long; a search
+waits for GENERATOR_SECONDS at most.
+"""
 
 import asyncio
 import json
@@ -91,6 +96,7 @@ class CustomQueries:
             raise ToolUnavailable(f"{FAILED} did not respond within {GENERATOR_SECONDS:g} s.") from None
         if outcome.error:
             raise ToolUnavailable(f"{FAILED} failed: {text_of(outcome.content)[:500]}")
+        # A tool's answer may also have images or attachments, which are no query.
         is_text = isinstance(outcome.content, str) and ATTACHMENTS not in outcome.metadata
         return read_query(text_of(outcome.content) if is_text else "")
 
@@ -101,6 +107,7 @@ def read_query(answer: str) -> str:
     Raises:
         InvalidRequest: it is another JSON value, empty, or too long.
     """
+    # Before it is parsed.
     if len(answer) > MAX_ANSWER_LENGTH:
         raise too_long(len(answer))
     query = answer.strip()

@@ -1,4 +1,11 @@
-"""The embedding models of vector stores and requests."""
+"""The embedding models of vector stores and requests.
+
+A store keeps the model and dimension with which it was created, whatever the registry says later: vectors of different
+models cannot be compared. The dimension is, in this order: the requested one, that of the registration, that of the
+adapter, or that of an answer (PROBE). Each vector is checked against it, since a provider may change its model.
+
+An id is looked up in the registry first. One that begins with a provider need not be registered.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -74,6 +81,7 @@ class EmbeddingModels:
         found = await self.find_models(model_id)
         if self.router.names_provider(model_id):  # a registration as an llm does not refuse it: a model may do both
             found = [model for model in found if is_embedding(model) or not is_own_name(model)]
+        # A short id of several providers: a store would depend on the order of registrations.
         if len(found) > 1:
             raise ambiguous_model(model_id, [model.identifier for model in found])
         if found:

@@ -1,4 +1,16 @@
-"""File batches of vector stores: add many files at once, follow and cancel them."""
+"""File batches of vector stores: add many files at once, follow and cancel them.
+
+A batch is a record with its id, and the files name their last batch. So a batch has no state of its own but
+`cancelled`; its status is that of its files, counted when it is read:
+
+  record      files                    status
+  live        some are in progress     in_progress
+  live        all have ended           completed, also if some failed: `file_counts` has how many
+  cancelled   any                      cancelled
+
+The record is written with the first files. A repeated request adds the files again, which changes nothing for those
+that are there, and so completes a request that died in between; that of a cancelled batch adds none.
+"""
 
 from contextlib import suppress
 
@@ -104,6 +116,7 @@ class FileBatches:
     async def cancel(self, store_id: str, batch_id: str) -> FileBatch:
         """Cancel the files of a batch that are in progress. Those that are completed stay."""
         await self.documents.open(store_id)
+        # The record first: a repeated creation that comes later adds no files.
         await self.store.file_batches.cancel(self.tenant, store_id, batch_id)
 
         async def cancel_document(found: StoredDocument) -> bool:
@@ -112,5 +125,6 @@ class FileBatches:
         every = (await self.usage.read(store_id)).live
         waiting = [each for each in every if each.batch_id == batch_id and each.status == "in_progress"]
         await map_concurrently(cancel_document, waiting)
+        # The files have changed, and the record of the store does not show it.
         self.usage.recent.forget()
         return await self.get(store_id, batch_id)

@@ -1,4 +1,14 @@
-"""Files: create, list, read, delete."""
+"""Files: create, list, read, delete.
+
+Both ways have a task that is sent before the first write, so that a process that dies leaves nothing for ever:
+
+  step       creation                                 deletion
+  first      a task for an object without a record    a task for the file
+  then       the object, for a large content          a mark in the record: no reader finds the file
+  then       the record: the file exists              the worker removes it from vector stores, then its content
+
+The worker deletes no file without a mark (NotMarkedDeleted): the request may have died between the task and the mark.
+"""
 
 import time
 from collections.abc import AsyncIterator
@@ -126,6 +136,7 @@ class FileDeletion:
             await self.store.delete_orphan(task.tenant, file_id)
             return True
         await self.store.check_marked(task.tenant, file_id)
+        # First, while the file's record still says that there is something left to do.
         if not await self.detach(task.tenant, file_id, deadline):
             return False
         await self.store.delete(task.tenant, file_id)

@@ -44,6 +44,7 @@ class GraphSearch:
             known = frozenset(document.key for document, _ in direct)
             linked = await self.read_sharing(store_id, set(chosen), MOST_LINKED, known)
         scored = [(document, float(shared)) for document, shared in direct]
+        # Below any document that has a named entity, however many it shares.
         scored += [(document, shared / (len(chosen) + 1)) for document, shared in linked]
         return await self.read_texts(store_id, scored[:most])
 

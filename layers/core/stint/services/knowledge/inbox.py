@@ -43,9 +43,12 @@ class InboxDocuments:
             logger.warning("The object was ignored: its key is not inbox/{vector_store_id}/{name}")
             return
         for _ in range(ATTEMPTS):
+            # Events of S3 may be late, repeated and in any order, so an event says only which object to look at.
             seen = await self.store.inbox.find(key)
             if not await self.write(parts["store"], parts["name"], seen):
                 return
+            # An object that changed during the write has an event of its own, which may have been handled before this
+            # write.
             if await self.store.inbox.find(key) == seen:
                 return
         raise Conflict(f"Object {key!r} changes all the time. Its event is delivered again.")

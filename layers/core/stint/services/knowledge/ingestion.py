@@ -1,4 +1,22 @@
-"""The worker's path of a document: read, divide, embed, index, and make it found."""
+"""The worker's path of a document: read, divide, embed, index, and make it found.
+
+An attempt writes chunks of its own generation, which no search finds. Its last write, to the document's record, makes
+them found, and succeeds only if the lease is held and the document was neither cancelled, replaced nor deleted.
+
+  an attempt ends by          the record              the chunks                       the next attempt
+  completing                  has its generation      are found; older ones deleted    none
+  no time left                has its progress        stay                             its own task, from the next chunk
+  a fault after some chunks   has its progress        stay                             the same task, delivered again
+  a fault before any          is released             are deleted                      the same task, delivered again
+  a content that is invalid   has failed              are deleted                      none
+  losing the lease            belongs to another      are deleted                      none by this task, unless it is
+                                                                                       still in progress
+  the death of its process    is leased, then free    named in `generations`           when the task is delivered again
+
+Progress is taken out of the record by the write that acquires the lease, so a generation never has two writers, and a
+process that dies while it continues one leaves no progress: the next attempt begins a new generation. `generations` has
+the number of chunks of each before they are written, so whoever completes the document can delete the others.
+"""
 
 import asyncio
 import logging
@@ -82,6 +100,7 @@ class Ingestion:
         clock, errors = asyncio.get_running_loop().time, list[StintError]()
         halfway = (clock() + deadline) / 2
         for at, document in enumerate(task.documents):
+            # A task has up to ten documents. One large one would take the time of all that follow.
             if at and clock() >= halfway:
                 await self.tasks.send_alone(task.vector_store_id, task.documents[at:])
                 break
@@ -105,6 +124,7 @@ class Ingestion:
         try:
             store = await self.store.vector_stores.get(self.tenant, store_id)
             found = await self.store.vector_store_documents.get(self.tenant, store_id, document)
+        # Deleted since the task was sent: the deletion has a task of its own.
         except NotFound:
             return
         try:
@@ -113,9 +133,11 @@ class Ingestion:
             await self.fail(store_id, found, unreadable.error)
         except (InvalidRequest, TooLarge) as error:
             await self.fail(store_id, found, last_error_of(error))
+        # Trying again does not help: the creator has lost its rights, or spent the budget of the month.
         except (Forbidden, QuotaExceeded) as error:
             await self.fail(store_id, found, LastError(code="server_error", message=error.message))
         except StintError as error:
+            # Another attempt follows; or another process has the document, and may complete it.
             if not last or isinstance(error, Conflict):
                 raise
             await self.fail(store_id, found, LastError(code="server_error", message=error.message))
@@ -141,6 +163,7 @@ class Ingestion:
             Stopped: an admin stopped the creator's key or the tenant.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
+        # Before anything is read, and before the budget is asked.
         await refuse_stopped()
         await retry_next_minute(lambda: admit_run(requests=0), deadline)
         try:
@@ -159,6 +182,7 @@ class Ingestion:
     async def begin(self, store: StoredVectorStore, found: StoredDocument, deadline: float) -> None:
         async with ending_on_stop():
             body, progress = await self.contents.load(found.settings), new_progress()
+        # The number of chunks is known at once, and can be noted by the write that acquires the lease.
         if len(body) < LARGE_BYTES:
             content = await self.divide(found, body)
             await self.ingest_content(store, found, content, progress, deadline)
@@ -192,6 +216,7 @@ class Ingestion:
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         leases = self.store.document_leases
         lease = await leases.acquire(self.tenant, store_id, found, progress.generation, chunks, span)
+        # The lease was acquired for the document as it is now, and what was read is of the one before.
         if lease.document.settings != found.settings:
             await lease.release()
             raise Interrupted(f"Document {found.key} was replaced while it was read.")
@@ -216,9 +241,11 @@ class Ingestion:
         except Interrupted as interrupted:
             await self.refuse_open(store.id, found.key, interrupted)
             return
+        # A new task: a repetition of this one would count as a failed delivery.
         if completed is None:
             await self.tasks.send_documents(store.id, [found.key])
             return
+        # The text of the generation before, which nobody reads any more.
         if found.text is not None:
             await self.store.vector_store_contents.delete(found.text)
         await self.delete_outdated(store.id, completed)
@@ -234,6 +261,8 @@ class Ingestion:
         """Let a document fail, and delete what its attempts have written."""
         logger.warning("The document could not be ingested", extra={"document": found.key, "error": error.message})
         documents = self.store.vector_store_documents
+        # First the record: chunks are deleted only of a document that has really failed. Another request may have
+        # replaced it.
         await documents.fail(self.tenant, store_id, found, error)
         failed = (await documents.find(self.tenant, store_id, [found.key])).get(found.key)
         if failed is not None and failed.status == "failed":
@@ -249,6 +278,7 @@ class Ingestion:
 def progress_of(found: StoredDocument, chunks: int) -> IngestionProgress:
     """Return the progress of a document that has so many chunks, or a new one if it had another number of them."""
     progress = found.progress
+    # The number of chunks differs if another version of the code divides the text otherwise.
     if progress is not None and found.generations.get(progress.generation) == chunks:
         return progress.model_copy()
     return new_progress()

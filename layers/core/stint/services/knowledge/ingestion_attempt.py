@@ -17,13 +17,21 @@ class IngestionAttempt:
     """Writes the chunks of a document from `progress.next_chunk` on."""
 
     tenant: str
+    """The tenant of the document."""
     store: Store
+    """The records and contents."""
     writer: ChunkWriter
+    """Writes the chunks."""
     vector_store: StoredVectorStore
+    """The store of the document."""
     document: StoredDocument
+    """The document as it was when it was read."""
     content: Content
+    """Its chunks, and its text if that was extracted."""
     progress: IngestionProgress
+    """Where this attempt begins. It changes with each batch."""
     keeper: DocumentKeeper
+    """Renews the lease."""
 
     async def run(self) -> StoredDocument | None:
         """Write the chunks and the text, make searches find them, and return the document.
@@ -40,9 +48,12 @@ class IngestionAttempt:
         try:
             await self.write()
         except StintError as error:
+            # Nothing is worth keeping, or nobody may continue it.
             if self.progress.next_chunk == 0 or isinstance(error, Interrupted | InvalidRequest | TooLarge):
                 await self.undo()
                 raise
+            # `pause` releases the lease in the same write, so the next attempt finds the progress as soon as it can
+            # acquire it.
             await self.pause()
             if isinstance(error, DeadlineExceeded) and self.progress.next_chunk > begun:
                 return None
@@ -54,6 +65,7 @@ class IngestionAttempt:
 
     async def write(self) -> None:
         """Write the text, unless an earlier attempt has, and the chunks."""
+        # Before the chunks, so that a later attempt can divide the same text.
         if self.progress.text is None and self.content.text is not None:
             self.progress.text = await self.store.vector_store_contents.put_text(
                 self.tenant,
@@ -89,6 +101,7 @@ class IngestionAttempt:
 
     async def undo(self) -> None:
         """Delete what was written, and release the lease."""
+        # What cannot be deleted now is in `generations`, and goes with the next attempt or with the document.
         with suppress(StintError):
             chunks = {self.progress.generation: len(self.content.chunks)}
             await self.writer.delete(self.vector_store.id, self.document.key, chunks)

@@ -1,4 +1,20 @@
-"""Insertion of documents into vector stores: a record in progress, its content, and a task of the worker."""
+"""Insertion of documents into vector stores: a record in progress, its content, and a task of the worker.
+
+The order of the writes makes an insertion safe against the death of its process, and against other requests:
+
+  1. contents, under keys that no record names yet
+  2. a delayed task (`announce`): it ingests what no worker has begun when it arrives
+  3. records, and the record of the batch; the condition is that nobody has changed them since they were read
+  4. contents that no record names are deleted
+  5. the task, which arrives at once
+
+After 1, contents remain until the store is deleted. After 2, the task finds no record, and nothing happens. After 3,
+the delayed task finds the document. Without 2, a document whose process died after 3 would be in progress until a
+reader finds it lost (`usage.py`).
+
+A document that the store has with equal settings stays as it is, so a request may be repeated. If the condition of 3
+fails, everything is read again, ATTEMPTS times.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +45,7 @@ from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore
 
 ATTEMPTS = 5
+"""Attempts to write records that other requests change at the same time."""
 POLL_SECONDS = 0.25
 """Seconds between two reads of documents that a caller waits for."""
 
@@ -88,6 +105,7 @@ class Insertions:
         documents: dict[str, DocumentSettings] = {}
         for document_id, own in chunks.items():
             check_vectors([one.embedding for one in own], store.settings.embedding.dimension)
+            # The key depends on the texts, so that the same chunks of a document replace each other.
             digest = sha256("\0".join(sorted(sha256(one.text.encode()).hexdigest() for one in own)).encode())
             key, body = document_key(f"{document_id}\0{digest.hexdigest()}"), InsertedChunks(chunks=list(own))
             documents[key] = DocumentSettings(
@@ -121,6 +139,7 @@ class Insertions:
             records = await self.put(store_id, documents, batch, owners)
         except StoreUnavailable:  # a write without an answer may have stored records that name the contents
             raise
+        # Records that were written before the error have their tasks sent, and keep their contents.
         except StintError:
             found = await self.store.vector_store_documents.find(self.tenant, store_id, list(documents))
             await self.follow(store_id, documents, found)
@@ -187,6 +206,7 @@ class Insertions:
         for _ in range(ATTEMPTS):
             found = await stored.find(self.tenant, store_id, list(documents))
             new = {key: settings for key, settings in documents.items() if key not in found}
+            # Only what will be ingested needs a task.
             changed = {key for key, one in documents.items() if key in new or not found[key].is_ingested_with(one)}
             await self.tasks.announce(store_id, sorted(changed - announced))
             announced |= changed
@@ -200,6 +220,8 @@ class Insertions:
                             await self.store.document_owners.merge(self.tenant, store_id, found[key], owners)
                         found[key] = await self.put_again(store_id, found[key], settings, batch_id)
             except ConditionFailed:
+                # The batch may have been stored by a write whose answer was lost, or by an earlier attempt of this
+                # request.
                 missing = None if missing and await self.store.file_batches.exists(missing) else missing
                 continue
             return {key: found[key] for key in documents}
@@ -215,6 +237,7 @@ class Insertions:
                 await documents.set_batch(self.tenant, store_id, found.key, batch_id)
             return found
         replaced = await documents.replace(self.tenant, store_id, found, settings, batch_id or found.batch_id)
+        # After the record that names the new content was written.
         if isinstance(old := found.settings.content, StoredContent) and old != settings.content:
             await self.store.vector_store_contents.delete(old)
         return replaced

@@ -50,6 +50,7 @@ class MemoryRetrieval:
         async def find(bank: MemoryBankSelection) -> Sequence[FoundChunk]:
             return await self.find_chunks(bank, query, session.session_id if session else None)
 
+        # By rank before the limit, so that each bank has a part of the context.
         merged = list(merge_ranked(await map_concurrently(find, banks)))[: given.max_chunks]
         chunks = list(fitting(merged, given.max_tokens_in_context))
         if not chunks:

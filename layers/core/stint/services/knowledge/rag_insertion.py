@@ -34,6 +34,7 @@ class RAGInsertion:
             DeadlineExceeded: the worker is still ingesting documents, and continues.
         """
         stored = await self.vector_dbs.open(request.vector_db_id)
+        # All documents are read before the first is inserted, so that an unreadable one leaves nothing behind.
         texts = await self.read(request.documents)
         if texts:
             chunking = WindowChunking(size=request.chunk_size_in_tokens)

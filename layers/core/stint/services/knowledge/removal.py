@@ -1,4 +1,23 @@
-"""Deletion of vector stores and of their documents: first from the index, then from the bucket, then from the table."""
+"""Deletion of vector stores and of their documents: first from the index, then from the bucket, then from the table.
+
+The record is last, because it is what a repetition needs: it names the chunks and contents that are left. Everything
+may be stopped at any point, and each repetition deletes what is left.
+
+A worker may be writing chunks while its document is deleted. It cannot be interrupted, so the deletion waits for it:
+
+  step                               the writer
+  the document is marked             cannot renew or acquire its lease from now on
+  its chunks are deleted             may write more, until its lease lapses
+  WriteInProgress, while it is held  stops; the task is delivered again later
+  the chunks are deleted again       is gone
+  contents and record are deleted    -
+
+  task                    deletes                                      keeps
+  delete_store_document   one document                                 -
+  delete_vector_store     a store with all documents                   its files
+  delete_store_contents   the index and contents of an expired store   the records: a reader is told that it expired
+  (of a file)             the file's documents in all stores           -
+"""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -60,6 +79,8 @@ class Removal:
         if keys:
             with suppress(NotFound):
                 await self.make_index().delete(vector_index(tenant, store_id), keys)
+        # After the deletion of the chunks: most of them are gone at once, and those that come later are deleted by a
+        # repetition.
         refuse_held(found)
         if found.settings.entities:
             await self.store.entity_links.remove(tenant, store_id, found.key, found.settings.entities)
@@ -79,6 +100,7 @@ class Removal:
         settings = await self.store.vector_stores.get_marked(tenant, store_id)
         if settings is None:
             return True
+        # First, so that the name is free for another store while this one is being deleted.
         if settings.identifier is not None:
             await self.store.vector_db_names.remove(tenant, settings.identifier, store_id)
 
@@ -88,6 +110,7 @@ class Removal:
                 await self.store.document_owners.remove(tenant, store_id, found)
             return found
 
+        # Before the index is dropped: a writer would create it again.
         if not await self.stop_writers(tenant, store_id, mark, deadline):
             return False
         await self.make_index().drop(vector_index(tenant, store_id))

@@ -1,4 +1,15 @@
-"""Searches in vector stores."""
+"""Searches in vector stores.
+
+The index finds chunks, and the records of their documents decide which of them count. A search is therefore: the stores
+in one read, the embeddings of the queries, one query of each index, and the records of all documents that were hit in
+one read. A hit counts if its document is live, its generation is the record's, and the record's attributes match the
+filter. So what was deleted, replaced or changed is right at once, whatever the index still has.
+
+Hits that do not count leave too few results. The query is then repeated with four times as many hits, up to MAX_HITS.
+
+The stores of a run are read once for all its searches (`OpenStores`). A later search checks with its read of the
+records that they still exist.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -80,6 +91,7 @@ class Search:
         """Return the best chunks of stores that were read. `again`: that was earlier, so that they may be deleted."""
         queries = await self.make_queries(stores, request)
         chunks = await self.query(queries, request, [store.id for store in stores] if again else ())
+        # At most once a minute, so that few searches have a write.
         await self.note_activity(stores)
         kept = [chunk for chunk in chunks if chunk.score >= request.score_threshold]
         return kept[: request.max_results]
@@ -88,6 +100,7 @@ class Search:
         """Read all stores in one call, and refuse those that cannot be searched."""
         found = await self.store.vector_stores.get_many(self.tenant, list(dict.fromkeys(request.store_ids)))
         for store in found.values():
+            # Not found rather than forbidden: other sessions need not know that it exists.
             if store.settings.owner not in (None, request.session):
                 raise NotFound("Vector store", store.id)
             await self.expired.delete_contents(store)
@@ -120,6 +133,7 @@ class Search:
             found = await map_concurrently(partial(self.query_index, request, k), queries)
             documents = await self.read_documents(found, checked)
             chunks = merge(found, documents, request)
+            # `more` is false for an index that has returned all it has.
             if k >= MAX_HITS or len(chunks) >= request.max_results or not any(one.more for one in found):
                 return chunks
             k = min(MAX_HITS, 4 * k)
@@ -177,6 +191,7 @@ def merge(found: Sequence[QueryHits], documents: Documents, request: SearchReque
             if document is None or not is_current_match(hit, document, request):
                 continue
             chunk = to_chunk(one.query.store.id, hit, document, to_score(hit.score, request))
+            # By text: the same text may be in several chunks of a document.
             place = (chunk.store_id, chunk.document_id, chunk.text)
             if place not in best or order((hit.key, chunk)) < order(best[place]):
                 best[place] = (hit.key, chunk)

@@ -1,4 +1,12 @@
-"""Files of vector stores: add, read, list, change attributes, delete."""
+"""Files of vector stores: add, read, list, change attributes, delete.
+
+A route reads and writes records only; chunks are written by the worker. The exception is a change of attributes of a
+completed file, which writes them to the index before it answers, so that the next search filters by them
+(`attribute_updates.py`). Files that are not completed are ingested again with the new attributes.
+
+Reading has two side effects, because nothing else looks at a store regularly: documents whose tasks were lost are sent
+again (`usage.py`), and an expired store has its contents deleted.
+"""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
@@ -48,12 +56,19 @@ class StoreDocuments:
     """The files of a tenant's vector stores. Unknown ids raise NotFound."""
 
     tenant: str
+    """The tenant of the stores."""
     store: Store
+    """The records."""
     insertions: Insertions
+    """Adds files."""
     make_updates: "Callable[[], AttributeUpdates]"
+    """Makes the updates of attributes, which need the index, when one is needed."""
     usage: UsageCounter
+    """Sends lost documents again."""
     expired: ExpiredStores
+    """Deletes the contents of stores that have expired."""
     deletions: Deletions
+    """Starts deletions."""
 
     async def prepare(
         self, file_ids: Sequence[str], chunking: AnyChunking, attributes: Attributes | None = None
@@ -153,6 +168,8 @@ class StoreDocuments:
     async def update_completed(self, store_id: str, found: StoredDocument, settings: DocumentSettings) -> None:
         try:
             await self.make_updates().update(store_id, found, settings)
+        # Nothing was written. After another error the index may have the old attributes, and the worker finishes the
+        # update.
         except (Conflict, NotFound):
             raise
         except StintError:
@@ -180,6 +197,7 @@ class StoreDocuments:
         A repeated request finishes the deletion of one that failed.
         """
         await self.open(store_id)
+        # Also a marked one, so that a repetition can finish a deletion.
         found = await self.store.vector_store_documents.get_marked(self.tenant, store_id, file_id)
         if found is None or found.expired:
             raise NotFound("File", file_id)

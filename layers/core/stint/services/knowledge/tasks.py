@@ -8,6 +8,7 @@ from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask
 from stint.store.parallel import map_concurrently
 
 DOCUMENTS_PER_TASK = 10
+"""Documents of a task at most. A message per document would cost more than ingesting a small one."""
 
 SendKnowledgeTask = Callable[[IngestionTask | DeletionTask], Awaitable[None]]
 """A function that sends a task to the worker's queue. Raises StoreUnavailable."""
@@ -36,6 +37,7 @@ class IngestionTasks:
         await map_concurrently(lambda document: self.send_part(store_id, [document]), documents)
 
     async def send_part(self, store_id: str, documents: Sequence[str], *, early: bool = False) -> None:
+        # The worker acts for the creator: its budgets are charged, and its key can be stopped.
         principal = find_principal()
         task = IngestionTask(
             tenant=self.tenant,

@@ -1,4 +1,15 @@
-"""Uploads: create, add parts, complete, cancel, expire."""
+"""Uploads: create, add parts, complete, cancel, expire.
+
+  status      parts   add_part             complete             cancel      the deletion task
+  pending     added   stores a part        makes the file       cancelled   waits
+  completed   kept    Conflict             returns the file     Conflict    deletes the parts that the file lacks
+  cancelled   -       Conflict             Conflict             cancelled   deletes all
+  expired     -       Conflict             Conflict             Conflict    deletes all, after GRACE
+
+A file is made of its parts as they are, without a copy: its record names them. So one transaction completes an upload,
+whatever its size, and two requests cannot both succeed. The task is sent when the upload is created, and waits until it
+has ended, so nobody has to look for uploads that were given up.
+"""
 
 import asyncio
 import time
@@ -59,10 +70,12 @@ class Uploads:
         """
         check_part(len(content))
         part = UploadPart(id=name_of("part", next_object_id()), created_at=int(time.time()), upload_id=upload_id)
+        # The first request has stored the part, and its answer was lost.
         if find_attempt().repeated and part.id in (await self.store.get_with_parts(self.tenant, upload_id)).parts:
             return part
         upload = await self.store.get(self.tenant, upload_id)
         require_pending(upload)
+        # The upload has ended since it was read. `require_pending` says how.
         if not await self.store.add_part(self.tenant, upload, part, content):
             require_pending(await self.store.get(self.tenant, upload_id))
         return part
@@ -79,6 +92,7 @@ class Uploads:
             parts = choose_parts(upload, request.part_ids)
             await self._check_md5(request.md5, upload, parts)
             await self.store.complete(self.tenant, upload, make_file(upload), parts)
+            # Read again, whoever has completed it: both requests get the same file.
             upload = await self.store.get(self.tenant, upload_id)
         if upload.file_id is None:
             require_pending(upload)
@@ -127,8 +141,10 @@ class UploadDeletion:
             upload = await self.store.get_with_parts(task.tenant, task.ids[0])
         except NotFound:  # its file was deleted, or it was never stored
             return True
+        # A request whose clock is behind may still complete an upload that has just expired.
         if upload.status == "pending" or (upload.status == "expired" and time.time() < upload.expires_at + GRACE):
             return False
+        # The parts of a file, and none if there is no file.
         kept = await self.store.kept_blobs(task.tenant, upload)
         await self.store.delete_parts(task.tenant, upload, kept)
         return True

@@ -1,4 +1,24 @@
-"""The numbers of a store's documents, counted when they are read."""
+"""The numbers of a store's documents, counted when they are read.
+
+Counters that each write changes would be a bottleneck of a store, and wrong after a lost answer. So documents are
+counted by reading them all, and the result is kept:
+
+  documents                kept
+  none is changing         in the store's record, until they are changed
+  some are in progress     in this process, for a second per 100 documents, at most 10
+  fewer than 100           not at all: reading them is cheap, and the count is always current
+
+Reading is also when lost work is found, since no other process looks for it:
+
+  a document                                         is
+  in progress, its lease lapsed                      sent again: its worker died
+  in progress, free, queued 20 minutes ago           sent again: its task was lost, or its attempts failed
+  sent again three times                             failed
+  marked, and still there after 20 minutes           sent for deletion again
+  of an expired file, not marked                     sent for deletion, and marked
+
+A write with a condition decides which of several readers sends a document (`claim_requeue`).
+"""
 
 import time
 from collections import Counter, OrderedDict
@@ -19,12 +39,15 @@ REQUEUE_SECONDS = 1_200
 """Seconds after which a document that no worker has is sent again: its task was lost, or its attempts failed."""
 
 MAX_REQUEUES = 3
+"""How often a document is sent again before it fails."""
 
 DOCUMENTS_PER_SECOND = 100
 """A count is kept for a second per so many documents. That of a small store is always current."""
 
 MAX_SECONDS = 10.0
+"""Longest time for which a count is kept in this process."""
 MAX_COUNTS = 256
+"""Counts that this process keeps."""
 
 DELETED_AT_ONCE = 20
 """Documents that one read of a store gives to the worker for their deletion."""
@@ -95,6 +118,7 @@ class UsageCounter:
             return recent
         documents = await self.read(store.id)
         usage = documents.usage
+        # Kept only when nothing changes by itself: the worker does not outdate a count in the record.
         if not usage.file_counts.in_progress and not documents.deleting:
             await self.store.vector_stores.put_usage(self.tenant, store, usage)
         else:

@@ -1,4 +1,17 @@
-"""Vector dbs: register, read, list, delete. Each is a vector store with a name."""
+"""Vector dbs: register, read, list, delete. Each is a vector store with a name.
+
+The name is a record of its own, which points to the id of a store. It is written first: of two requests for the same
+name, one stores it, and the other gets the same store. The id is in the name, so whichever of them creates the store,
+it is this one.
+
+  name      store     is                                     a registration
+  none      none      free                                   writes both
+  written   none      a registration that died in between    writes the store, with the same id
+  written   exists    registered                             returns it, if the model and the index are the same
+  written   marked    being deleted                          replaces the name, and writes a new store
+
+A vector db may also be named by the id of its store, so that no name may have the form of such an id.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +32,7 @@ from stint.store.vector_db_names import NamedVectorDB
 from stint.store.vector_stores import StoredVectorStore
 
 CHUNK_TOKENS = 512
+"""Tokens of a chunk of a vector db, as in Llama Stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,7 @@ class VectorDBs:
             embedding_model=request.embedding_model,
             embedding_dimension=choice.dimension,
         )
+        # The new id is dropped if the name exists.
         named = await self.add_name(NamedVectorDB(new_name("vs"), resource))
         if named.resource.embedding_model != request.embedding_model:
             raise Conflict(
@@ -99,6 +114,7 @@ class VectorDBs:
             provider_id=named.resource.provider_id,
             index=index,
         )
+        # An earlier request has created it.
         with suppress(ConditionFailed):
             await self.store.vector_stores.create(self.tenant, named.store_id, settings, end_users_of())
 
@@ -132,6 +148,7 @@ class VectorDBs:
             return
         with suppress(NotFound):
             await self.delete_store(named.store_id)
+        # After the mark: without its name, nobody would find a store that is not marked.
         await self.store.vector_db_names.remove(self.tenant, identifier, named.store_id)
 
     async def open(self, identifier: str) -> StoredVectorStore:

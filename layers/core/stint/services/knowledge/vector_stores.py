@@ -1,4 +1,11 @@
-"""Vector stores: create, read, list, update, search, delete."""
+"""Vector stores: create, read, list, update, search, delete.
+
+Numbers and status of a store are those of its documents (`usage.py`). A store of a session exists only for that
+session, and with it: here it is not found. A deletion marks the store, and the worker does the rest (`removal.py`).
+
+A creation with first files is two writes, the store and its files. A repetition with the same idempotency key finds the
+store and adds the files again, so it completes what a process that died has left.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -41,13 +48,21 @@ class TenantVectorStores:
     """
 
     tenant: str
+    """The tenant of the stores."""
     store: Store
+    """The records."""
     models: EmbeddingModels
+    """Chooses the model of a new store."""
     documents: StoreDocuments
+    """Adds the first files."""
     usage: UsageCounter
+    """Counts documents."""
     search_in: Search
+    """Searches in stores."""
     deletions: Deletions
+    """Starts deletions."""
     indexes: Sequence[str]
+    """Providers that a new store can name, the default one first."""
 
     async def create(self, request: CreateVectorStore) -> VectorStore:
         """Create a store, with its first files. A repeated request with the same idempotency key creates it once.
@@ -107,6 +122,7 @@ class TenantVectorStores:
 
         A repeated request finishes the deletion of one that failed.
         """
+        # Also of a marked store, so that a repetition can finish its deletion.
         settings = await self.store.vector_stores.find_settings(self.tenant, store_id)
         if settings is None or settings.owner is not None:
             raise NotFound("Vector store", store_id)

@@ -2,6 +2,20 @@
 
 It is merged from two sources at each reading of the registrations: the configuration, and the tenant's own. Which one
 has an effect under a name is decided here, at look-up, so that neither the order of registrations nor a race matters.
+
+  a name is                                      it means
+  configured only                                the configured entry; nothing, if it is a built-in toolgroup that was
+                                                 unregistered
+  registered only                                the registration
+  registered, and a listed model or shield       the configured entry
+  registered, and a configured toolgroup or      the configured entry, unless the registration is an override
+  one of its tools
+  registered, and the id of a provider's model   the registration, if it means the same model or is an override
+  a toolgroup `a/b`, and a registered            tool `b` of `a`, unless `a/b` is an override, or only `a/b` was
+  toolgroup `a`                                  registered by an admin
+
+Refusing such names when they are registered is not enough: the registration may be older than the rule or than the
+configuration, and two requests may register at the same time.
 """
 
 import logging
@@ -76,6 +90,7 @@ def merge(configured: Catalogue, stored: Stored, find_effect: Effect) -> Catalog
         return {name: each for name, each in found if each is not None}
 
     models, shields = read("model", Model), read("shield", RegisteredShield)
+    # Only built-in ones: a record of a removal must not hide a toolgroup that was configured later under that name.
     removed = {identifier for kind, identifier in stored if kind == "removed_tool_group"} & configured.builtin
     toolgroups = {name: group for name, group in configured.toolgroups.items() if name not in removed}
     return Catalogue(
@@ -123,6 +138,7 @@ def read_all(stored: Stored, kind: str, schema: type[S]) -> Iterator[tuple[str, 
         try:
             yield identifier, schema.model_validate_json(raw)
         except ValidationError as error:
+            # Neither the values nor the message of pydantic, which contains them: they may be credentials.
             faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['type']}" for fault in error.errors()]
             extra = {"kind": kind, "identifier": identifier, "faults": faults}
             logger.error("A stored registration is no longer valid and is ignored. Register it again", extra=extra)

@@ -65,6 +65,7 @@ class ConfiguredNames:
         """
         if (model := self.configured.models.get(model_id)) is not None:
             return [model]
+        # An ambiguous id has a meaning, so that a registration cannot decide it for everybody.
         if (found := self.short_ids.get(model_id)) is not None:
             return found if len(found) == 1 else []
         provider, separator, _ = model_id.partition("/")
@@ -111,6 +112,7 @@ class ConfiguredNames:
 
     def are_equal(self, model: Model, definition: Model) -> bool:
         """Return whether two models answer alike. Metadata that a model does not state is that of the definition."""
+        # What answers decides, not the name under which a provider's model is registered.
         if model.model_type != definition.model_type or self.target_of(model) != self.target_of(definition):
             return False
         names = (model.identifier, model.provider_resource_id, full_id_of(model), self.target_of(model))

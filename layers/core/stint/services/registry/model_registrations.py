@@ -51,6 +51,7 @@ def find_unlisted_models(
     kind = kinds.get(provider_id, "")
     if not name or provider_id not in {*kinds, *router.providers}:
         return []
+    # Only one scripted model is shown.
     if kind == "scripted" and name != DEMO_MODEL.partition("/")[2]:
         return []
     try:

@@ -66,20 +66,26 @@ class RegistrationChanges:
         self.refuse_unknown_provider(kind, document)
         identifier = document.identifier
         known = self.catalogue.of(kind).get(identifier)
+        # First, so that anybody may repeat an equal registration.
         if known is not None and await is_equal(known, document) and not may_restore(known):
             if is_admin() and not marks_of(known).belongs_to_admin():
+                # What an admin has registered, too, is trusted to stay what it is.
                 known = await self.take(kind, known)
             return with_marks(document, known)
+        # People choose names by what they see. A second `admin-tools` with an invisible character would be called by
+        # mistake.
         if (other := self.find_lookalike(kind, identifier)) is not None:
             raise Conflict(
                 f"{identifier!r} differs from {other!r} only by case, blanks or invisible characters. Choose another "
                 "name.",
                 code="identifier_taken",
             )
+        # A secret of the operator would be sent to whatever server the registration names.
         if names_secret:
             require_admin("The registration names a secret")
         if meaning := self.find_meaning(document):
             require_admin(f"{identifier!r} {meaning}")
+            # A reserved name means nothing yet, so there is nothing to override.
             document = document if meaning == RESERVED else document.model_copy(update={"override": True})
         document = document.model_copy(update={"owner": owner_of_caller()})
         await self.store.create(self.tenant, kind, identifier, document)
@@ -93,6 +99,7 @@ class RegistrationChanges:
         """
         stored = dict(read_all(await self.store.read(self.tenant), kind, type(known))).get(known.identifier)
         effect = self.names.complete(stored) if isinstance(stored, Model) else stored
+        # The registration was read before; it may have been unregistered and registered for something else since.
         if stored is None or effect != known:
             raise changed(known.identifier)
         stored = stored.model_copy(update={"owner": owner_of_caller()})
@@ -184,6 +191,7 @@ class RegistrationChanges:
 
         try:
             await self.store.delete(self.tenant, kind, identifier, check)
+        # There is no registration, so the name is that of the configuration, or of nothing.
         except NotFound:
             if kind == "tool_group" and identifier in configured.builtin:
                 await self.remove_builtin(identifier)

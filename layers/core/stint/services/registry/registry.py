@@ -1,4 +1,16 @@
-"""The registry of configured and registered models, toolgroups and shields."""
+"""The registry of configured and registered models, toolgroups and shields.
+
+Registrations are read whole and cached for `cache_seconds`, since nearly every request looks up names. The cache is
+wrong in two ways, and each has its remedy:
+
+  a name was registered elsewhere     a look-up that does not find it reads again (`fresh`)
+  a name was changed elsewhere        requests that depend on it call `renew` first; lists always read again
+
+A model may be named in full (`provider/model`), by a registration's id, or by a short id. `find_route` resolves all of
+them to the full id, to which rights, prices and the router refer. So no name gives a caller a model that its key may
+not use. A model that a shield asks is resolved without registrations, so that nobody replaces it
+(`find_configured_route`).
+"""
 
 import asyncio
 import time
@@ -67,6 +79,7 @@ class Registry:
 
     async def catalogue(self, *, fresh: bool = False) -> Catalogue:
         """Return the catalogue, which may be cached."""
+        # Two requests at the same time may both read; the later answer stays.
         if self.cached is None or fresh or time.monotonic() > self.cached[0]:
             stored = await self.store.read(self.tenant)
             merged = merge(self.configured, stored, lambda each: self.names.find_effect(each))
@@ -114,6 +127,7 @@ class Registry:
         The limit is on the provider's model, whatever name a registration gives it.
         """
         full_id = await self.find_route(model_id)
+        # After the route is known: a name of one's own for a model would otherwise get past the limits of a key.
         self.access.require(full_id)
         return full_id
 
@@ -155,6 +169,7 @@ class Registry:
         full_id = self.find_full_id(model_id, found)
         if full_id is not None:
             return full_id
+        # Several models have the short id, and none of them is the one that it means.
         if found:
             raise ambiguous_model(model_id, [model.identifier for model in found])
         raise unknown_model(model_id, self.router.providers)
@@ -239,6 +254,7 @@ class Registry:
     async def register(self, kind: Kind, document: R, **options: Any) -> R:
         """Store a registration, and return it; see `RegistrationChanges.register`, which has the `options`."""
         stored = await (await self.begin_change()).register(kind, document, **options)
+        # Not replaced by what was written: another process may have registered something, too.
         self.cached = None
         return stored
 

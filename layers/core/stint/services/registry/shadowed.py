@@ -1,4 +1,17 @@
-"""Registrations over which the configuration wins, and the marks with which an operator keeps some of them."""
+"""Registrations over which the configuration wins, and the marks with which an operator keeps some of them.
+
+A shadowed registration stays stored and has no effect. Its owner may not know, so operators can list them with their
+reasons (`cli/registry.py`), and mark those that are meant to win as overrides.
+
+  a registration                                     listed, because            can be kept
+  whose name the configuration lists                 the configured one wins    a toolgroup only
+  that gives a provider's model another meaning      the configured one wins    yes
+  that is a tool of another registered toolgroup     the other one wins         yes
+  a shield whose model is not configured             it cannot be used          no
+  that looks like another name                       people may confuse them    no: it has an effect
+
+One that equals what wins over it is not listed, since nothing is lost.
+"""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -57,6 +70,7 @@ class ShadowedRegistrations:
         identifier, configured = document.identifier, self.names.configured.of(KINDS[kind])
         listed = configured.get(identifier)
         if self.names.is_shadowed(document):
+            # The registration and the configuration mean the same.
             if listed is not None and without_marks(listed) == without_marks(document):
                 return None
             can_be_kept = kind == "toolgroup" or (kind == "model" and listed is None)

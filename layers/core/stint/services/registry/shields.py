@@ -1,4 +1,12 @@
-"""Shields: look-up by name, registration, and single checks."""
+"""Shields: look-up by name, registration, and single checks.
+
+An agent names shields, and its turns look them up by these names. So a name that means something else later would
+change the protection of agents that exist. A shield that asks a model keeps the full id of that model from its
+registration on: a model that somebody registers later under the same name is not asked instead.
+
+Shields that were registered by an older version have only a name. For these the configuration decides, without
+registrations, and without it they are refused.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +25,7 @@ from stint.services.registry.registry import Registry
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
 
 MOST_SHIELDS = 8
+"""Maximum shields of a list. Each may be a model call for each message."""
 
 MOST_TOOL_SHIELDS = 16
 """Maximum different shields of all tools of an agent."""
@@ -98,11 +107,13 @@ class Shields:
         shield = shield_of(request, None)
         if (provider := self.providers.get(shield.provider_id)) is None:
             return await self.registry.register_shield(request)
+        # The one place where registrations count: the caller names the model now, with its own rights.
         if provider.asks_model:
             model = await self.find_model(shield.provider_resource_id)
             shield = shield.model_copy(update={"model": model})
         await self.prepare(shield, provider)
         if shield.model is not None:
+            # Whoever runs the shield later pays for the model, whatever the limits of that key are.
             self.registry.access.require(shield.model)
         return await self.registry.register_shield(request, shield.model)
 

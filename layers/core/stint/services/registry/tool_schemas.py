@@ -1,4 +1,9 @@
-"""Conversion between Llama Stack's lists of parameters and JSON schemas for the model."""
+"""Conversion between Llama Stack's lists of parameters and JSON schemas for the model.
+
+Llama Stack describes parameters as a flat list with names of Python's types; models need JSON Schema. Client tools come
+as such lists, and become schemas (`signature_of`). Tools of servers have schemas, and become lists for the tools API
+(`parameters_of`), which loses what is nested.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -58,6 +63,7 @@ def schema_of(parameter: ToolParameter) -> dict[str, Any]:
     schema: dict[str, Any] = {}
     if json_type := json_type_of(parameter.parameter_type):
         schema["type"] = json_type
+    # Some providers refuse an array without `items`. An empty schema allows anything.
     if json_type == "array":
         schema["items"] = {}
     if parameter.description:
@@ -81,6 +87,7 @@ def parameters_of(signature: ToolSignature) -> list[ToolParameter]:
     A server's schema may have any form. Parts that are not a schema become an object.
     """
     properties, required = (signature.parameters.get(name) for name in ("properties", "required"))
+    # The server is somebody else's, so any part of its schema may have any type.
     names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
     return [
         ToolParameter(

@@ -1,4 +1,18 @@
-"""Toolgroups and their tools in the registry, and calls of tools outside a turn."""
+"""Toolgroups and their tools in the registry, and calls of tools outside a turn.
+
+Registering a toolgroup makes other requests call its server. So its provider, its URL and its secrets are checked
+before it is stored; credentials are encrypted, and every answer of the API shows masks instead. The masks come back
+when a client registers what it has read, and are refused: they would replace the credentials.
+
+A tool is looked up by name in this order, so that neither a slow server nor a stranger's registration decides:
+
+  1. `group/tool`, which names one toolgroup
+  2. configured toolgroups: those whose tools are known, then those whose server must be asked
+  3. registered toolgroups, likewise
+
+All servers are asked at the same time, each for LIST_SECONDS, and all lists together have one budget. One that does not
+answer is an entry of the answer, not an error, as long as another toolgroup has the tool.
+"""
 
 import asyncio
 import logging
@@ -62,6 +76,7 @@ class Toolgroups:
             await provider.check(as_port(toolgroup_of(request, None)))
         if request.mcp_endpoint is not None and request.provider_id != MCP:
             await self.check_endpoint(request.mcp_endpoint)
+        # Of what the request contains, before anything is encrypted.
         secret = has_references([request.args, request.mcp_endpoint and request.mcp_endpoint.uri])
         toolgroup = await store_toolgroup(self.tools.registry, self.credentials, request, names_secret=secret)
         warn_of_short_secrets(toolgroup.identifier, toolgroup.args)
@@ -220,6 +235,7 @@ class Toolgroups:
             refuse_not_offered(tool_name)
             raise
         group = (await self.tools.registry.catalogue()).toolgroups[tool.toolgroup_id]
+        # A call must not run twice. Whether an earlier attempt has sent it decides about the repetition.
         if find_attempt().repeated:
             from stint.services.registry.repetitions import refuse_repetition  # noqa: PLC0415 - few requests are
 

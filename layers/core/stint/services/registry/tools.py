@@ -1,4 +1,12 @@
-"""The tools of a turn: the client's, and those of the toolgroups of the agent and the turn."""
+"""The tools of a turn: the client's, and those of the toolgroups of the agent and the turn.
+
+Models know a tool by one name without its toolgroup, so a name must be unique in a turn: two tools with the same name
+are refused by the names of their owners. The same tool of the same toolgroup may be named again, for example by the
+turn; the later arguments win, one by one.
+
+All toolgroups of a turn list their tools at the same time. Lists are cached by the providers, and a turn whose server
+does not answer fails here, before it is stored.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -46,6 +54,7 @@ class Tools:
         """
         client = {tool.name: signature_of(tool) for tool in config.client_tools}
         selections = [await self.select(wanted) for wanted in (*config.toolgroups, *added)]
+        # A toolgroup is listed once, however many of its tools are named.
         groups = {selection.toolgroup.identifier: selection.toolgroup for selection in selections}
         with shared_list_budget():
             listed = await asyncio.gather(*(self.signatures(group, provider_data) for group in groups.values()))
@@ -133,6 +142,7 @@ def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[st
     """Add a tool by its name. A repeated tool gets the later args; another tool with that name is refused."""
     name = tool.signature.name
     other = server.get(name)
+    # A server must not take the place of a client's tool, whose calls wait for the client.
     if name in client or (other is not None and other.toolgroup.toolgroup_id != tool.toolgroup.toolgroup_id):
         owner = "a client tool" if other is None else f"toolgroup {other.toolgroup.toolgroup_id!r}"
         raise InvalidRequest(

@@ -1,4 +1,12 @@
-"""Chat completions. One is stored if its request says so."""
+"""Chat completions. One is stored if its request says so.
+
+`start` does all that can fail with an HTTP status, and starts the model call; `run` reads it. The order in `start` is:
+budgets and rights, the files of the request, the features of the model. `run` stores the completion after its last
+chunk from the model and before the chunk that announces the end, so a caller that has seen the end can read it.
+
+A repetition with the same idempotency key has the same id. If the first request has stored its completion, the
+repetition streams that one, and calls no model.
+"""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
@@ -70,6 +78,7 @@ class Chat:
                 that the model's provider lacks.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
+        # Before anything is read that the request can make large.
         await admit_run(find_model=lambda: self.registry.route(request.model))
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         name_end_user(request.safety_identifier, request.user)
@@ -103,9 +112,11 @@ class Chat:
                             begun = True
                         told = list(run.completion.add_chunk(chunk))
                         if isinstance(chunk, Finished) and run.completion.request.store and not run.stored:
+                            # Before the chunks of the end: a process that dies after them has stored it.
                             await self.make_stored().save(run.completion.request, run.completion.whole())
                         for each in told:
                             yield each
+        # Also when the caller has gone: the model call ends, and what it has used is counted.
         finally:
             await run.inference.close()
             await self.meters.end()

@@ -1,4 +1,11 @@
-"""A model's answer as a chat completion, in chunks and as a whole."""
+"""A model's answer as a chat completion, in chunks and as a whole.
+
+The chunks of a model are collected while they are passed on, because the whole answer is needed at the end: to be
+stored, or returned without `stream`. The last chunk has the reason of the end; the usage follows in a chunk without
+choices, if the request asks for it, as OpenAI's API does.
+
+Models number their calls as they like. A completion numbers them in the order in which they begin (`StreamedCall`).
+"""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -55,16 +62,27 @@ class Completion:
     """An answer that is built from the model's chunks and emitted as completion chunks."""
 
     request: ChatCompletionRequest
+    """The request, whose model and options the answer repeats."""
     completion_id: str
+    """The id of the completion."""
     created: int = field(default_factory=lambda: int(time.time()))
+    """Seconds of the Unix epoch."""
     text: list[str] = field(default_factory=list)
+    """The pieces of the answer."""
     thought: list[str] = field(default_factory=list)
+    """The pieces of the reasoning."""
     refusal: list[str] = field(default_factory=list)
+    """The pieces of a refusal."""
     calls: dict[int, StreamedCall] = field(default_factory=dict)
+    """Calls by the model's own numbers."""
     finish_reason: ChatFinish = "stop"
+    """The reason of the end; meaningless before it."""
     usage: Usage | None = None
+    """The tokens, after the end."""
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    """Log probabilities of the tokens of the text."""
     service_tier: str = field(init=False)
+    """The requested tier, and after the end the one that served."""
 
     def __post_init__(self) -> None:
         """Show the tier that the request asks for until the end, which has the one that served."""
@@ -98,6 +116,7 @@ class Completion:
         """Add a piece of a call. A second call is ignored if parallel calls are off."""
         known = self.calls.get(chunk.index)
         if known is None:
+            # Some models make several calls although they are told not to.
             if self.calls and self.request.parallel_tool_calls is False:
                 return None
             call_id = chunk.call_id or new_name("call")
@@ -139,6 +158,7 @@ class Completion:
     def whole(self) -> ChatCompletion:
         """Return the whole completion after the model has finished."""
         calls = [call.whole() for call in self.calls.values()]
+        # OpenAI's API has null instead of an empty text beside calls or a refusal.
         silent = not self.text and (bool(calls) or bool(self.refusal))
         message = ChatAnswer(
             content=None if silent else "".join(self.text),

@@ -1,4 +1,13 @@
-"""Conversion of chat completions requests to model calls."""
+"""Conversion of chat completions requests to model calls.
+
+The neutral messages of `domain/inference.py` have rules that OpenAI's do not: each result follows the answer with its
+call, and each call has a result. `Transcript` keeps them: a result without an open call is refused here with its place,
+and a call without a result gets one that says so, since providers refuse such histories with messages that no caller
+understands.
+
+Tools that the choice excludes are left out of the request, so that the model cannot call them. Files are converted to
+texts, and are marked as documents, so that their text is not mistaken for the user's words.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -60,6 +69,7 @@ async def read_request(request: ChatCompletionRequest, model_id: str, reader: Do
     """
     tools, choice = choose(request.tool_choice, signatures_of(request.tools))
     response_format = format_of(request.response_format)
+    # After the checks that need no read.
     texts = await read_content(request.messages, reader)
     return InferenceRequest(
         model=model_id,
@@ -158,6 +168,7 @@ def content_item_of(part: UserPart, texts: Iterator[str]) -> ContentItem:
         case ChatImage():
             return ImageContentItem(image=image_at(part.image_url.url, part.image_url.detail))
         case ChatFile():
+            # The name is outside of the markers: it comes from the user, as the message does.
             name = f"File {part.file.filename}:\n" if part.file.filename else ""
             return TextContentItem(text=name + mark_document(next(texts), ""))
 

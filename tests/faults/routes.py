@@ -3,28 +3,18 @@
 CREATING = {
     "/v1/agents": "create-agent",
     "/v1/agents/{agent_id}/session": "create-session",
-    "/v1/agents/{agent_id}/session/{session_id}/turn": "create-turn",
-    "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": "resume",
     "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/cancel": "cancel-turn",
     "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/heartbeat": "heartbeat",
-    "/v1/responses": "create-response",
     "/v1/responses/{response_id}/cancel": "cancel-response",
     "/v1/responses/{response_id}/heartbeat": "heartbeat-response",
     "/v1/conversations": "create-conversation",
     "/v1/conversations/{conversation_id}/items": "create-items",
-    "/v1/chat/completions": "create-chat",
     "/v1/files": "create-file",
     "/v1/uploads": "create-upload",
     "/v1/uploads/{upload_id}/parts": "create-part",
     "/v1/uploads/{upload_id}/complete": "complete-upload",
     "/v1/containers": "create-container",
     "/v1/containers/{container_id}/files": "create-container-file",
-    "/v1/vector_stores": "create-vector-store",
-    "/v1/vector_stores/{vector_store_id}/files": "ingest-file",
-    "/v1/vector_stores/{vector_store_id}/file_batches": "create-batch",
-    "/v1/vector-dbs": "create-vector-db",
-    "/v1/vector-io/insert": "insert-chunks",
-    "/v1/tool-runtime/rag-tool/insert": "insert-documents",
     "/v1/toolgroups": "create-toolgroup",
     "/v1/models": "create-model",
     "/v1/shields": "create-shield",
@@ -33,14 +23,28 @@ CREATING = {
     "/v1/admin/stop": "add-stop",
     "/agents/create": "create-october-agent",
     "/agents/session/create": "create-october-session",
+    "/models/register": "create-october-model",
+    "/shields/register": "create-october-shield",
+}
+"""The scenario of each path whose POST creates something, or ends a run. It goes on while its tenant is stopped."""
+
+RUNNING = {
+    "/v1/agents/{agent_id}/session/{session_id}/turn": "create-turn",
+    "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": "resume",
+    "/v1/responses": "create-response",
+    "/v1/chat/completions": "create-chat",
+    "/v1/vector_stores": "create-vector-store",
+    "/v1/vector_stores/{vector_store_id}/files": "ingest-file",
+    "/v1/vector_stores/{vector_store_id}/file_batches": "create-batch",
+    "/v1/vector-dbs": "create-vector-db",
+    "/v1/vector-io/insert": "insert-chunks",
+    "/v1/tool-runtime/rag-tool/insert": "insert-documents",
     "/agents/turn/create": "october-turn",
     "/memory_banks/register": "create-registered-bank",
     "/memory/create": "create-october-bank",
     "/memory/insert": "october-insertion",
-    "/models/register": "create-october-model",
-    "/shields/register": "create-october-shield",
 }
-"""The scenario of each path whose POST creates something, or changes a run."""
+"""The scenario of each path whose POST creates something with a model or with embeddings. A stop refuses it."""
 
 SAME_AS = {
     "/memory/update": "/memory/insert",
@@ -61,7 +65,9 @@ CHANGING = frozenset(
         "/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel",
     }
 )
-"""Paths whose POST changes an object that exists: a repetition leaves it as the first request does."""
+"""Paths whose POST changes an object that exists: a repetition leaves it as the first request does.
+
+It goes on while its tenant is stopped."""
 
 STORING_NOTHING = frozenset(
     {
@@ -90,4 +96,4 @@ STORING_NOTHING = frozenset(
         "/synthetic_data_generation/{method:path}",
     }
 )
-"""Paths whose POST stores no object. Those that only read are in `stint.http.scopes`."""
+"""Paths whose POST stores no object. Those that only read say so at their functions."""

@@ -1,13 +1,13 @@
 """Every route of the document and of the template, called by each kind of caller."""
 
 import pytest
+from tests.route_rules import ROUTE_SCOPES
 from tests.security.attacks import Attacks, Record
 from tests.security.callers import STRANGERS, TENANT
 from tests.security.routes import closed_targets, documented, october
 from tests.security.stack import Stack
 
 from stint.domain.principals import SCOPES, Scope
-from stint.http.scopes import ROUTE_SCOPES
 
 OPENED_BY: dict[Scope, set[Scope | None]] = {"registry:write": {None, "registry:write", "knowledge:write"}}
 """The scopes of the routes that a scope opens, if it opens more than its own."""

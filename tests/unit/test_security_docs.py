@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.route_rules import ROUTE_SCOPES
 
 from stint.cli.command_line import make_parser
-from stint.http.scopes import ROUTE_SCOPES
 from stint.services.access.iam_roles import read_iam_roles
 
 ROOT = Path(__file__).parents[2]

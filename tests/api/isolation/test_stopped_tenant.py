@@ -6,38 +6,9 @@ import pytest
 from tests.api.isolation.operations import RequestTemplate
 from tests.api.isolation.tenants import Tenant, list_templates, make_tenant
 from tests.api.isolation.warm_process import WarmProcess
+from tests.faults.routes import CHANGING, CREATING
 
-GOES_ON = frozenset(
-    {
-        "POST /v1/agents",
-        "POST /v1/agents/{agent_id}/session",
-        "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/cancel",
-        "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/heartbeat",
-        "POST /v1/responses/{response_id}/cancel",
-        "POST /v1/responses/{response_id}/heartbeat",
-        "POST /v1/conversations",
-        "POST /v1/conversations/{conversation_id}",
-        "POST /v1/conversations/{conversation_id}/items",
-        "POST /v1/chat/completions/{completion_id}",
-        "POST /v1/containers",
-        "POST /v1/containers/{container_id}/files",
-        "POST /v1/files",
-        "POST /v1/uploads",
-        "POST /v1/uploads/{upload_id}/parts",
-        "POST /v1/uploads/{upload_id}/complete",
-        "POST /v1/uploads/{upload_id}/cancel",
-        "POST /v1/vector_stores/{vector_store_id}",
-        "POST /v1/vector_stores/{vector_store_id}/files/{file_id}",
-        "POST /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel",
-        "POST /v1/toolgroups",
-        "POST /v1/shields",
-        "POST /v1/models",
-        "POST /v1/admin/keys",
-        "POST /v1/admin/keys/{key_id}/rotate",
-        "POST /v1/admin/stop",
-        "POST /v1/telemetry/spans",
-    }
-)
+GOES_ON = {f"POST {path}" for path in (*CREATING, *CHANGING, "/v1/telemetry/spans") if path.startswith("/v1/")}
 """Operations that call no model, tool, shield or embedding model, and are not refused."""
 
 LISTS_TOOLS = frozenset({"GET /v1/tools", "GET /v1/tools/{tool_name}", "GET /v1/tool-runtime/list-tools"})

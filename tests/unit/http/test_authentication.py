@@ -16,6 +16,7 @@ from stint.domain.principals import Budgets, Principal
 from stint.http.app import create_app
 from stint.http.dependencies import MakeServices
 from stint.http.requests import LazyRoute
+from stint.http.scopes import requires
 from stint.log_keys import log_keys
 from stint.settings import read_settings
 
@@ -39,12 +40,15 @@ class Api:
         none = cast("MakeServices", lambda _: None)
         self.app = create_app("tested", router, make_services=none, read_settings=lambda: settings, buffered=False)
 
+    @requires(None)
     async def health(self) -> str:
         return caller()
 
+    @requires("use")
     async def whoami(self) -> str:
         return caller()
 
+    @requires("use")
     async def stream(self) -> StreamingResponse:
         async def body() -> AsyncIterator[str]:
             for _ in range(3):
@@ -54,6 +58,7 @@ class Api:
 
         return StreamingResponse(body())
 
+    @requires("use")
     async def leave_work(self, background: BackgroundTasks) -> str:
         background.add_task(self.note)
         task = asyncio.create_task(self.note_later())
@@ -191,7 +196,7 @@ async def test_log_lines_name_tenant_subject_and_key() -> None:
         return ""
 
     router = APIRouter(route_class=LazyRoute)
-    router.get("/v1/version")(note)
+    router.get("/v1/version")(requires("use")(note))
     api.app.router.routes[:] = router.routes
     await api.get("/v1/version", ACME.to_context())
     await api.get("/v1/version", ZOO.to_context())

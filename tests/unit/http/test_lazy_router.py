@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from stint.apis.openai import OpenAIServices
 from stint.http.app import create_app
 from stint.http.requests import LazyRoute, LazyRouter
-from stint.http.scopes import ROUTE_SCOPES
+from stint.http.scopes import requires
 from stint.settings import read_settings
 
 MODULE = "stint.http.routes.inference"
@@ -21,8 +21,7 @@ MODULE = "stint.http.routes.inference"
 def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
     eager = APIRouter(route_class=LazyRoute)
-    monkeypatch.setitem(cast("dict[str, None]", ROUTE_SCOPES), "GET /v1/inference", None)
-    eager.get("/v1/inference")(lambda: {"eager": True})
+    eager.get("/v1/inference")(requires("use")(lambda: {"eager": True}))
     app = create_app(
         "tested",
         eager,

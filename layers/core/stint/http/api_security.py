@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fastapi import APIRouter
-from fastapi.routing import APIRoute
 
-from stint.http.scopes import ROUTE_SCOPES
+from stint.http.requests import LazyRoute, scoped_routes
 
 SCHEMES = {
     "bearer": {
@@ -21,12 +20,11 @@ def add_security(described: dict[str, Any], routers: Iterable[APIRouter]) -> Non
     """Add the security scheme to a document, and to each operation the scope that it needs."""
     described["components"]["securitySchemes"] = SCHEMES
     described["security"] = [{"bearer": []}]
-    for route in (each for router in routers for each in router.routes):
-        if isinstance(route, APIRoute) and route.include_in_schema:
+    for route in (each for router in routers for each in scoped_routes(router)):
+        if isinstance(route, LazyRoute) and route.include_in_schema:
             for method in route.methods or ():
                 operation = described["paths"][route.path_format][method.lower()]
-                scope = ROUTE_SCOPES[f"{method} {route.path}"]
-                if scope is None:
+                if route.rule.scope is None:
                     operation["security"] = []
                 else:
-                    operation["x-required-scope"] = scope
+                    operation["x-required-scope"] = route.rule.scope

@@ -23,7 +23,7 @@ from stint.domain.idempotency import StoredAnswer
 from stint.http.attempts import hash_body, place_of_request, read_body, receive_body
 from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
-from stint.http.scopes import FOLLOWED_PATHS, KEYED_PATHS, READING_PATHS
+from stint.http.scopes import RouteRule
 from stint.http.sse import COMMENT, COMMENT_LINE, DONE
 from stint.http.stream_endings import is_ending, is_failed_run, is_failure, read_last_event
 from stint.services.idempotency.requests import Follow, IdempotentRequests, OpenRequest
@@ -38,14 +38,7 @@ USER_FIELDS = ("user", "safety_identifier")
 MAY_NAME_USERS = (b'"user"', b'"safety_identifier"', b"\\u00")
 """Parts of each body that names an end user, whose fields may be written with escapes."""
 
-ADMIN = "/v1/admin/"
-"""Start of the routes whose answers are not in the table of end users."""
-
 KEPT_HEADERS = ("content-type", "x-accel-buffering")
-
-
-SECRET_ROUTES = frozenset({"/v1/admin/keys", "/v1/admin/keys/{key_id}/rotate"})
-"""Routes whose answers have a secret, which is not stored."""
 
 RETURNED_ONCE = (
     "A request with this Idempotency-Key created an API key, whose secret was returned once and is not stored. "
@@ -53,8 +46,8 @@ RETURNED_ONCE = (
 )
 
 
-async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run a request unless it was run before; otherwise send the answer of the first one. `path` is its route's.
+async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: Receive, send: Send) -> None:
+    """Run a request unless it was run before; otherwise send the answer of the first one. `rule` is its route's.
 
     A turn or response that another request runs is followed. A request that only reads runs each time.
 
@@ -64,7 +57,7 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
         RequestRunning: the first request runs longer than this one may.
     """
     key = key_of(Headers(scope=scope))
-    if path in READING_PATHS:
+    if not rule.repeated.is_remembered:
         await handle(scope, receive, send)
         return
     body, receive_again = await read_body(receive)
@@ -72,7 +65,7 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
         scope["app"].state.make_services(require_principal().tenant).make_idempotent_requests()
     )
     deadline, body_hash = deadline_of(Request(scope)), hash_body(Headers(scope=scope), body)
-    follow = make_follow(handle, scope, body, receive, send) if path in FOLLOWED_PATHS else None
+    follow = make_follow(handle, scope, body, receive, send) if rule.repeated.is_followed else None
     request = await requests.acquire(digest_of(scope, key), body_hash, deadline, follow)
     if request is None:
         return
@@ -80,8 +73,9 @@ async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive
         await replay(request, send)
         return
     set_attempt(attempt_of(request))
-    users = () if path.startswith(ADMIN) else end_users_of(*users_in(body))
-    recorder = AnswerRecorder(send, request, path, users)
+    # Answers to administrators are not in the table of end users, whom they may name.
+    users = () if rule.scope == "admin" else end_users_of(*users_in(body))
+    recorder = AnswerRecorder(send, request, rule, users)
     try:
         await handle(scope, receive_again, recorder.send)
     except Exception:
@@ -175,10 +169,10 @@ class AnswerRecorder:
     of a request that failed.
     """
 
-    def __init__(self, send: Send, request: OpenRequest, path: str, users: Sequence[str]) -> None:
+    def __init__(self, send: Send, request: OpenRequest, rule: RouteRule, users: Sequence[str]) -> None:
         self._send = send
         self._request = request
-        self._path = path
+        self._rule = rule
         self._users = users
         self._owners, self._ends = find_attempt().owners, find_attempt().ends
         self._status = 0
@@ -211,7 +205,7 @@ class AnswerRecorder:
         An earlier process may have created it even if this one did nothing. A call that was sent is remembered, too.
         """
         record = self._request.keeper.lease
-        if record.taken_over or record.sent or (may_have_begun and self._path in KEYED_PATHS):
+        if record.taken_over or record.sent or (may_have_begun and self._rule.repeated.keeps_id):
             await self._request.release()
         else:
             await self._request.forget()
@@ -225,11 +219,11 @@ class AnswerRecorder:
         if self._status >= 400 or (self._is_json and body.startswith(b'{"error":')):
             return True
         if not self._headers.get("content-type", "").startswith("text/event-stream"):
-            return self._path in FOLLOWED_PATHS and is_failed_run(body)
+            return self._rule.repeated.is_followed and is_failed_run(body)
         last = read_last_event(body)
         if is_failure(last):
-            return self._path in KEYED_PATHS or "turn_id" not in (last.get("error") or ())
-        return self._path in FOLLOWED_PATHS and not (body.endswith(DONE) or is_ending(last))
+            return self._rule.repeated.keeps_id or "turn_id" not in (last.get("error") or ())
+        return self._rule.repeated.is_followed and not (body.endswith(DONE) or is_ending(last))
 
     async def _finish(self) -> None:
         body = b"".join(self._parts)
@@ -239,7 +233,7 @@ class AnswerRecorder:
             return
         headers = {name: self._headers[name] for name in KEPT_HEADERS if name in self._headers}
         answer = StoredAnswer(status=self._status, headers=headers, body=body.decode())
-        kept = refusal_of_secret() if self._path in SECRET_ROUTES else answer
+        kept = refusal_of_secret() if self._rule.has_secret else answer
         await self._request.finish(kept, self._users, self._owners, self._ends)
 
 

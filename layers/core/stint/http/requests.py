@@ -18,7 +18,7 @@ from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
 from stint.domain.json_text import TOO_DEEP, parse_json
 from stint.http.deferred_models import without_pydantic_v1
-from stint.http.scopes import RETRIED_PATHS, check_scope
+from stint.http.scopes import check_scope, rule_of
 from stint.log_keys import add_log_keys
 
 JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE | re.DOTALL)
@@ -60,25 +60,27 @@ def explain_depth(error: JSONDecodeError, body: bytes) -> JSONDecodeError:
 class LazyRoute(APIRoute):
     """A route that FastAPI builds at its first request: of all routes, a cold start needs one.
 
-    Before that it has what matching needs. Whatever else is read of it builds it.
+    Before that it has what matching needs. Whatever else is read of it builds it. Raises TypeError if its function does
+    not say what the route requires.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         self.path = path
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
         self.methods = set(options["methods"] or ("GET",))
+        self.rule = rule_of(endpoint)
         self._declared = (endpoint, options)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in (self.methods or ()):  # otherwise the answer is a 405
-            check_scope(self.path, scope)
+            check_scope(self.rule.scope, scope)
         if scope["method"] != "POST":
             await super().handle(scope, receive, send)
         elif "idempotency-key" in Headers(scope=scope):
             from stint.http.idempotency import handle_once  # noqa: PLC0415 - few requests have a key
 
-            await handle_once(super().handle, self.path, scope, receive, send)
-        elif self.path in RETRIED_PATHS and scope["app"].state.read_settings().find_retries:
+            await handle_once(super().handle, self.rule, scope, receive, send)
+        elif self.rule.repeated.is_found and scope["app"].state.read_settings().find_retries:
             from stint.http.attempts import handle_attempt  # noqa: PLC0415 - not at the start of a function
 
             await handle_attempt(super().handle, scope, receive, send)

@@ -12,6 +12,7 @@ from stint.http.admin_dependencies import AdminServicesDep, CallerDep
 from stint.http.json_responses import document
 from stint.http.list_params import Limit
 from stint.http.requests import StrictRoute
+from stint.http.scopes import OBJECT, requires
 
 KEYS = "/v1/admin/keys"
 KEY = KEYS + "/{key_id}"
@@ -23,12 +24,14 @@ router = APIRouter(tags=["Administration"], route_class=StrictRoute)
 
 
 @router.post(KEYS, response_model=ApiKeyWithSecret)
+@requires("admin", repeated=OBJECT, has_secret=True)
 async def create_key(body: NewApiKey, services: AdminServicesDep, caller: CallerDep) -> Response:
     """Create an API key. Only this response has the key itself."""
     return document(await services.keys.create(caller, body))
 
 
 @router.get(KEYS, response_model=ListObject[ApiKeyObject])
+@requires("admin")
 async def list_keys(
     services: AdminServicesDep,
     caller: CallerDep,
@@ -42,12 +45,14 @@ async def list_keys(
 
 
 @router.get(KEY, response_model=ApiKeyObject)
+@requires("admin")
 async def get_key(key_id: str, services: AdminServicesDep, caller: CallerDep) -> Response:
     """Read an API key without its secret."""
     return document(await services.keys.get(caller, key_id))
 
 
 @router.post(KEY + "/rotate", response_model=ApiKeyWithSecret)
+@requires("admin", has_secret=True)
 async def rotate_key(
     key_id: str, services: AdminServicesDep, caller: CallerDep, body: RotateApiKeyRequest | None = None
 ) -> Response:
@@ -57,24 +62,28 @@ async def rotate_key(
 
 
 @router.delete(KEY, response_model=ApiKeyObject)
+@requires("admin")
 async def revoke_key(key_id: str, services: AdminServicesDep, caller: CallerDep) -> Response:
     """Revoke an API key. Requests with it are refused once the authorizer's cached answer ends, after a minute."""
     return document(await services.keys.revoke(caller, key_id))
 
 
 @router.post(STOP, response_model=StopObject)
+@requires("admin")
 async def stop_work(body: StopRequest, services: AdminServicesDep, caller: CallerDep) -> Response:
     """Stop an object, an API key or a tenant: new work is 403, and running work ends within two seconds."""
     return document(await services.stops.add(caller, body))
 
 
 @router.get(STOP, response_model=ListObject[StopObject])
+@requires("admin")
 async def list_stops(services: AdminServicesDep, caller: CallerDep, tenant: TenantParam = None) -> Response:
     """List the stops of a tenant, the newest first."""
     return document(ListObject[StopObject].of(await services.stops.list(caller, tenant), has_more=False))
 
 
 @router.delete(STOP + "/{kind}/{stop_id}", response_model=StopObject)
+@requires("admin")
 async def lift_stop(
     kind: StopKind, stop_id: str, services: AdminServicesDep, caller: CallerDep, tenant: TenantParam = None
 ) -> Response:

@@ -9,11 +9,13 @@ from stint.domain.llama_stack.sessions import SessionCreateRequest, SessionCreat
 from stint.domain.tools import AgentToolGroupWithArgs
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.json_responses import NULL, document, listing, null, window_of
+from stint.http.scopes import RETRIED, requires
 
 router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
 
 
 @router.post("", response_model=AgentCreateResponse)
+@requires("use", repeated=RETRIED)
 async def create_agent(body: AgentCreateRequest, services: AgentsServicesDep) -> Response:
     """Create an agent."""
     if any(isinstance(group, AgentToolGroupWithArgs) for group in body.agent_config.toolgroups):
@@ -27,6 +29,7 @@ async def create_agent(body: AgentCreateRequest, services: AgentsServicesDep) ->
 
 
 @router.get("", response_model=AgentList)
+@requires("use")
 async def list_agents(
     services: AgentsServicesDep, start_index: int | None = None, limit: int | None = None
 ) -> Response:
@@ -36,12 +39,14 @@ async def list_agents(
 
 
 @router.get("/{agent_id}", response_model=Agent)
+@requires("use")
 async def get_agent(agent_id: str, services: AgentsServicesDep) -> Response:
     """Read an agent."""
     return document(await services.agents.get(agent_id))
 
 
 @router.delete("/{agent_id}", response_model=None, responses=NULL)
+@requires("use")
 async def delete_agent(agent_id: str, services: AgentsServicesDep) -> Response:
     """Delete an agent with its sessions and turns."""
     await services.agents.delete(agent_id)
@@ -49,6 +54,7 @@ async def delete_agent(agent_id: str, services: AgentsServicesDep) -> Response:
 
 
 @router.post("/{agent_id}/session", response_model=SessionCreateResponse, tags=["Sessions"])
+@requires("use", repeated=RETRIED)
 async def create_session(agent_id: str, body: SessionCreateRequest, services: AgentsServicesDep) -> Response:
     """Create a session."""
     create = partial(services.sessions.create, agent_id, body.session_name, body.expires_after)
@@ -57,6 +63,7 @@ async def create_session(agent_id: str, body: SessionCreateRequest, services: Ag
 
 
 @router.get("/{agent_id}/sessions", response_model=SessionList, tags=["Sessions"])
+@requires("use")
 async def list_sessions(
     agent_id: str, services: AgentsServicesDep, start_index: int | None = None, limit: int | None = None
 ) -> Response:
@@ -66,6 +73,7 @@ async def list_sessions(
 
 
 @router.delete("/{agent_id}/session/{session_id}", response_model=None, responses=NULL, tags=["Sessions"])
+@requires("use")
 async def delete_session(agent_id: str, session_id: str, services: AgentsServicesDep) -> Response:
     """Delete a session with its turns."""
     await services.sessions.delete(agent_id, session_id)

@@ -15,6 +15,7 @@ from stint.http.deadline import deadline_of
 from stint.http.errors import late_document_of
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
+from stint.http.scopes import OBJECT, requires
 from stint.http.streaming import CHUNKS, buffer_document, stream_events
 from stint.observability import Observation
 from stint.services.inference.chat.chat import Chat, ChatRun
@@ -34,6 +35,7 @@ router = APIRouter(tags=["Chat"], route_class=StrictRoute)
 
 
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=STREAMS)
+@requires("use", repeated=OBJECT)
 async def create_chat_completion(
     body: ChatCompletionRequest, request: Request, services: OpenAIServicesDep
 ) -> Response:

@@ -12,6 +12,7 @@ from stint.domain.openai.completions import TextCompletion, TextCompletionReques
 from stint.http.deadline import deadline_of
 from stint.http.inference_dependencies import InferenceServicesDep
 from stint.http.requests import StrictRoute
+from stint.http.scopes import requires
 from stint.http.streaming import CHUNKS, buffer_document, encode_failure, stream_events
 from stint.observability import Observation
 from stint.services.inference.completions import TextCompletionRun
@@ -27,6 +28,7 @@ router = APIRouter(tags=["Chat"], route_class=StrictRoute)
 
 
 @router.post("/v1/completions", response_model=TextCompletion, responses=STREAMS)
+@requires("use")
 async def create_completion(body: TextCompletionRequest, request: Request, services: InferenceServicesDep) -> Response:
     """Complete one or more prompts. With `stream` true, the response is a stream of chunks. Nothing is stored."""
     run = await services.completions.start(body, deadline_of(request))

@@ -23,6 +23,7 @@ from stint.http.list_params import Limit, Order
 from stint.http.multipart import FORM, FormFile, FormOrJSONRoute, form_of, is_form
 from stint.http.requests import StrictRoute
 from stint.http.routes.files import BINARY, disposition_of
+from stint.http.scopes import OBJECT, requires
 
 CONTAINERS = "/v1/containers"
 CONTAINER = CONTAINERS + "/{container_id}"
@@ -43,12 +44,14 @@ uploads = APIRouter(tags=["Containers"], route_class=FormOrJSONRoute)
 
 
 @router.post(CONTAINERS, response_model=Container)
+@requires("use", repeated=OBJECT)
 async def create_container(body: CreateContainer, services: KnowledgeServicesDep) -> Response:
     """Create a container with copies of files. It expires 20 minutes after its last activity."""
     return document(await services.make_containers().create(body))
 
 
 @router.get(CONTAINERS, response_model=ContainerList)
+@requires("use")
 async def list_containers(
     services: KnowledgeServicesDep,
     limit: Limit,
@@ -61,12 +64,14 @@ async def list_containers(
 
 
 @router.get(CONTAINER, response_model=Container)
+@requires("use")
 async def get_container(container_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a container."""
     return document(await services.make_containers().get(container_id))
 
 
 @router.delete(CONTAINER, response_model=DeletedContainer)
+@requires("use")
 async def delete_container(container_id: str, services: KnowledgeServicesDep) -> Response:
     """Delete a container with its files."""
     return document(await services.make_containers().delete(container_id))
@@ -93,6 +98,7 @@ async def read_addition(request: Request) -> AddContainerFile | FormFile:
 
 
 @uploads.post(FILES, response_model=ContainerFile, openapi_extra={"requestBody": ADDITION})
+@requires("use")
 async def add_container_file(
     container_id: str,
     added: Annotated[AddContainerFile | FormFile, Depends(read_addition)],
@@ -106,6 +112,7 @@ async def add_container_file(
 
 
 @router.get(FILES, response_model=ContainerFileList)
+@requires("use")
 async def list_container_files(
     container_id: str,
     services: KnowledgeServicesDep,
@@ -118,6 +125,7 @@ async def list_container_files(
 
 
 @router.get(FILE, response_model=ContainerFile)
+@requires("use")
 async def get_container_file(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a file of a container, without its content."""
     return document(await services.make_containers().get_file(container_id, file_id))
@@ -128,6 +136,7 @@ async def get_container_file(container_id: str, file_id: str, services: Knowledg
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {"schema": BINARY}}, "description": "The content."}},
 )
+@requires("use")
 async def get_container_file_content(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Read the content of a file of a container."""
     opened = await services.make_containers().open_file(container_id, file_id)
@@ -139,6 +148,7 @@ async def get_container_file_content(container_id: str, file_id: str, services: 
 
 
 @router.delete(FILE, response_model=DeletedContainerFile)
+@requires("use")
 async def delete_container_file(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Delete a file of a container."""
     return document(await services.make_containers().delete_file(container_id, file_id))

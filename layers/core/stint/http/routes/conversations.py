@@ -19,6 +19,7 @@ from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
+from stint.http.scopes import OBJECT, RETRIED, requires
 
 CONVERSATIONS = "/v1/conversations"
 CONVERSATION = CONVERSATIONS + "/{conversation_id}"
@@ -30,6 +31,7 @@ router = APIRouter(tags=["Conversations"], route_class=StrictRoute)
 
 
 @router.post(CONVERSATIONS, response_model=Conversation)
+@requires("use", repeated=RETRIED)
 async def create_conversation(services: OpenAIServicesDep, body: CreateConversation | None = None) -> Response:
     """Create a conversation, with its first items."""
     create = partial(services.conversations.create, body or CreateConversation())
@@ -42,6 +44,7 @@ async def create_conversation(services: OpenAIServicesDep, body: CreateConversat
 
 
 @router.get(CONVERSATIONS, response_model=ConversationList)
+@requires("use")
 async def list_conversations(
     services: OpenAIServicesDep, limit: Limit, after: str | None = None, order: Order = "desc"
 ) -> Response:
@@ -50,24 +53,28 @@ async def list_conversations(
 
 
 @router.get(CONVERSATION, response_model=Conversation)
+@requires("use")
 async def get_conversation(conversation_id: str, services: OpenAIServicesDep) -> Response:
     """Read a conversation, without its items."""
     return document(await services.conversations.get(conversation_id))
 
 
 @router.post(CONVERSATION, response_model=Conversation)
+@requires("use")
 async def update_conversation(conversation_id: str, body: UpdateConversation, services: OpenAIServicesDep) -> Response:
     """Replace the metadata of a conversation."""
     return document(await services.conversations.update(conversation_id, body))
 
 
 @router.delete(CONVERSATION, response_model=DeletedConversation)
+@requires("use")
 async def delete_conversation(conversation_id: str, services: OpenAIServicesDep) -> Response:
     """Delete a conversation with its items."""
     return document(await services.conversations.delete(conversation_id))
 
 
 @router.post(ITEMS, response_model=ItemList)
+@requires("use", repeated=OBJECT)
 async def create_conversation_items(
     conversation_id: str, body: CreateItems, services: OpenAIServicesDep, include: Included
 ) -> Response:
@@ -76,6 +83,7 @@ async def create_conversation_items(
 
 
 @router.get(ITEMS, response_model=ItemList)
+@requires("use")
 async def list_conversation_items(
     conversation_id: str,
     services: OpenAIServicesDep,
@@ -89,6 +97,7 @@ async def list_conversation_items(
 
 
 @router.get(ITEM, response_model=Item)
+@requires("use")
 async def get_conversation_item(
     conversation_id: str, item_id: str, services: OpenAIServicesDep, include: Included
 ) -> Response:
@@ -97,6 +106,7 @@ async def get_conversation_item(
 
 
 @router.delete(ITEM, response_model=Conversation)
+@requires("use")
 async def delete_conversation_item(conversation_id: str, item_id: str, services: OpenAIServicesDep) -> Response:
     """Delete an item, and return its conversation."""
     return document(await services.conversations.delete_item(conversation_id, item_id))

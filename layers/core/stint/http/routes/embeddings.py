@@ -7,11 +7,13 @@ from stint.domain.openai.embeddings import EmbeddingsList, EmbeddingsRequest
 from stint.http.json_responses import document
 from stint.http.knowledge_dependencies import KnowledgeServicesDep
 from stint.http.requests import StrictRoute
+from stint.http.scopes import requires
 
 router = APIRouter(tags=["Embeddings"], route_class=StrictRoute)
 
 
 @router.post("/v1/embeddings", response_model=EmbeddingsList)
+@requires("use")
 async def create_embeddings(body: EmbeddingsRequest, services: KnowledgeServicesDep) -> Response:
     """Embed up to 2,048 texts. Lists of tokens are refused."""
     async with services.meters.request():
@@ -19,6 +21,7 @@ async def create_embeddings(body: EmbeddingsRequest, services: KnowledgeServices
 
 
 @router.post("/v1/inference/embeddings", response_model=InferenceEmbeddings)
+@requires("use")
 async def embed_contents(body: InferenceEmbeddingsRequest, services: KnowledgeServicesDep) -> Response:
     """Embed texts, as Llama Stack's inference does."""
     async with services.meters.request():

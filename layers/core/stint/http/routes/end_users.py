@@ -15,6 +15,7 @@ from stint.domain.limits import MAX_END_USER
 from stint.http.end_user_dependencies import EndUserServicesDep
 from stint.http.json_responses import document
 from stint.http.requests import StrictRoute
+from stint.http.scopes import requires
 
 USER = "/v1/admin/users/{user:path}"
 JSON_LINES = "application/jsonl"
@@ -39,6 +40,7 @@ PageLimit = Annotated[int, Query(ge=1, le=1_000)]
     response_class=Response,
     responses={200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}, "description": "An object per line."}},
 )
+@requires("admin")
 async def export_end_user(
     user: MaybeExport,
     services: EndUserServicesDep,
@@ -53,6 +55,7 @@ async def export_end_user(
 
 
 @router.get(USER, response_model=EndUserObjects)
+@requires("admin")
 async def list_end_user_objects(
     user: UserPath,
     services: EndUserServicesDep,
@@ -67,6 +70,7 @@ async def list_end_user_objects(
 
 
 @router.delete(USER, response_model=ErasureReceipt)
+@requires("admin")
 async def erase_end_user(user: UserPath, services: EndUserServicesDep) -> Response:
     """Erase everything of an end user. Repeat the request until `complete` is true."""
     return document(await services.users.erase(user))

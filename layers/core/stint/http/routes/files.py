@@ -16,6 +16,7 @@ from stint.http.knowledge_dependencies import KnowledgeServicesDep
 from stint.http.list_params import Order
 from stint.http.multipart import FORM, FormRoute, form_of
 from stint.http.requests import StrictRoute
+from stint.http.scopes import OBJECT, requires
 from stint.services.knowledge.files import NewFile
 
 FILES = "/v1/files"
@@ -53,6 +54,7 @@ async def limit_of(
 
 
 @forms.post(FILES, response_model=FileObject, openapi_extra=describe_form(FILE_FORM))
+@requires("use", repeated=OBJECT)
 async def create_file(request: Request, services: KnowledgeServicesDep) -> Response:
     """Upload a file of up to 4.4 MB. Larger ones are uploaded in parts."""
     form = await form_of(request)
@@ -61,6 +63,7 @@ async def create_file(request: Request, services: KnowledgeServicesDep) -> Respo
 
 
 @router.get(FILES, response_model=FileList)
+@requires("use")
 async def list_files(
     services: KnowledgeServicesDep,
     limit: Annotated[int, Depends(limit_of)],
@@ -73,6 +76,7 @@ async def list_files(
 
 
 @router.get(FILE, response_model=FileObject)
+@requires("use")
 async def get_file(file_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a file, without its content."""
     return document(await services.files.get(file_id))
@@ -83,6 +87,7 @@ async def get_file(file_id: str, services: KnowledgeServicesDep) -> Response:
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {"schema": BINARY}}, "description": "The content."}},
 )
+@requires("use")
 async def get_file_content(file_id: str, services: KnowledgeServicesDep) -> Response:
     """Read the content of a file, the bytes that were uploaded."""
     content = await services.files.open(file_id)
@@ -95,6 +100,7 @@ async def get_file_content(file_id: str, services: KnowledgeServicesDep) -> Resp
 
 
 @router.delete(FILE, response_model=DeletedFile)
+@requires("use")
 async def delete_file(file_id: str, services: KnowledgeServicesDep) -> Response:
     """Delete a file, also from the vector stores that have it."""
     return document(await services.files.delete(file_id))

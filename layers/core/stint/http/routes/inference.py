@@ -22,6 +22,7 @@ from stint.domain.schema import Schema
 from stint.http.deadline import deadline_of
 from stint.http.inference_dependencies import InferenceServicesDep
 from stint.http.requests import StrictRoute
+from stint.http.scopes import requires
 from stint.http.streaming import (
     StreamFormat,
     buffer_document,
@@ -51,6 +52,7 @@ router = APIRouter(tags=["Inference"], route_class=StrictRoute)
     response_model=ChatCompletionResponse,
     responses=streams("ChatCompletionResponseStreamChunk", "answer"),
 )
+@requires("use")
 async def answer_chat(body: InferenceChatRequest, request: Request, services: InferenceServicesDep) -> Response:
     """Answer messages. With `stream` true, the response is a stream of events. Nothing is stored."""
     run = await services.inference.start_chat(body, deadline_of(request))
@@ -65,6 +67,7 @@ async def answer_chat(body: InferenceChatRequest, request: Request, services: In
     response_model=CompletionResponse,
     responses=streams("CompletionResponseStreamChunk", "completion"),
 )
+@requires("use")
 async def complete_content(
     body: InferenceCompletionRequest, request: Request, services: InferenceServicesDep
 ) -> Response:
@@ -77,12 +80,14 @@ async def complete_content(
 
 
 @router.post(f"{INFERENCE}/batch-chat-completion", response_model=BatchChatCompletionResponse)
+@requires("use")
 async def answer_chats(body: BatchChatRequest, request: Request, services: InferenceServicesDep) -> Response:
     """Answer several chats with one model."""
     return await buffered(services.inference.chat_batch(body, deadline_of(request)), services)
 
 
 @router.post(f"{INFERENCE}/batch-completion", response_model=BatchCompletionResponse)
+@requires("use")
 async def complete_contents(body: BatchCompletionRequest, request: Request, services: InferenceServicesDep) -> Response:
     """Complete several contents with one model."""
     return await buffered(services.inference.complete_batch(body, deadline_of(request)), services)

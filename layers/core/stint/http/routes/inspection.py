@@ -17,6 +17,7 @@ from stint.http.json_responses import document
 from stint.http.middleware.paths import OPENAI_PREFIX
 from stint.http.requests import LazyRoute
 from stint.http.routes import pages, registry, shields, tools
+from stint.http.scopes import requires
 from stint.http.sse import StreamError
 
 router = APIRouter(prefix="/v1", tags=["Registry"], route_class=LazyRoute)
@@ -73,12 +74,14 @@ OPENAI = (
 
 
 @router.get("/inspect/routes", response_model=RouteList)
+@requires("use")
 async def list_routes() -> Response:
     """List the routes of the whole API."""
     return document(RouteList(data=list(routes_of_api())))
 
 
 @router.get("/openapi.json", response_model=None)
+@requires("use")
 async def get_openapi(request: Request) -> Response:
     """Read the OpenAPI document of the whole API."""
     return JSONResponse(describe_api_at(pages.base_url_of(request, "/v1/openapi.json")))

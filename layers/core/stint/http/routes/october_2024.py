@@ -35,6 +35,7 @@ from stint.http.october_dependencies import (
     add_routes,
     read_params,
 )
+from stint.http.scopes import READ, RETRIED, RUN, requires
 from stint.http.sse import encode_frame
 from stint.http.streaming import RunFormat, StreamFormat, answer_run, context_of, encode_stream_error
 from stint.services.october.agents import check_endpoints, to_agent_config
@@ -57,6 +58,7 @@ STREAMS: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/agents/create", response_model=AgentCreateResponse)
+@requires("use", repeated=RETRIED)
 async def create_october_agent(body: OctoberAgentCreateRequest, services: OctoberServicesDep) -> Response:
     """Create an agent."""
     config = to_agent_config(body.agent_config)
@@ -67,6 +69,7 @@ async def create_october_agent(body: OctoberAgentCreateRequest, services: Octobe
 
 
 @router.post("/agents/delete", response_model=None, responses=NULL)
+@requires("use")
 async def delete_october_agent(body: OctoberAgentName, services: OctoberServicesDep) -> Response:
     """Delete an agent with its sessions and turns."""
     await services.agents.delete(body.agent_id)
@@ -74,6 +77,7 @@ async def delete_october_agent(body: OctoberAgentName, services: OctoberServices
 
 
 @router.post("/agents/session/create", response_model=SessionCreateResponse)
+@requires("use", repeated=RETRIED)
 async def create_october_session(body: OctoberSessionCreateRequest, services: OctoberServicesDep) -> Response:
     """Create a session."""
     create = partial(services.sessions.create, body.agent_id, body.session_name, None)
@@ -82,6 +86,7 @@ async def create_october_session(body: OctoberSessionCreateRequest, services: Oc
 
 
 @add_routes(router, "/agents/session/get", OctoberSessionQuery, response_model=OctoberSession)
+@requires("use", repeated=READ)
 async def get_october_session(
     params: Annotated[OctoberSessionQuery, Depends(read_params(OctoberSessionQuery))], services: OctoberServicesDep
 ) -> Response:
@@ -107,6 +112,7 @@ async def write_october_session(
 
 
 @router.post("/agents/session/delete", response_model=None, responses=NULL)
+@requires("use")
 async def delete_october_session(body: OctoberSessionName, services: OctoberServicesDep) -> Response:
     """Delete a session with its turns."""
     await services.sessions.delete(body.agent_id, body.session_id)
@@ -114,6 +120,7 @@ async def delete_october_session(body: OctoberSessionName, services: OctoberServ
 
 
 @router.post("/agents/turn/create", response_model=OctoberTurnChunk, responses=STREAMS)
+@requires("use", repeated=RUN)
 async def create_october_turn(
     body: OctoberTurnCreateRequest, request: Request, services: OctoberServicesDep, keys: OctoberProviderDataDep
 ) -> Response:
@@ -141,6 +148,7 @@ def encode_event(session_id: str, numbered: NumberedEvent) -> bytes:
 
 
 @add_routes(router, "/agents/turn/get", OctoberTurnName, response_model=OctoberTurn)
+@requires("use", repeated=READ)
 async def get_october_turn(
     params: Annotated[OctoberTurnName, Depends(read_params(OctoberTurnName))], services: OctoberServicesDep
 ) -> Response:
@@ -149,6 +157,7 @@ async def get_october_turn(
 
 
 @add_routes(router, "/agents/step/get", OctoberStepName, response_model=OctoberStepResponse)
+@requires("use", repeated=READ)
 async def get_october_step(
     params: Annotated[OctoberStepName, Depends(read_params(OctoberStepName))], services: OctoberServicesDep
 ) -> Response:

@@ -19,6 +19,7 @@ from stint.domain.schema import Schema
 from stint.http.deadline import deadline_of
 from stint.http.json_responses import document
 from stint.http.october_dependencies import OctoberRoute, OctoberServicesDep
+from stint.http.scopes import requires
 from stint.http.streaming import (
     StreamFormat,
     buffer_document,
@@ -51,6 +52,7 @@ def describe_stream(chunk: str) -> dict[int | str, dict[str, Any]]:
 
 
 @router.post("/chat_completion", response_model=OctoberCompletion, responses=describe_stream("OctoberChatChunk"))
+@requires("use")
 async def answer_october_chat(body: OctoberChatRequest, request: Request, services: OctoberServicesDep) -> Response:
     """Answer messages. With `stream` true, the response is a stream of events. Nothing is stored."""
     run = await services.make_model_inference().start_chat(to_chat_request(body), deadline_of(request))
@@ -61,6 +63,7 @@ async def answer_october_chat(body: OctoberChatRequest, request: Request, servic
 
 
 @router.post("/completion", response_model=OctoberCompletion, responses=describe_stream("OctoberCompletionChunk"))
+@requires("use")
 async def complete_october_content(
     body: OctoberCompletionRequest, request: Request, services: OctoberServicesDep
 ) -> Response:
@@ -74,6 +77,7 @@ async def complete_october_content(
 
 
 @router.post("/embeddings", response_model=InferenceEmbeddings)
+@requires("use")
 async def embed_october_contents(body: OctoberEmbeddingsRequest, services: OctoberServicesDep) -> Response:
     """Embed contents."""
     async with services.meters.request():

@@ -24,6 +24,7 @@ from stint.domain.llama_stack.october_2024_memory import (
 from stint.http.deadline import deadline_of
 from stint.http.json_responses import NULL, document, null
 from stint.http.october_dependencies import OctoberRoute, OctoberServicesDep, add_routes, read_params
+from stint.http.scopes import OBJECT, READ, requires
 
 router = APIRouter(tags=["October 2024"], route_class=OctoberRoute)
 
@@ -41,12 +42,14 @@ class BankDocumentList(RootModel[list[BankDocument]]):
 
 
 @router.get("/memory_banks/list", response_model=BankList)
+@requires("use")
 async def list_memory_banks(services: OctoberServicesDep) -> Response:
     """List the memory banks."""
     return respond_with(BankList(await services.make_banks().list_banks()))
 
 
 @add_routes(router, "/memory_banks/get", BankName, response_model=BankDefinition | None)
+@requires("use", repeated=READ)
 async def get_memory_bank(
     params: Annotated[BankName, Depends(read_params(BankName))], services: OctoberServicesDep
 ) -> Response:
@@ -58,6 +61,7 @@ async def get_memory_bank(
 
 
 @router.post("/memory_banks/register", response_model=None)
+@requires("knowledge:write")
 async def register_memory_bank(body: BankRegisterRequest, services: OctoberServicesDep) -> Response:
     """Register a memory bank. The same request may be repeated."""
     async with services.meters.request(acts=True):
@@ -66,6 +70,7 @@ async def register_memory_bank(body: BankRegisterRequest, services: OctoberServi
 
 
 @router.post("/memory/create", response_model=CreatedBank)
+@requires("knowledge:write", repeated=OBJECT)
 async def create_memory_bank(body: BankCreateRequest, services: OctoberServicesDep) -> Response:
     """Create a memory bank, as client 0.0.40 does."""
     async with services.meters.request(acts=True):
@@ -73,12 +78,14 @@ async def create_memory_bank(body: BankCreateRequest, services: OctoberServicesD
 
 
 @router.get("/memory/list", response_model=CreatedBankList)
+@requires("use")
 async def list_created_banks(services: OctoberServicesDep) -> Response:
     """List the memory banks in the form of client 0.0.40."""
     return respond_with(CreatedBankList(await services.make_banks().list_created()))
 
 
 @add_routes(router, "/memory/get", BankId, response_model=CreatedBank)
+@requires("use", repeated=READ)
 async def get_created_bank(
     params: Annotated[BankId, Depends(read_params(BankId))], services: OctoberServicesDep
 ) -> Response:
@@ -87,6 +94,7 @@ async def get_created_bank(
 
 
 @router.post("/memory/insert", response_model=None)
+@requires("knowledge:write")
 async def insert_into_bank(body: MemoryInsertRequest, request: Request, services: OctoberServicesDep) -> Response:
     """Insert documents into a memory bank, and wait until they can be found."""
     async with services.meters.request(acts=True, count=len(body.documents)):
@@ -95,6 +103,7 @@ async def insert_into_bank(body: MemoryInsertRequest, request: Request, services
 
 
 @router.post("/memory/update", response_model=None)
+@requires("knowledge:write")
 async def update_bank(body: MemoryUpdateRequest, request: Request, services: OctoberServicesDep) -> Response:
     """Replace documents of a memory bank, or add them."""
     changed = MemoryInsertRequest(bank_id=body.bank_id, documents=body.documents)
@@ -104,6 +113,7 @@ async def update_bank(body: MemoryUpdateRequest, request: Request, services: Oct
 
 
 @router.post("/memory/query", response_model=MemoryQueryResponse)
+@requires("use", repeated=READ)
 async def query_bank(body: MemoryQueryRequest, services: OctoberServicesDep) -> Response:
     """Find the chunks of a memory bank that fit a query best."""
     async with services.meters.request():
@@ -111,6 +121,7 @@ async def query_bank(body: MemoryQueryRequest, services: OctoberServicesDep) -> 
 
 
 @add_routes(router, "/memory/drop", BankId, "POST", "DELETE", response_model=None)
+@requires("knowledge:write")
 async def drop_bank(params: Annotated[BankId, Depends(read_params(BankId))], services: OctoberServicesDep) -> Response:
     """Delete a memory bank with its documents. The response is its id as plain text."""
     await services.make_banks().drop(params.bank_id)
@@ -118,6 +129,7 @@ async def drop_bank(params: Annotated[BankId, Depends(read_params(BankId))], ser
 
 
 @add_routes(router, "/memory/documents/get", BankDocumentNames, response_model=BankDocument | BankDocumentList)
+@requires("use", repeated=READ)
 async def get_bank_documents(
     params: Annotated[BankDocumentNames, Depends(read_params(BankDocumentNames))], services: OctoberServicesDep
 ) -> Response:
@@ -129,6 +141,7 @@ async def get_bank_documents(
 @add_routes(
     router, "/memory/documents/delete", BankDocumentNames, "POST", "DELETE", response_model=None, responses=NULL
 )
+@requires("knowledge:write")
 async def delete_bank_documents(
     params: Annotated[BankDocumentNames, Depends(read_params(BankDocumentNames))], services: OctoberServicesDep
 ) -> Response:

@@ -12,6 +12,7 @@ from stint.http.routes import (
     october_2024_registry,
     october_2024_unsupported,
 )
+from stint.http.scopes import requires
 from stint.services.october.registry import by_api
 
 router = APIRouter(tags=["October 2024"], route_class=OctoberRoute)
@@ -31,6 +32,7 @@ def list_october_parts() -> tuple[APIRouter, ...]:
 
 
 @router.get("/routes/list", response_model=RoutesByAPI)
+@requires("use")
 async def list_october_routes(services: OctoberServicesDep) -> Response:
     """List the routes of this API by the APIs of October 2024, with the types of the providers."""
     types = {

@@ -23,6 +23,7 @@ from stint.domain.llama_stack.registrations import RunShieldResponse
 from stint.domain.llama_stack.registry import Health
 from stint.http.json_responses import document, null
 from stint.http.october_dependencies import OctoberRoute, OctoberServicesDep, add_routes, read_params
+from stint.http.scopes import READ, requires
 from stint.services.october.inference import to_safety_messages
 from stint.services.october.registry import by_api, from_model, from_shield, to_model, to_shield
 
@@ -32,12 +33,14 @@ LONGEST_MESSAGE = 1_000
 
 
 @router.get("/health", response_model=Health)
+@requires(None)
 async def check_october_health() -> Response:
     """Return that the function runs."""
     return document(Health())
 
 
 @router.get("/models/list", response_model=OctoberModels)
+@requires("use")
 async def list_october_models(services: OctoberServicesDep) -> Response:
     """List the configured and registered models of language. Embedding models are not listed."""
     models = await services.registry.list_models()
@@ -45,6 +48,7 @@ async def list_october_models(services: OctoberServicesDep) -> Response:
 
 
 @add_routes(router, "/models/get", ModelIdentifier, response_model=OctoberModel | None)
+@requires("use", repeated=READ)
 async def get_october_model(
     params: Annotated[ModelIdentifier, Depends(read_params(ModelIdentifier))], services: OctoberServicesDep
 ) -> Response:
@@ -56,6 +60,7 @@ async def get_october_model(
 
 
 @router.post("/models/register", response_model=None)
+@requires("registry:write")
 async def register_october_model(body: OctoberModelRegisterRequest, services: OctoberServicesDep) -> Response:
     """Register another name for a provider's model."""
     await services.registry.register_model(to_model(body.model))
@@ -63,12 +68,14 @@ async def register_october_model(body: OctoberModelRegisterRequest, services: Oc
 
 
 @router.get("/shields/list", response_model=OctoberShields)
+@requires("use")
 async def list_october_shields(services: OctoberServicesDep) -> Response:
     """List the configured and registered shields."""
     return respond(OctoberShields([from_shield(shield) for shield in await services.registry.list_shields()]))
 
 
 @add_routes(router, "/shields/get", ShieldType, response_model=OctoberShield | None)
+@requires("use", repeated=READ)
 async def get_october_shield(
     params: Annotated[ShieldType, Depends(read_params(ShieldType))], services: OctoberServicesDep
 ) -> Response:
@@ -80,6 +87,7 @@ async def get_october_shield(
 
 
 @router.post("/shields/register", response_model=None)
+@requires("registry:write")
 async def register_october_shield(body: OctoberShieldRegisterRequest, services: OctoberServicesDep) -> Response:
     """Register a shield."""
     await services.shields.register(to_shield(body.shield, services.registry.providers.data))
@@ -87,6 +95,7 @@ async def register_october_shield(body: OctoberShieldRegisterRequest, services: 
 
 
 @router.post("/safety/run_shield", response_model=RunShieldResponse)
+@requires("use")
 async def run_october_shield(body: OctoberRunShieldRequest, services: OctoberServicesDep) -> Response:
     """Check the last of some messages with a shield."""
     async with services.meters.request(acts=True):
@@ -95,12 +104,14 @@ async def run_october_shield(body: OctoberRunShieldRequest, services: OctoberSer
 
 
 @router.get("/providers/list", response_model=ProvidersByAPI)
+@requires("use")
 async def list_october_providers(services: OctoberServicesDep) -> Response:
     """List the configured providers by their APIs."""
     return respond(ProvidersByAPI(by_api(services.registry.providers.data)))
 
 
 @router.post("/telemetry/log_event", response_model=None)
+@requires("use")
 async def log_october_event(body: LogEventRequest) -> Response:
     """Write an event of the caller to the log, with at most 1,000 characters of its message."""
     event = {name: body.event.get(name) for name in ("type", "severity", "trace_id", "span_id", "metric", "value")}
@@ -111,6 +122,7 @@ async def log_october_event(body: LogEventRequest) -> Response:
 
 
 @add_routes(router, "/telemetry/get_trace", TraceName, response_model=None)
+@requires("use", repeated=READ)
 async def get_october_trace(params: Annotated[TraceName, Depends(read_params(TraceName))]) -> Response:
     """Refuse the request. Traces are in AWS X-Ray and CloudWatch, not in this API."""
     trace_id = shorten(params.trace_id, 100)

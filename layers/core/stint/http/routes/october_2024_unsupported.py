@@ -4,6 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from stint.domain.errors import NotSupported
 from stint.http.october_dependencies import OctoberRoute
+from stint.http.scopes import requires
 
 APIS = (
     "batch_inference",
@@ -17,6 +18,7 @@ APIS = (
 router = APIRouter(route_class=OctoberRoute)
 
 
+@requires("use")
 async def refuse_api(request: Request) -> Response:
     """Refuse a request of an API that this server does not have."""
     api = request.url.path.removeprefix(request.scope.get("root_path", "")).split("/")[1]

@@ -13,6 +13,7 @@ from stint.apis.agents import AgentsServices
 from stint.http.accept import prefers
 from stint.http.dependencies import AgentsServicesDep
 from stint.http.requests import LazyRoute
+from stint.http.scopes import requires
 
 STATIC = Path(__file__).parents[1] / "static"
 TYPES = {"reference.css": "text/css", "reference.js": "text/javascript"}
@@ -72,6 +73,7 @@ METHODS = ["GET", "HEAD"]
 
 
 @router.api_route("/", methods=METHODS)
+@requires("use")
 async def get_home(request: Request, services: AgentsServicesDep) -> Response:
     """Show the API's URL and models, as JSON for clients that prefer it to HTML."""
     url, models = base_url_of(request, "/"), await language_models(services)
@@ -85,17 +87,20 @@ async def get_home(request: Request, services: AgentsServicesDep) -> Response:
 
 
 @router.api_route("/docs", methods=METHODS)
+@requires("use")
 async def get_docs() -> Response:
     """Show the API reference, which reads the OpenAPI document."""
     return HTMLResponse((STATIC / "docs.html").read_text(), headers=HEADERS | KEPT)
 
 
 @router.api_route("/docs/reference.css", methods=METHODS)
+@requires("use")
 async def get_style() -> Response:
     return asset("reference.css")
 
 
 @router.api_route("/docs/reference.js", methods=METHODS)
+@requires("use")
 async def get_script() -> Response:
     return asset("reference.js")
 

@@ -12,23 +12,27 @@ from stint.domain.usage import UsageGroup, UsageSource, UsageSums
 from stint.http.dependencies import AgentsServicesDep
 from stint.http.json_responses import document, null
 from stint.http.requests import StrictRoute
+from stint.http.scopes import requires
 
 router = APIRouter(prefix="/v1", tags=["Registry"], route_class=StrictRoute)
 
 
 @router.get("/health", response_model=Health)
+@requires(None)
 async def check_health() -> Response:
     """Return that the function runs."""
     return document(Health())
 
 
 @router.get("/version", response_model=Version)
+@requires("use")
 async def get_version() -> Response:
     """Return the release of Llama Stack that this API implements."""
     return document(Version())
 
 
 @router.get("/models", response_model=ModelList)
+@requires("use")
 async def list_models(services: AgentsServicesDep) -> Response:
     """List the configured and registered models, also under their short ids."""
     models = await services.registry.list_models()
@@ -36,18 +40,21 @@ async def list_models(services: AgentsServicesDep) -> Response:
 
 
 @router.post("/models", response_model=Model)
+@requires("registry:write")
 async def register_model(body: ModelRegisterRequest, services: AgentsServicesDep) -> Response:
     """Register another name for a provider's model."""
     return document(await services.registry.register_model(body))
 
 
 @router.get("/models/{model_id:path}", response_model=Model)
+@requires("use")
 async def get_model(model_id: str, services: AgentsServicesDep) -> Response:
     """Read a model. Ids contain slashes."""
     return document(await services.registry.get_model(model_id))
 
 
 @router.delete("/models/{model_id:path}", response_model=None)
+@requires("registry:write")
 async def unregister_model(model_id: str, services: AgentsServicesDep) -> Response:
     """Unregister a model."""
     await services.registry.unregister("model", model_id)
@@ -55,6 +62,7 @@ async def unregister_model(model_id: str, services: AgentsServicesDep) -> Respon
 
 
 @router.get("/usage", response_model=UsageSums)
+@requires("use")
 async def get_usage(
     services: AgentsServicesDep,
     start: date | None = None,
@@ -71,12 +79,14 @@ async def get_usage(
 
 
 @router.get("/providers", response_model=ProviderList)
+@requires("use")
 async def list_providers(services: AgentsServicesDep) -> Response:
     """List the configured providers, with their health."""
     return document(ProviderList(data=await services.check_providers(services.registry.providers.data)))
 
 
 @router.get("/providers/{provider_id}", response_model=Provider)
+@requires("use")
 async def get_provider(provider_id: str, services: AgentsServicesDep) -> Response:
     """Read a provider, with its health."""
     [provider] = await services.check_providers([services.registry.get_provider(provider_id)])
@@ -84,6 +94,7 @@ async def get_provider(provider_id: str, services: AgentsServicesDep) -> Respons
 
 
 @router.post("/telemetry/spans", response_model=None)
+@requires("use")
 async def query_spans() -> Response:
     """Refuse the request. Traces are in AWS X-Ray and CloudWatch, not in this API."""
     raise NotSupported("POST /v1/telemetry/spans is not supported: traces and logs are in X-Ray and CloudWatch.")

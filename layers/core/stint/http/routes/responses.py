@@ -25,6 +25,7 @@ from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
+from stint.http.scopes import RUN, requires
 from stint.http.sse import DONE, encode_frame
 from stint.http.stream_position import LastEvent
 from stint.http.streaming import (
@@ -52,6 +53,7 @@ router = APIRouter(tags=["Responses"], route_class=StrictRoute)
 
 
 @router.post(RESPONSES, response_model=ResponseObject, responses=STREAMS | WAITS)
+@requires("use", repeated=RUN)
 async def create_response(
     body: CreateResponse, request: Request, services: OpenAIServicesDep, context: RequestContextDep
 ) -> Response:
@@ -63,6 +65,7 @@ async def create_response(
 
 
 @router.post(RESPONSES + "/compact", response_model=CompactedResponse)
+@requires("use")
 async def compact_response(body: CompactRequest, request: Request, services: OpenAIServicesDep) -> Response:
     """Compact a conversation. The output is the input of a request that continues it."""
     compacting = services.compaction.compact(body, deadline_of(request))
@@ -70,12 +73,14 @@ async def compact_response(body: CompactRequest, request: Request, services: Ope
 
 
 @router.post(RESPONSES + "/input_tokens", response_model=InputTokens)
+@requires("use")
 async def count_input_tokens(body: InputTokensRequest, services: OpenAIServicesDep, keys: ProviderDataDep) -> Response:
     """Count the input tokens of a response."""
     return document(await services.token_counts.count(body, keys))
 
 
 @router.get(RESPONSES, response_model=ResponseList)
+@requires("use")
 async def list_responses(
     request: Request,
     services: OpenAIServicesDep,
@@ -93,6 +98,7 @@ async def list_responses(
 
 
 @router.get(RESPONSE, response_model=ResponseObject, responses=STREAMS)
+@requires("use")
 async def get_response(
     response_id: str,
     request: Request,
@@ -112,24 +118,28 @@ async def get_response(
 
 
 @router.post(RESPONSE + "/cancel", response_model=ResponseObject)
+@requires("use")
 async def cancel_response(response_id: str, services: OpenAIServicesDep) -> Response:
     """Cancel a response, and return it when it has ended. One that has ended is unchanged."""
     return document(await services.response_requests.cancel(response_id))
 
 
 @router.post(RESPONSE + "/heartbeat", response_model=HeartbeatReceived)
+@requires("use")
 async def send_response_heartbeat(response_id: str, services: OpenAIServicesDep) -> Response:
     """Keep a response running that was started with `on_disconnect` cancel. Any other response is unchanged."""
     return document(await services.response_requests.receive_heartbeat(response_id))
 
 
 @router.delete(RESPONSE, response_model=DeletedResponse)
+@requires("use")
 async def delete_response(response_id: str, services: OpenAIServicesDep) -> Response:
     """Delete a response, and stop it if it runs. One that waits for its conversation is not started."""
     return document(await services.response_requests.delete(response_id))
 
 
 @router.get(RESPONSE + "/input_items", response_model=ItemList)
+@requires("use")
 async def list_input_items(
     response_id: str,
     services: OpenAIServicesDep,

@@ -19,6 +19,7 @@ from stint.http.inference_dependencies import InferenceServicesDep
 from stint.http.json_responses import document
 from stint.http.list_params import Limit, Order
 from stint.http.requests import StrictRoute
+from stint.http.scopes import requires
 
 CHATS = "/v1/chat/completions"
 CHAT = CHATS + "/{completion_id}"
@@ -28,6 +29,7 @@ router = APIRouter(tags=["Chat"], route_class=StrictRoute)
 
 
 @router.get(CHATS, response_model=ChatCompletionList)
+@requires("use")
 async def list_chat_completions(
     request: Request,
     services: InferenceServicesDep,
@@ -51,6 +53,7 @@ async def list_chat_completions(
 
 
 @router.get(CHAT, response_model=ChatCompletion)
+@requires("use")
 async def get_chat_completion(completion_id: str, request: Request, services: InferenceServicesDep) -> Response:
     """Read a stored completion. At /v1/openai/v1 it has its `input_messages`, as in Llama Stack."""
     stored = await services.stored_chats.get(completion_id)
@@ -58,6 +61,7 @@ async def get_chat_completion(completion_id: str, request: Request, services: In
 
 
 @router.post(CHAT, response_model=ChatCompletion)
+@requires("use")
 async def update_chat_completion(
     completion_id: str, body: UpdateChatCompletion, services: InferenceServicesDep
 ) -> Response:
@@ -66,12 +70,14 @@ async def update_chat_completion(
 
 
 @router.delete(CHAT, response_model=DeletedChatCompletion)
+@requires("use")
 async def delete_chat_completion(completion_id: str, services: InferenceServicesDep) -> Response:
     """Delete a stored completion."""
     return document(await services.stored_chats.delete(completion_id))
 
 
 @router.get(CHAT + "/messages", response_model=ChatMessageList)
+@requires("use")
 async def list_chat_messages(
     completion_id: str,
     services: InferenceServicesDep,

@@ -20,11 +20,13 @@ from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentsServicesDep, ProviderDataDep
 from stint.http.json_responses import document, null
 from stint.http.requests import StrictRoute
+from stint.http.scopes import requires
 
 router = APIRouter(prefix="/v1", tags=["Tools"], route_class=StrictRoute)
 
 
 @router.get("/toolgroups", response_model=ToolGroupList)
+@requires("use")
 async def list_toolgroups(services: AgentsServicesDep) -> Response:
     """List the configured and registered toolgroups."""
     toolgroups = await services.toolgroups.list()
@@ -32,18 +34,21 @@ async def list_toolgroups(services: AgentsServicesDep) -> Response:
 
 
 @router.post("/toolgroups", response_model=ToolGroup)
+@requires("registry:write")
 async def register_toolgroup(body: ToolGroupRegisterRequest, services: AgentsServicesDep) -> Response:
     """Register a toolgroup: an MCP server, HTTP endpoints or Lambda functions."""
     return document(await services.toolgroups.register(body))
 
 
 @router.get("/toolgroups/{toolgroup_id:path}", response_model=ToolGroup)
+@requires("use")
 async def get_toolgroup(toolgroup_id: str, services: AgentsServicesDep) -> Response:
     """Read a toolgroup."""
     return document(await services.toolgroups.get(toolgroup_id))
 
 
 @router.delete("/toolgroups/{toolgroup_id:path}", response_model=None)
+@requires("registry:write")
 async def unregister_toolgroup(toolgroup_id: str, services: AgentsServicesDep) -> Response:
     """Unregister a toolgroup."""
     await services.toolgroups.unregister(toolgroup_id)
@@ -51,6 +56,7 @@ async def unregister_toolgroup(toolgroup_id: str, services: AgentsServicesDep) -
 
 
 @router.get("/tools", response_model=ToolList)
+@requires("use")
 async def list_tools(
     request: Request, services: AgentsServicesDep, keys: ProviderDataDep, toolgroup_id: str | None = None
 ) -> Response:
@@ -61,6 +67,7 @@ async def list_tools(
 
 
 @router.get("/tools/{tool_name:path}", response_model=Tool)
+@requires("use")
 async def get_tool(tool_name: str, services: AgentsServicesDep, keys: ProviderDataDep) -> Response:
     """Read a tool."""
     async with services.meters.watch():
@@ -68,6 +75,7 @@ async def get_tool(tool_name: str, services: AgentsServicesDep, keys: ProviderDa
 
 
 @router.get("/tool-runtime/list-tools", response_model=RuntimeToolList)
+@requires("use")
 async def list_runtime_tools(
     request: Request,
     services: AgentsServicesDep,
@@ -84,6 +92,7 @@ async def list_runtime_tools(
 
 
 @router.post("/tool-runtime/invoke", response_model=ToolInvocationResult)
+@requires("use")
 async def invoke_tool(
     body: ToolInvokeRequest, request: Request, services: AgentsServicesDep, keys: ProviderDataDep
 ) -> Response:

@@ -18,6 +18,7 @@ from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.errors import body_of
 from stint.http.json_responses import document
+from stint.http.scopes import RESUMPTION, RUN, requires
 from stint.http.sse import COMMENT_LINE, encode_frame
 from stint.http.stream_position import LastEvent
 from stint.http.streaming import RequestContextDep, RunFormat, StreamFormat, answer_run, encode_stream_error
@@ -82,6 +83,7 @@ async def answer_turn(
 
 
 @router.post(SESSION + "/turn", response_model=Turn, responses=STREAMS | WAITS)
+@requires("use", repeated=RUN)
 async def create_turn(
     agent_id: str, session_id: str, body: TurnCreateRequest, services: AgentsServicesDep, context: RequestContextDep
 ) -> Response:
@@ -91,6 +93,7 @@ async def create_turn(
 
 
 @router.post(TURN + "/resume", response_model=Turn, responses=STREAMS)
+@requires("use", repeated=RESUMPTION)
 async def resume_turn(
     agent_id: str,
     session_id: str,
@@ -110,6 +113,7 @@ async def resume_turn(
 
 
 @router.get(TURN + "/events", response_class=StreamingResponse, responses=EVENTS)
+@requires("use")
 async def follow_turn(
     agent_id: str, session_id: str, turn_id: str, request: Request, services: AgentsServicesDep, last: LastEvent = None
 ) -> Response:
@@ -120,6 +124,7 @@ async def follow_turn(
 
 
 @router.post(TURN + "/cancel", response_model=Turn)
+@requires("use")
 async def cancel_turn(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
     """Cancel a turn that runs or waits for tool responses, and return it. One that has ended is unchanged.
 
@@ -129,24 +134,28 @@ async def cancel_turn(agent_id: str, session_id: str, turn_id: str, services: Ag
 
 
 @router.post(TURN + "/heartbeat", response_model=HeartbeatReceived)
+@requires("use")
 async def send_turn_heartbeat(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
     """Keep a turn running that was started with `on_disconnect` cancel. Any other turn is unchanged."""
     return document(await services.make_turn_cancellation().receive_heartbeat(agent_id, session_id, turn_id))
 
 
 @router.get(TURN, response_model=Turn)
+@requires("use")
 async def get_turn(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
     """Read a turn."""
     return document(await services.turns.get(agent_id, session_id, turn_id))
 
 
 @router.get(TURN + "/step/{step_id}", response_model=StepResponse)
+@requires("use")
 async def get_step(agent_id: str, session_id: str, turn_id: str, step_id: str, services: AgentsServicesDep) -> Response:
     """Read a step of a turn."""
     return document(StepResponse(step=await services.turns.step(agent_id, session_id, turn_id, step_id)))
 
 
 @router.get(SESSION, response_model=Session)
+@requires("use")
 async def get_session(
     agent_id: str, session_id: str, services: AgentsServicesDep, turn_ids: Annotated[list[str] | None, Query()] = None
 ) -> Response:

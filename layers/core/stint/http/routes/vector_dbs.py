@@ -9,11 +9,13 @@ from stint.http.deadline import deadline_of
 from stint.http.json_responses import document, null
 from stint.http.knowledge_dependencies import KnowledgeServicesDep
 from stint.http.requests import StrictRoute
+from stint.http.scopes import READ, requires
 
 router = APIRouter(prefix="/v1", tags=["Vector DBs"], route_class=StrictRoute)
 
 
 @router.get("/vector-dbs", response_model=VectorDBList)
+@requires("use")
 async def list_vector_dbs(services: KnowledgeServicesDep) -> Response:
     """List the registered vector dbs."""
     listed = await services.vector_dbs.list()
@@ -21,6 +23,7 @@ async def list_vector_dbs(services: KnowledgeServicesDep) -> Response:
 
 
 @router.post("/vector-dbs", response_model=VectorDB)
+@requires("knowledge:write")
 async def register_vector_db(body: VectorDBRegisterRequest, services: KnowledgeServicesDep) -> Response:
     """Register a vector db: a vector store with a name."""
     async with services.meters.request():
@@ -28,12 +31,14 @@ async def register_vector_db(body: VectorDBRegisterRequest, services: KnowledgeS
 
 
 @router.get("/vector-dbs/{vector_db_id:path}", response_model=VectorDB)
+@requires("use")
 async def get_vector_db(vector_db_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a vector db. Names may contain slashes."""
     return document(await services.vector_dbs.get(vector_db_id))
 
 
 @router.delete("/vector-dbs/{vector_db_id:path}", response_model=None)
+@requires("knowledge:write")
 async def unregister_vector_db(vector_db_id: str, services: KnowledgeServicesDep) -> Response:
     """Delete a vector db with its documents."""
     await services.vector_dbs.unregister(vector_db_id)
@@ -41,6 +46,7 @@ async def unregister_vector_db(vector_db_id: str, services: KnowledgeServicesDep
 
 
 @router.post("/vector-io/insert", response_model=None)
+@requires("knowledge:write")
 async def insert_chunks(body: ChunkInsertRequest, request: Request, services: KnowledgeServicesDep) -> Response:
     """Insert chunks as they are. When this returns, they can be found."""
     async with services.meters.request(acts=True):
@@ -49,6 +55,7 @@ async def insert_chunks(body: ChunkInsertRequest, request: Request, services: Kn
 
 
 @router.post("/vector-io/query", response_model=ChunkQueryResponse)
+@requires("use", repeated=READ)
 async def query_chunks(body: ChunkQueryRequest, services: KnowledgeServicesDep) -> Response:
     """Return the chunks that fit a query best."""
     async with services.meters.request():
@@ -56,6 +63,7 @@ async def query_chunks(body: ChunkQueryRequest, services: KnowledgeServicesDep) 
 
 
 @router.post("/tool-runtime/rag-tool/insert", response_model=None)
+@requires("knowledge:write")
 async def insert_documents(body: RAGInsertRequest, request: Request, services: KnowledgeServicesDep) -> Response:
     """Insert documents in chunks. When this returns, they can be found."""
     async with services.meters.request(acts=True, count=len(body.documents)):
@@ -64,6 +72,7 @@ async def insert_documents(body: RAGInsertRequest, request: Request, services: K
 
 
 @router.post("/tool-runtime/rag-tool/query", response_model=RAGQueryResult)
+@requires("use", repeated=READ)
 async def query_context(body: RAGQueryRequest, services: KnowledgeServicesDep) -> Response:
     """Return context for a question from vector dbs."""
     async with services.meters.request():

@@ -28,6 +28,7 @@ from stint.http.json_responses import document
 from stint.http.knowledge_dependencies import KnowledgeServicesDep
 from stint.http.list_params import Order
 from stint.http.requests import StrictRoute
+from stint.http.scopes import OBJECT, READ, requires
 
 STORES = "/v1/vector_stores"
 STORE = STORES + "/{vector_store_id}"
@@ -74,6 +75,7 @@ def respond_with_progress(schema: Schema, status: str) -> Response:
 
 
 @router.post(STORES, response_model=VectorStore)
+@requires("knowledge:write", repeated=OBJECT)
 async def create_vector_store(services: KnowledgeServicesDep, body: CreateVectorStore | None = None) -> Response:
     """Create a vector store, with its first files."""
     wanted = body or CreateVectorStore()
@@ -83,6 +85,7 @@ async def create_vector_store(services: KnowledgeServicesDep, body: CreateVector
 
 
 @router.get(STORES, response_model=VectorStoreList)
+@requires("use")
 async def list_vector_stores(
     services: KnowledgeServicesDep,
     limit: PageLimit,
@@ -95,6 +98,7 @@ async def list_vector_stores(
 
 
 @router.get(STORE, response_model=VectorStore)
+@requires("use")
 async def get_vector_store(vector_store_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a vector store, and count its files."""
     found = await services.vector_stores.get(vector_store_id)
@@ -102,6 +106,7 @@ async def get_vector_store(vector_store_id: str, services: KnowledgeServicesDep)
 
 
 @router.post(STORE, response_model=VectorStore)
+@requires("knowledge:write")
 async def update_vector_store(
     vector_store_id: str, body: UpdateVectorStore, services: KnowledgeServicesDep
 ) -> Response:
@@ -110,12 +115,14 @@ async def update_vector_store(
 
 
 @router.delete(STORE, response_model=DeletedVectorStore)
+@requires("knowledge:write")
 async def delete_vector_store(vector_store_id: str, services: KnowledgeServicesDep) -> Response:
     """Delete a vector store. Its files stay."""
     return document(await services.vector_stores.delete(vector_store_id))
 
 
 @router.post(STORE + "/search", response_model=SearchResultsPage)
+@requires("use", repeated=READ)
 async def search_vector_store(
     vector_store_id: str, body: SearchVectorStore, request: Request, services: KnowledgeServicesDep
 ) -> Response:
@@ -126,6 +133,7 @@ async def search_vector_store(
 
 
 @router.post(FILES, response_model=VectorStoreFile)
+@requires("knowledge:write")
 async def create_vector_store_file(
     vector_store_id: str, body: CreateVectorStoreFile, request: Request, services: KnowledgeServicesDep
 ) -> Response:
@@ -136,6 +144,7 @@ async def create_vector_store_file(
 
 
 @router.get(FILES, response_model=VectorStoreFileList)
+@requires("use")
 async def list_vector_store_files(
     vector_store_id: str,
     request: Request,
@@ -152,6 +161,7 @@ async def list_vector_store_files(
 
 
 @router.get(FILE, response_model=VectorStoreFile)
+@requires("use")
 async def get_vector_store_file(
     vector_store_id: str, file_id: str, request: Request, services: KnowledgeServicesDep
 ) -> Response:
@@ -161,6 +171,7 @@ async def get_vector_store_file(
 
 
 @router.post(FILE, response_model=VectorStoreFile)
+@requires("knowledge:write")
 async def update_vector_store_file(
     vector_store_id: str, file_id: str, body: UpdateVectorStoreFile, request: Request, services: KnowledgeServicesDep
 ) -> Response:
@@ -170,18 +181,21 @@ async def update_vector_store_file(
 
 
 @router.delete(FILE, response_model=DeletedVectorStoreFile)
+@requires("knowledge:write")
 async def delete_vector_store_file(vector_store_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Remove a file from a vector store. The file itself stays."""
     return document(await services.store_documents.delete(vector_store_id, file_id))
 
 
 @router.get(FILE + "/content", response_model=FileContentPage)
+@requires("use")
 async def get_vector_store_file_content(vector_store_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Read the text of a file as it was ingested."""
     return document(await services.store_documents.read_content(vector_store_id, file_id))
 
 
 @router.post(BATCHES, response_model=FileBatch)
+@requires("knowledge:write", repeated=OBJECT)
 async def create_file_batch(vector_store_id: str, body: CreateFileBatch, services: KnowledgeServicesDep) -> Response:
     """Add up to 2,000 files to a vector store."""
     async with services.meters.request(acts=True, count=len(body.file_ids) or len(body.files)):
@@ -190,6 +204,7 @@ async def create_file_batch(vector_store_id: str, body: CreateFileBatch, service
 
 
 @router.get(BATCH, response_model=FileBatch)
+@requires("use")
 async def get_file_batch(vector_store_id: str, batch_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a file batch, and count its files."""
     found = await services.file_batches.get(vector_store_id, batch_id)
@@ -197,12 +212,14 @@ async def get_file_batch(vector_store_id: str, batch_id: str, services: Knowledg
 
 
 @router.post(BATCH + "/cancel", response_model=FileBatch)
+@requires("knowledge:write")
 async def cancel_file_batch(vector_store_id: str, batch_id: str, services: KnowledgeServicesDep) -> Response:
     """Cancel the files of a batch that are in progress."""
     return document(await services.file_batches.cancel(vector_store_id, batch_id))
 
 
 @router.get(BATCH + "/files", response_model=VectorStoreFileList)
+@requires("use")
 async def list_file_batch_files(
     vector_store_id: str,
     batch_id: str,

@@ -19,6 +19,11 @@ TIME_IS_OVER = (
     "The time limit of this request was reached before the turn ended. Finished steps are stored. "
     "Request less in one turn, or raise StreamTimeoutSeconds in the template."
 )
+ANSWER_TIME_IS_OVER = (
+    "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
+    "in the template."
+)
+"""The same for a call without an agent, which stores no steps."""
 
 
 class Inference:

@@ -11,12 +11,12 @@ from stint.domain.errors import Forbidden, InvalidRequest, StintError
 from stint.domain.principals import Principal
 from stint.domain.receipts import COUNTS, Consumption
 from stint.domain.usage import UsageGroup, UsageSource, UsageSum, UsageSums
+from stint.spending.holders import MICRO
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
 
 MOST_DAYS = 31
-MICRO = 1_000_000
 FIELDS: dict[UsageGroup, str] = {
     "day": "day",
     "key": "key_id",

@@ -63,6 +63,9 @@ MEMORY_BANKS = "memory_banks"
 QUERY_GENERATOR = "query_generator_config"
 """The argument of such a retrieval that says who writes its query."""
 
+RAG = "builtin::rag"
+"""The toolgroup of the search in vector dbs."""
+
 RAG_RUNTIME = "rag-runtime"
 """The provider of the search in vector dbs. The `retrieve` argument of its toolgroups has effect before tools run."""
 

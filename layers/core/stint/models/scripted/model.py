@@ -39,14 +39,13 @@ from stint.models.scripted.messages import (
     rounds_of,
     trailing_results,
 )
-from stint.models.scripted.thoughts import check_thoughts, think
+from stint.models.scripted.thoughts import PIECE, check_thoughts, think
 
 DEMO = "demo"
 INTRODUCTION = (
     "I am the scripted model of Stint, not a language model: I repeat what you say. "
     "For real answers set OPENAI_BASE_URL and OPENAI_API_KEY, or use a model id that begins with bedrock/."
 )
-PIECE = re.compile(r"\S+\s*|\s+")
 GETTER = re.compile(r"get[-_]\w")
 WHO = re.compile(r"\b(?:who|what) are you\b", re.IGNORECASE)
 

@@ -1,4 +1,17 @@
-"""A running model call."""
+"""A running model call.
+
+A call starts as soon as it is made, so that a provider is reached while the run's header is being stored. A run can be
+refused with a status until its first event has left, so it waits a short time for one of:
+
+    accepted     an `Accepted` chunk: the provider's status arrived, and the first word may be a minute away
+    first        the first chunk of the answer, or the provider's refusal, which is raised
+    neither      after ACCEPTANCE_SECONDS the stream begins, and a later refusal becomes an event in it
+
+An answer has up to thousands of chunks, and a timeout around each read would cost more than the read, so `ReadLimit`
+has one timer for all. When it expires, it cancels the task that reads, as
+`asyncio.timeout` does, and takes the cancellation back: a cancellation from outside that arrives in the same moment
+stays one. A stop of the run expires the same timer early.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
@@ -47,6 +60,7 @@ class Inference:
             await asyncio.wait({self.first, accepted}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             accepted.cancel()
+        # After the acceptance, an error of the first chunk belongs to the stream: `read` raises it.
         if self.first.done() and not self.accepted.is_set():
             self.first.result()
 
@@ -58,7 +72,7 @@ class Inference:
         Raises:
             ModelError: the model failed, or its answer is too large or has no end.
             DeadlineExceeded: the deadline passed first.
-        Stopped: an admin stopped the run.
+            Stopped: an admin stopped the run.
         """
         chunk = await with_deadline(deadline, self.first)
         redactor = redactor_of_models_text()
@@ -72,6 +86,7 @@ class Inference:
                 if isinstance(chunk, Finished):
                     return
                 chunk = await limit.read(self.chunks)
+        # A connection that was cut looks like an end. Without `Finished`, a part would be stored as the whole answer.
         raise ModelError("The model's answer is incomplete: its end is missing.")
 
     async def close(self) -> None:
@@ -120,8 +135,10 @@ class ReadLimit:
                 return await anext(chunks, None)
             finally:
                 self.reader = None
+                # Another cancellation in the same moment keeps the count above `others`, and is raised as it is.
                 overdue = self.ends_read and reader.uncancel() <= others
         except (asyncio.CancelledError, TimeoutError):
+            # A timeout inside the provider's code can turn the timer's cancellation into TimeoutError.
             if not overdue:
                 raise
         raise_if_stopped()

@@ -6,10 +6,10 @@ run belongs to one process and is never stored: a process that continues it make
 - The first model call is opened while the header is being stored. This hides one write, and a provider's refusal can be
   returned with its status. It is not opened early if something must happen first: the input shields must pass the
   messages, approved calls must run, context must be retrieved, or the history is to be compacted.
-- A step is stored, then announced. `append` with an ending also releases the lease before it returns: a client that has
-  read the last event can send its next request at once.
 - A step is stored, then announced. `append` with an ending also releases the lease before it returns: a client that
   has read the last event can send its next request at once.
+- `log.check` comes before each action that cannot be undone. A process that has lost its lease must not call a tool
+  that the next process calls as well.
 """
 
 import asyncio

@@ -1,4 +1,9 @@
-"""The result of a run: the beginning of its output, and the files that it wrote."""
+"""The result of a run: the beginning of its output, and the files that it wrote.
+
+The code decides what lies in its folder, and this process, which may read more than the code, reads it. So only regular
+files with one name are read, through the descriptor of the folder, and everything else is named in `omitted`. A
+response of Lambda has 6 MB at most: all limits together stay below it, with files in base64.
+"""
 
 import base64
 import os

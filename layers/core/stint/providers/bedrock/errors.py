@@ -1,4 +1,17 @@
-"""Conversion of boto3's exceptions to model errors."""
+"""Conversion of boto3's exceptions to model errors.
+
+boto3 raises errors of four layers: the service's refusals (ClientError), its own (BotoCoreError), urllib3's while a
+stream is read, and those of its parser for damaged events. The callers of a model need to know something else: whose
+fault it is, and whether a later attempt may succeed.
+
+    the caller's         InvalidRequest with the field, ContextLengthExceeded
+    the operator's       ModelUnauthorized, ModelUnreachable, with the setting to check
+    nobody's, for now    RateLimited, ModelOverloaded, with the time to wait
+    the service's        ModelError
+
+Bedrock has one code for most refusals (ValidationException), so the field is found in the words of the message. These
+are not documented and change: a message that nothing recognizes is still an error with its text.
+"""
 
 import re
 from typing import Any

@@ -171,6 +171,7 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
     fields: dict[str, Any] = error if isinstance(error, dict) else {}
     message = error if isinstance(error, str) else fields.get("message") or fields.get("detail") or body.strip()
     code = str(fields.get("code") or "")
+    # Some servers repeat the status as the code of an error in a stream.
     if status is None and re.fullmatch(r"[1-5]\d\d", code):
         status = int(code)
     redactor = Redactor([key])

@@ -50,6 +50,7 @@ class MeteredImages:
             image = await self.model.generate(model_id, prompt, options)
             usage = believable_usage(image.usage, prompt)
             spent, counted = (usage or Usage()).total_tokens, meter.count_image(full_id, usage)
+            # A provider that reports nothing, for a model without a price of an image, costs what was reserved.
             cost = counted if usage or counted else dollars
         except BaseException as error:
             if isinstance(error, ImageRefused) or is_free(error):

@@ -1,4 +1,11 @@
-"""The local Lambda service. It starts function processes on demand, reuses, limits and replaces them."""
+"""The local Lambda service. It starts function processes on demand, reuses, limits and replaces them.
+
+    kind of call   waits for a process                             fails
+    synchronous    if no other call waits; else it is Throttled    with the function's error
+    asynchronous   as long as it takes                             after retries, with a record for a queue
+
+Work runs in tasks of this service, not of the callers, because an invocation goes on if its caller leaves.
+"""
 
 import asyncio
 import tempfile
@@ -140,6 +147,7 @@ class Functions:
         except OSError as error:
             invocation.finish(FunctionError.of("Runtime.InvalidEntrypoint", f"The function can't be started: {error}"))
         finally:
+            # Without effect on an invocation that has ended. A cancelled one must not leave its reader waiting.
             invocation.finish(FunctionError.of("Sandbox.Failure", "The function was stopped."))
             pool.release()
 

@@ -1,4 +1,9 @@
-"""`make run`: run the local cloud until Ctrl-C."""
+"""`make run`: run the local cloud until Ctrl-C.
+
+A port or a state folder that is in use is found before anything is started. The first signal stops in order, so that
+the engine saves its state, and the second one at once. If the engine dies, the cloud stops: every request would fail,
+and the next start begins with what was saved before.
+"""
 
 import asyncio
 import contextlib

@@ -8,13 +8,14 @@ Work runs in tasks of this service, not of the callers, because an invocation go
 """
 
 import asyncio
+import json
 import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from infra.local.failure_record import failure_record
 from infra.local.function_process import FunctionProcess, FunctionSpec, Log, Root
 from infra.local.guardian import Guardian
 from infra.local.invocation import FunctionError, Invocation
@@ -173,3 +174,23 @@ class Functions:
             if not root.opt.exists():
                 merge_layers(spec.layers, root.opt)
             return self._guardian
+
+
+def failure_record(invocation: Invocation, arn: str, attempts: int) -> str:
+    """Return the record that a failure destination gets of an event, from the invocation of its last attempt.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+    """
+    payload = invocation.error.payload if invocation.error else b"null"
+    context: dict[str, Any] = {"requestId": invocation.request_id, "functionArn": f"{arn}:$LATEST"}
+    context |= {"condition": "RetriesExhausted", "approximateInvokeCount": attempts}
+    return json.dumps(
+        {
+            "version": "1.0",
+            "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "requestContext": context,
+            "requestPayload": json.loads(invocation.event),
+            "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+            "responsePayload": json.loads(payload),
+        }
+    )

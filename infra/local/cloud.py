@@ -39,7 +39,7 @@ from infra.local.errors import LocalCloudError
 from infra.local.front import Front, Log
 from infra.local.functions import Functions, FunctionSpec
 from infra.local.lambda_api import lambda_api
-from infra.local.layer_folders import layer_folders
+from infra.local.opt import layer_folders
 from infra.local.queues import Queues
 from infra.local.server import listen_apart, serving
 from infra.local.sources import retries

@@ -132,6 +132,7 @@ class Functions:
         retries, attempts = pool.spec.retries, 1 + pool.spec.retries.count
         for attempt in range(attempts):
             await asyncio.sleep(self._retry_delay * attempt)
+            # An asynchronous event is never throttled: Lambda keeps it in a queue of its own.
             await pool.acquire(queue=True)
             invocation = Invocation(request_id, event, limit=BUFFERED_LIMIT)
             await self._run(pool, invocation)

@@ -1,4 +1,9 @@
-"""Receipts: what a turn or response consumed, and what it cost."""
+"""Receipts: what a turn or response consumed, and what it cost.
+
+A run stores what it counted (`Consumption`), and the API derives the receipt from that. So a count that was stored by
+an older version has defaults for what it did not count, and what a receipt shows may change without a change of
+records. Dollars are computed when they are counted: later prices do not change what a run has cost.
+"""
 
 from typing import Annotated
 
@@ -44,6 +49,7 @@ class Consumption(Schema):
     """Receipts show neither the counts of the provider's cache nor the dollars, which tell them."""
 
     def __add__(self, other: "Consumption") -> "Consumption":
+        # One unknown price makes the sum unknown: a part of it would look like the whole.
         known = self.model_dollars is not None and other.model_dollars is not None
         return Consumption(
             **{name: getattr(self, name) + getattr(other, name) for name in COUNTS},

@@ -1,4 +1,12 @@
-"""Import of the agents, sessions and turns that a Llama Stack server stored in a file."""
+"""Import of the agents, sessions and turns that a Llama Stack server stored in a file.
+
+Agents come first, and sessions after them, since a session needs its agent. A row that cannot be imported is reported
+with its reason, the others go on, and the command fails at the end. An import may be repeated: what is stored already
+is counted and left as it is.
+
+An agent of October 2024 defines its tools itself. One that this server does not have is left out of its configuration,
+and reported, instead of losing the agent.
+"""
 
 import time
 from collections.abc import Mapping

@@ -221,7 +221,10 @@ def read_meter(further_writes: int) -> Consumption | None:
 
 
 def count_writes(consumption: Consumption, units: int) -> None:
-    """Add write units to what the current run has consumed. Do nothing outside of a run."""
+    """Add write units, and their price in the current run, to a consumption that was read from the run's meter.
+
+    The meter itself does not count them. Do nothing outside of a run.
+    """
     meter = _meter.get()
     if meter is not None:
         dollars = units * meter.prices.infrastructure.write_units / MILLION

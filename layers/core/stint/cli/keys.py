@@ -95,6 +95,7 @@ async def list_keys(arguments: argparse.Namespace, composition: OperatorComposit
         page = await composition.api_keys.list_page(check_tenant(arguments.tenant), arguments.after, arguments.limit)
     show_page(page, arguments)
     if page.has_more:
+        # To standard error, so that a script reads keys only.
         print(f"More keys follow. Go on with --after {page.data[-1].id}", file=sys.stderr)
 
 

@@ -47,6 +47,7 @@ class MeteredEmbedder:
         except ModelError as error:
             count_model_error(error)
             raise
+        # After the call as well: what was computed for a run that was stopped meanwhile is not used.
         await refuse_stopped()
         return found
 

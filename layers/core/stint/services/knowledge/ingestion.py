@@ -76,6 +76,7 @@ class Ingestion:
     tasks: IngestionTasks
     meters: Meters
     lease_seconds: float
+    """Length of a lease, which is renewed while an attempt runs."""
 
     async def handle_task(self, task: IngestionTask, deadline: float, *, last: bool = False) -> None:
         """Handle each document of a task for its creator, also if others fail. Raises the first error.

@@ -41,8 +41,12 @@ class AuthenticationMiddleware:
 
 
 def is_open(scope: Scope) -> bool:
-    """Return whether a path needs no caller. API Gateway answers preflight requests."""
-    return scope["path"].removeprefix(scope.get("root_path", "")) in OPEN_PATHS
+    """Return whether the path that was sent needs no caller. API Gateway answers preflight requests.
+
+    A path below OpenAI's prefix that was mapped to an open one needs a caller.
+    """
+    path: str = scope.get("stint.path", scope["path"])
+    return path.removeprefix(scope.get("root_path", "")) in OPEN_PATHS
 
 
 def request_context_of(scope: Scope) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october test-deploy bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup environments run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -157,6 +157,9 @@ test-deploy: setup .venv-deploy/.installed .venv-sam/.installed ## deploy the bu
 
 bench: setup ## measure cold start, streaming, many sessions, tools, memory (four minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, SEARCH=1 only searches vector stores, CACHE=1 only the price of cached input)
 	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search)$(if $(CACHE),.prompt_cache) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
+
+measure: setup ## print sizes of the product: lines, comments, imports, importers, files of a turn (one minute; BASE=commit: of another one, too)
+	@exec $(BIN)/python -m infra.scripts.measure $(if $(BASE),--base "$(BASE)")
 
 lint: $(VENV)/.installed ## ruff (rules and formatting), and the rules for prose and names
 	@$(BIN)/ruff check .

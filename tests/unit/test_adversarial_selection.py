@@ -1,4 +1,4 @@
-"""Which hostile cases a run of `make test-adversarial` includes."""
+"""The hostile cases that a run of `make test-adversarial` includes."""
 
 from pathlib import Path
 

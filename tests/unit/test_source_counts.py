@@ -1,4 +1,4 @@
-"""What `make measure` counts, in small sources."""
+"""Counts of `make measure`, in small sources."""
 
 from pathlib import Path
 from textwrap import dedent

@@ -119,7 +119,8 @@ fuzz: setup .venv-fuzz/.installed ## send generated requests to every operation 
 test-mutations: setup ## remove one protection at a time, and check that a test of `make test-security` fails (ten minutes)
 	@exec $(BIN)/python -m tests.security.mutations $(ARGS)
 
-# POINT=7: only the call with this number. FAULTS=all: every call and every kind of fault, not a sample of them.
+# The sample depends on the commit, and the output has the command that repeats it (FAULTS_START=1234). POINT=7: only the call
+# with this number. FAULTS=all: every call and every kind of fault.
 test-faults: setup ## kill processes and fail calls of AWS at points of each scenario (six minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(DURABILITY) $(ARGS)
 

@@ -126,8 +126,7 @@ MUTATIONS = [
         f"{CORE}/services/responses/response_retries.py",
         "        await self.reader.recovery.queue_for_retry(stored)",
         "        pass",
-        "tests/services/background/test_lost_messages.py"
-        "::test_a_retry_with_the_same_key_queues_a_response_whose_process_died_before_its_message",
+        "tests/services/background/test_lost_messages.py::test_a_retry_queues_a_response_that_died_before_its_message",
     ),
     Mutation(
         "the rest of a batch is written",

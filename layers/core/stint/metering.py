@@ -210,6 +210,10 @@ async def admit_run(requests: int = 1, find_model: FindModel | None = None) -> N
         await meter.admit(requests, find_model)
 
 
+ENDING_UNITS = 2
+"""Write units of a small record with an ending, and of the release of the lease."""
+
+
 def read_meter(further_writes: int) -> Consumption | None:
     """Return what the current run has consumed, with the units of the writes that end it; None outside of one."""
     meter = _meter.get()

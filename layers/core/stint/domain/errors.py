@@ -280,6 +280,9 @@ class Unexpected(StintError):
 RETRYABLE_CODES = frozenset(error.code for error in (RateLimited, ModelOverloaded, StoreUnavailable, Interrupted))
 """Codes of failures of runs that another attempt may not meet."""
 
+LOCKED = ("session_locked", "conversation_locked")
+"""Codes of a Conflict that ends when another request has released a session or a conversation."""
+
 CALLER_ERRORS = (InvalidRequest, NotFound, Conflict, ContextLengthExceeded, ToolUnavailable)
 
 

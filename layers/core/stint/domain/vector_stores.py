@@ -19,7 +19,6 @@ DocumentStatus = Literal["in_progress", "completed", "failed", "cancelled"]
 FailureCode = Literal["server_error", "unsupported_file", "invalid_file"]
 
 MIN_CHUNK_TOKENS, MAX_CHUNK_TOKENS = 100, 4096
-DAY_SECONDS = 86_400
 
 
 class StaticChunkSizes(Request):

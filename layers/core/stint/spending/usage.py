@@ -19,14 +19,13 @@ from stint.domain.errors import Forbidden, InvalidRequest, StintError
 from stint.domain.principals import Principal
 from stint.domain.receipts import COUNTS, Consumption
 from stint.domain.usage import UsageGroup, UsageSource, UsageSum, UsageSums
+from stint.spending.holders import MICRO
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
 
 MOST_DAYS = 31
 """Longest range of a report, in days. All records of the range are read."""
-MICRO = 1_000_000
-"""Microdollars of a dollar."""
 FIELDS: dict[UsageGroup, str] = {
     "day": "day",
     "key": "key_id",

@@ -43,8 +43,6 @@ from stint.domain.stored_messages import CompactedHistory
 Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
 CompletionWindow = Literal["soonest", "2h", "8h"]
-MAX_INFER_ITERS = 100
-"""Maximum model calls of a response. A request may set fewer."""
 
 FIELDS = {
     "messages": "input",
@@ -70,6 +68,9 @@ class ResponseStatus(StrEnum):
     """It ended with an error."""
     cancelled = "cancelled"
     """A client or an admin ended it."""
+
+
+RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 
 
 class ResponseError(Schema):

@@ -22,14 +22,13 @@ from fnmatch import fnmatchcase
 from stint.caller import find_attempt, next_object_id
 from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, CreateApiKeyRequest, NewApiKey
 from stint.domain.errors import Forbidden, NotFound, Stopped, Unauthenticated
+from stint.domain.expiry import DAY_SECONDS
 from stint.domain.ids import hex_of
 from stint.domain.paging import Page
 from stint.domain.principals import ANONYMOUS, Principal
 from stint.domain.stops import stop_name
 from stint.services.access.api_keys import ApiKeys
 from stint.store.stops import StopStore
-
-DAY = 86_400
 
 ENDS_TOO_LATE = (
     "Keys that a token or a role creates or rotates end at {} at the latest. Send an earlier expires_at, or use the "
@@ -63,7 +62,7 @@ class KeyAdministration:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._keys = keys
-        self._max_seconds = max_key_days * DAY
+        self._max_seconds = max_key_days * DAY_SECONDS
         self._clock = clock
         self._stops = stops
         self._operator_tenant = operator_tenant

@@ -195,7 +195,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a bank has the id of its request's idempotency key",
-        f"{CORE}/services/october/banks.py",
+        f"{CORE}/october_2024/banks.py",
         "name=request.name, url=url), next_object_id()",
         'name=request.name, url=url), __import__("stint.domain.ids").domain.ids.new_id()',
         failing("deaths", "create-october-bank"),

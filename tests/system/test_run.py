@@ -21,8 +21,8 @@ from starlette.routing import Route
 from tests.system.run_process import Run, all_end, clean_shell, free_port
 
 from stint.domain.principals import ANONYMOUS
-from stint.http.routes.october_2024_parts import list_october_parts
 from stint.http.unknown_routes import BASE_URL
+from stint.october_2024.routes.parts import list_october_parts
 
 Start = Callable[..., Run]
 

@@ -1,7 +1,10 @@
 """Conversion of the events of a turn to those of October 2024."""
 
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
-from stint.domain.llama_stack.october_2024_turns import (
+from stint.domain.llama_stack.turns import Turn
+from stint.domain.run_events import ImageDelta, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
+from stint.october_2024.contents import from_call
+from stint.october_2024.schemas.turns import (
     OctoberPayload,
     OctoberStepComplete,
     OctoberStepProgress,
@@ -12,10 +15,7 @@ from stint.domain.llama_stack.october_2024_turns import (
     OctoberTurnEvent,
     OctoberTurnStart,
 )
-from stint.domain.llama_stack.turns import Turn
-from stint.domain.run_events import ImageDelta, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
-from stint.services.october.contents import from_call
-from stint.services.october.turns import from_step, from_turn, name_turn
+from stint.october_2024.turns import from_step, from_turn, name_turn
 
 
 def to_chunk(event: Event, session_id: str) -> OctoberTurnChunk | TurnFailed:

@@ -7,7 +7,17 @@ from typing import Any
 from stint.domain.errors import InvalidRequest, NotSupported
 from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig, ToolShieldNames
 from stint.domain.llama_stack.memory_retrieval import CustomQueryGeneratorConfig
-from stint.domain.llama_stack.october_2024_agents import (
+from stint.domain.llama_stack.sampling import (
+    GreedySamplingStrategy,
+    SamplingParams,
+    SamplingStrategy,
+    TopKSamplingStrategy,
+    TopPSamplingStrategy,
+)
+from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef
+from stint.october_2024.memory_tool import to_memory
+from stint.october_2024.remote_tools import to_endpoint, to_parameters
+from stint.october_2024.schemas.agents import (
     CodeInterpreterToolDefinition,
     FunctionCallToolDefinition,
     MemoryToolDefinition,
@@ -19,16 +29,6 @@ from stint.domain.llama_stack.october_2024_agents import (
     ToolDefinition,
     WolframAlphaToolDefinition,
 )
-from stint.domain.llama_stack.sampling import (
-    GreedySamplingStrategy,
-    SamplingParams,
-    SamplingStrategy,
-    TopKSamplingStrategy,
-    TopPSamplingStrategy,
-)
-from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef
-from stint.services.october.memory_tool import to_memory
-from stint.services.october.remote_tools import to_endpoint, to_parameters
 from stint.services.registry.inline_toolgroups import define_toolgroup
 from stint.services.registry.tools import Tools, as_port
 from stint.tools.port import KNOWLEDGE_SEARCH, QUERY_GENERATOR, RAG, REMOTE_EXECUTION

@@ -7,23 +7,19 @@ from contextlib import contextmanager, suppress
 from stint.caller import next_object_id
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound, error_param
-from stint.domain.llama_stack.october_2024_memory import (
+from stint.domain.llama_stack.rag import RAGDocument
+from stint.domain.llama_stack.vector_dbs import VectorDBRegisterRequest
+from stint.domain.vector_stores import WindowChunking
+from stint.october_2024.contents import read_source
+from stint.october_2024.entity_extraction import EntityExtraction
+from stint.october_2024.schemas.memory import (
     BankCreateRequest,
     BankDefinition,
     BankDocument,
     CreatedBank,
     MemoryInsertRequest,
 )
-from stint.domain.llama_stack.rag import RAGDocument
-from stint.domain.llama_stack.vector_dbs import VectorDBRegisterRequest
-from stint.domain.vector_stores import WindowChunking
-from stint.services.knowledge.insertions import NewText
-from stint.services.knowledge.rag_insertion import RAGInsertion
-from stint.services.knowledge.store_documents import StoreDocuments, read_texts
-from stint.services.knowledge.vector_dbs import VectorDBs
-from stint.services.october.contents import read_source
-from stint.services.october.entity_extraction import EntityExtraction
-from stint.services.october.stored_banks import (
+from stint.october_2024.stored_banks import (
     BANK,
     StoredBank,
     name_of,
@@ -32,6 +28,10 @@ from stint.services.october.stored_banks import (
     to_definition,
     to_stored,
 )
+from stint.services.knowledge.insertions import NewText
+from stint.services.knowledge.rag_insertion import RAGInsertion
+from stint.services.knowledge.store_documents import StoreDocuments, read_texts
+from stint.services.knowledge.vector_dbs import VectorDBs
 from stint.store.knowledge_keys import document_key
 from stint.store.parallel import map_concurrently
 from stint.store.stored_documents import StoredDocument

@@ -4,7 +4,8 @@ from typing import Any
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.memory_retrieval import CustomQueryGeneratorConfig, MemoryBankSelection
-from stint.domain.llama_stack.october_2024_agents import (
+from stint.domain.tools import AgentToolGroupWithArgs
+from stint.october_2024.schemas.agents import (
     BankConfig,
     CustomGeneratorData,
     CustomQueryGenerator,
@@ -14,7 +15,6 @@ from stint.domain.llama_stack.october_2024_agents import (
     MemoryToolDefinition,
     QueryGeneratorConfig,
 )
-from stint.domain.tools import AgentToolGroupWithArgs
 from stint.tools.port import RAG, REMOTE_EXECUTION
 
 

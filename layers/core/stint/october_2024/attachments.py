@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from stint.dataclasses import dataclass
 from stint.domain.content import ContentItem, Document, ImageContentItem, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest
-from stint.domain.llama_stack.october_2024_messages import OctoberImage
-from stint.domain.llama_stack.october_2024_turns import OctoberAttachment, OctoberTurnCreateRequest
 from stint.domain.messages import InputMessage, UserMessage
-from stint.services.october.contents import read_source, to_item, to_messages
+from stint.october_2024.contents import read_source, to_item, to_messages
+from stint.october_2024.schemas.messages import OctoberImage
+from stint.october_2024.schemas.turns import OctoberAttachment, OctoberTurnCreateRequest
 
 DOCUMENT = re.compile(r"documents\[(\d{1,9})\]")
 PLACE = re.compile(r"messages\[(\d{1,9})\]\.content(?:\[(\d{1,9})\])?")

@@ -8,9 +8,9 @@ from stint.dataclasses import dataclass
 from stint.services.inference.inference import ModelInference
 
 if TYPE_CHECKING:  # loaded by the composition
+    from stint.october_2024.bank_queries import BankQueries
+    from stint.october_2024.banks import MemoryBanks
     from stint.services.knowledge.embeddings import TextEmbeddings
-    from stint.services.october.bank_queries import BankQueries
-    from stint.services.october.banks import MemoryBanks
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,15 @@ from stint.domain.llama_stack.inference import (
     InferenceTool,
     ToolParamDefinition,
 )
-from stint.domain.llama_stack.october_2024_inference import (
+from stint.domain.llama_stack.registrations import SafetyMessage, SystemMessage
+from stint.domain.run_events import TextDelta
+from stint.domain.steps import CompletionMessage, StopReason
+from stint.domain.tools import ToolCall, ToolChoice, ToolResponseMessage
+from stint.october_2024.agents import to_sampling_params
+from stint.october_2024.contents import to_content, to_user_message
+from stint.october_2024.events import to_call_delta
+from stint.october_2024.remote_tools import BUILT_IN
+from stint.october_2024.schemas.inference import (
     OctoberChatChunk,
     OctoberChatEvent,
     OctoberChatRequest,
@@ -27,21 +35,13 @@ from stint.domain.llama_stack.october_2024_inference import (
     OctoberEmbeddingsRequest,
     OctoberTool,
 )
-from stint.domain.llama_stack.october_2024_messages import (
+from stint.october_2024.schemas.messages import (
     OctoberAnswer,
     OctoberMessage,
     OctoberSystemMessage,
     OctoberToolMessage,
 )
-from stint.domain.llama_stack.registrations import SafetyMessage, SystemMessage
-from stint.domain.run_events import TextDelta
-from stint.domain.steps import CompletionMessage, StopReason
-from stint.domain.tools import ToolCall, ToolChoice, ToolResponseMessage
-from stint.services.october.agents import to_sampling_params
-from stint.services.october.contents import to_content, to_user_message
-from stint.services.october.events import to_call_delta
-from stint.services.october.remote_tools import BUILT_IN
-from stint.services.october.turns import from_answer
+from stint.october_2024.turns import from_answer
 
 
 def to_chat_request(request: OctoberChatRequest) -> InferenceChatRequest:

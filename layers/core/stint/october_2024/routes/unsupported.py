@@ -3,8 +3,8 @@
 from fastapi import APIRouter, Request, Response
 
 from stint.domain.errors import NotSupported
-from stint.http.october_dependencies import OctoberRoute
 from stint.http.scopes import requires
+from stint.october_2024.routes.dependencies import OctoberRoute
 
 APIS = (
     "batch_inference",

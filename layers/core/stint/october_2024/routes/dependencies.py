@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
-from stint.apis.october import OctoberServices
 from stint.caller import require_principal
 from stint.domain.errors import InvalidRequest
 from stint.domain.json_text import parse_json
@@ -18,6 +17,7 @@ from stint.domain.schema import Request as RequestSchema
 from stint.http.dependencies import PROVIDER_DATA_HEADER as LATER_HEADER
 from stint.http.dependencies import provider_data_of
 from stint.http.requests import StrictRoute
+from stint.october_2024.services import OctoberServices
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 PROVIDER_DATA_HEADER = "x-llamastack-providerdata"

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 
-from stint.domain.llama_stack.october_2024_registry import (
+from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldEntry, ShieldRegisterRequest
+from stint.domain.llama_stack.registry import LLAMA_MODEL, ModelEntry, Provider
+from stint.october_2024.schemas.registry import (
     NewOctoberModel,
     NewOctoberShield,
     OctoberModel,
     OctoberShield,
     ProviderInfo,
 )
-from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldEntry, ShieldRegisterRequest
-from stint.domain.llama_stack.registry import LLAMA_MODEL, ModelEntry, Provider
 
 PROVIDER_SHIELD = "provider_shield_id"
 APIS = {"vector_io": "memory"}

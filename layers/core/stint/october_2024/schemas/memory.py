@@ -11,10 +11,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from stint.domain.content import URL
 from stint.domain.fields import Omitted, invalid
 from stint.domain.limits import PartLimit, check_metadata
-from stint.domain.llama_stack.october_2024_messages import OctoberContent
 from stint.domain.llama_stack.rag import MAX_CHUNK_TOKENS
 from stint.domain.llama_stack.registrations import Identifier, check_segments
 from stint.domain.schema import Request, Schema
+from stint.october_2024.schemas.messages import OctoberContent
 
 
 def refuse_comma(bank_id: str) -> str:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stint.domain.llama_stack.october_2024_agents import (
+from stint.domain.tools import ToolDef, ToolParameter
+from stint.october_2024.schemas.agents import (
     FunctionCallToolDefinition,
     OctoberParameter,
     RemoteTool,
     RestAPIExecutionConfig,
 )
-from stint.domain.tools import ToolDef, ToolParameter
 from stint.services.registry.tool_schemas import signature_of
 
 BUILT_IN = {

@@ -7,7 +7,11 @@ from fastapi.responses import PlainTextResponse
 from pydantic import RootModel
 
 from stint.domain.errors import NotFound
-from stint.domain.llama_stack.october_2024_memory import (
+from stint.http.deadline import deadline_of
+from stint.http.json_responses import NULL, document, null
+from stint.http.scopes import OBJECT, READ, requires
+from stint.october_2024.routes.dependencies import OctoberRoute, OctoberServicesDep, add_routes, read_params
+from stint.october_2024.schemas.memory import (
     BankCreateRequest,
     BankDefinition,
     BankDocument,
@@ -21,10 +25,6 @@ from stint.domain.llama_stack.october_2024_memory import (
     MemoryQueryResponse,
     MemoryUpdateRequest,
 )
-from stint.http.deadline import deadline_of
-from stint.http.json_responses import NULL, document, null
-from stint.http.october_dependencies import OctoberRoute, OctoberServicesDep, add_routes, read_params
-from stint.http.scopes import OBJECT, READ, requires
 
 router = APIRouter(tags=["October 2024"], route_class=OctoberRoute)
 

@@ -4,9 +4,9 @@ from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.rag import compose_rag
 from stint.bootstrap.vector_stores import compose_vector_stores
 from stint.dataclasses import dataclass
-from stint.services.october.bank_queries import BankQueries
-from stint.services.october.banks import MemoryBanks
-from stint.services.october.entity_extraction import EntityExtraction
+from stint.october_2024.bank_queries import BankQueries
+from stint.october_2024.banks import MemoryBanks
+from stint.october_2024.entity_extraction import EntityExtraction
 
 
 @dataclass(frozen=True, slots=True)

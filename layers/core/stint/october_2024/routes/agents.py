@@ -11,8 +11,25 @@ from fastapi.responses import StreamingResponse
 
 from stint.domain.llama_stack.agents import AgentCreateResponse
 from stint.domain.llama_stack.events import NumberedEvent, TurnFailed
-from stint.domain.llama_stack.october_2024_agents import OctoberAgentCreateRequest, OctoberAgentName
-from stint.domain.llama_stack.october_2024_turns import (
+from stint.domain.llama_stack.sessions import SessionCreateResponse
+from stint.domain.llama_stack.turns import Turn
+from stint.http.errors import body_of
+from stint.http.json_responses import NULL, document, null
+from stint.http.scopes import READ, RETRIED, RUN, requires
+from stint.http.sse import encode_frame
+from stint.http.streaming import RunFormat, StreamFormat, answer_run, context_of, encode_stream_error
+from stint.october_2024.agents import check_endpoints, to_agent_config
+from stint.october_2024.attachments import named_attachments
+from stint.october_2024.events import to_chunk, whole_turn
+from stint.october_2024.routes.dependencies import (
+    OctoberProviderDataDep,
+    OctoberRoute,
+    OctoberServicesDep,
+    add_routes,
+    read_params,
+)
+from stint.october_2024.schemas.agents import OctoberAgentCreateRequest, OctoberAgentName
+from stint.october_2024.schemas.turns import (
     OctoberSession,
     OctoberSessionCreateRequest,
     OctoberSessionName,
@@ -24,25 +41,8 @@ from stint.domain.llama_stack.october_2024_turns import (
     OctoberTurnCreateRequest,
     OctoberTurnName,
 )
-from stint.domain.llama_stack.sessions import SessionCreateResponse
-from stint.domain.llama_stack.turns import Turn
-from stint.http.errors import body_of
-from stint.http.json_responses import NULL, document, null
-from stint.http.october_dependencies import (
-    OctoberProviderDataDep,
-    OctoberRoute,
-    OctoberServicesDep,
-    add_routes,
-    read_params,
-)
-from stint.http.scopes import READ, RETRIED, RUN, requires
-from stint.http.sse import encode_frame
-from stint.http.streaming import RunFormat, StreamFormat, answer_run, context_of, encode_stream_error
-from stint.services.october.agents import check_endpoints, to_agent_config
-from stint.services.october.attachments import named_attachments
-from stint.services.october.events import to_chunk, whole_turn
-from stint.services.october.sessions import read_session
-from stint.services.october.turns import (
+from stint.october_2024.sessions import read_session
+from stint.october_2024.turns import (
     from_step,
     from_turn,
     name_turn,

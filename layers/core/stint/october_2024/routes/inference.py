@@ -6,19 +6,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from stint.apis.october import OctoberServices
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.embeddings import InferenceEmbeddings
-from stint.domain.llama_stack.october_2024_inference import (
-    OctoberChatRequest,
-    OctoberCompletion,
-    OctoberCompletionRequest,
-    OctoberEmbeddingsRequest,
-)
 from stint.domain.schema import Schema
 from stint.http.deadline import deadline_of
 from stint.http.json_responses import document
-from stint.http.october_dependencies import OctoberRoute, OctoberServicesDep
 from stint.http.scopes import requires
 from stint.http.streaming import (
     SCHEMA_FORMAT,
@@ -27,9 +19,7 @@ from stint.http.streaming import (
     stream_events,
 )
 from stint.observability import Observation
-from stint.services.inference.answers import chat_chunks, completion_chunks, to_chat_response, to_completion_response
-from stint.services.inference.runs import InferenceRun, LogprobDelta
-from stint.services.october.inference import (
+from stint.october_2024.inference import (
     from_chat,
     from_chat_chunks,
     from_completion,
@@ -38,6 +28,16 @@ from stint.services.october.inference import (
     to_completion_request,
     to_embeddings_request,
 )
+from stint.october_2024.routes.dependencies import OctoberRoute, OctoberServicesDep
+from stint.october_2024.schemas.inference import (
+    OctoberChatRequest,
+    OctoberCompletion,
+    OctoberCompletionRequest,
+    OctoberEmbeddingsRequest,
+)
+from stint.october_2024.services import OctoberServices
+from stint.services.inference.answers import chat_chunks, completion_chunks, to_chat_response, to_completion_response
+from stint.services.inference.runs import InferenceRun, LogprobDelta
 
 router = APIRouter(prefix="/inference", tags=["October 2024"], route_class=OctoberRoute)
 

@@ -5,19 +5,19 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from stint.apis.agents import AgentsServices
-from stint.apis.october import OctoberServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.restore import per_tenant
 from stint.dataclasses import fields
 from stint.documents.document_reader import DocumentReader
+from stint.october_2024.services import OctoberServices
 from stint.services.inference.inference import ModelInference
 from stint.services.knowledge.embeddings import TextEmbeddings
 from stint.settings import Settings
 
 if TYPE_CHECKING:
-    from stint.bootstrap.october_banks import BankServices
+    from stint.october_2024.bank_composition import BankServices
 
 
 class OctoberComposition(KnowledgeComposition):
@@ -38,7 +38,7 @@ def compose_october(
 
     @cache
     def make_bank_services() -> "BankServices":
-        from stint.bootstrap.october_banks import compose_banks  # noqa: PLC0415 - not at the start of the function
+        from stint.october_2024.bank_composition import compose_banks  # noqa: PLC0415 - not at the start of the function
 
         return compose_banks(tenant, parts)
 

@@ -2,7 +2,7 @@
 
 from pydantic import ValidationError
 
-from stint.domain.llama_stack.october_2024_memory import (
+from stint.october_2024.schemas.memory import (
     BankDefinition,
     BankSettings,
     CreatedBank,

@@ -7,16 +7,16 @@ from stint.dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.entities import LONGEST_NAME, MOST_NAMED, is_list_of_names
 from stint.domain.errors import InvalidRequest
-from stint.domain.llama_stack.october_2024_memory import BankChunk, MemoryQueryRequest, MemoryQueryResponse
-from stint.domain.llama_stack.october_2024_messages import OctoberContent
 from stint.domain.llama_stack.rag import MAX_CHUNKS, MAX_QUERY_LENGTH
 from stint.domain.retrieval import SearchRequest
+from stint.october_2024.banks import MemoryBanks
+from stint.october_2024.contents import to_content
+from stint.october_2024.schemas.memory import BankChunk, MemoryQueryRequest, MemoryQueryResponse
+from stint.october_2024.schemas.messages import OctoberContent
+from stint.october_2024.stored_banks import read_stored
 from stint.retrieval.chunking.tokens import count_tokens
 from stint.services.knowledge.graph import GraphSearch
 from stint.services.knowledge.rag import ChunkSearch
-from stint.services.october.banks import MemoryBanks
-from stint.services.october.contents import to_content
-from stint.services.october.stored_banks import read_stored
 from stint.store.vector_stores import StoredVectorStore
 
 DEFAULT_CHUNKS = 3

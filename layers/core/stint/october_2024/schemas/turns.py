@@ -10,15 +10,15 @@ from pydantic import Field
 from stint.domain.content import URL
 from stint.domain.fields import Omitted
 from stint.domain.limits import MessageLimit, PartLimit
-from stint.domain.llama_stack.october_2024_memory import BankDefinition
-from stint.domain.llama_stack.october_2024_messages import (
+from stint.domain.schema import Request, Schema, Timestamp
+from stint.domain.steps import SafetyViolation, StepType
+from stint.october_2024.schemas.memory import BankDefinition
+from stint.october_2024.schemas.messages import (
     OctoberAnswer,
     OctoberContent,
     OctoberToolCall,
     OctoberTurnMessage,
 )
-from stint.domain.schema import Request, Schema, Timestamp
-from stint.domain.steps import SafetyViolation, StepType
 
 
 class OctoberAttachment(Request):

@@ -2,18 +2,12 @@
 
 from fastapi import APIRouter, Response
 
-from stint.domain.llama_stack.october_2024_registry import RouteInfo, RoutesByAPI
-from stint.http.october_dependencies import OctoberRoute, OctoberServicesDep
 from stint.http.requests import LazyRoute
-from stint.http.routes import (
-    october_2024,
-    october_2024_inference,
-    october_2024_memory,
-    october_2024_registry,
-    october_2024_unsupported,
-)
 from stint.http.scopes import requires
-from stint.services.october.registry import by_api
+from stint.october_2024.registry import by_api
+from stint.october_2024.routes import agents, inference, memory, registry, unsupported
+from stint.october_2024.routes.dependencies import OctoberRoute, OctoberServicesDep
+from stint.october_2024.schemas.registry import RouteInfo, RoutesByAPI
 
 router = APIRouter(tags=["October 2024"], route_class=OctoberRoute)
 INSPECTION = frozenset({"health", "providers", "routes"})
@@ -22,11 +16,11 @@ INSPECTION = frozenset({"health", "providers", "routes"})
 def list_october_parts() -> tuple[APIRouter, ...]:
     """Return the routers of the API of October 2024."""
     return (
-        october_2024.router,
-        october_2024_inference.router,
-        october_2024_memory.router,
-        october_2024_registry.router,
-        october_2024_unsupported.router,
+        agents.router,
+        inference.router,
+        memory.router,
+        registry.router,
+        unsupported.router,
         router,
     )
 
@@ -40,7 +34,7 @@ async def list_october_routes(services: OctoberServicesDep) -> Response:
         for api, providers in by_api(services.registry.providers.data).items()
     }
     grouped: dict[str, list[RouteInfo]] = {}
-    supported = (part for part in list_october_parts() if part is not october_2024_unsupported.router)
+    supported = (part for part in list_october_parts() if part is not unsupported.router)
     routes = [route for part in supported for route in part.routes if isinstance(route, LazyRoute)]
     for route in routes:
         first = route.path.split("/")[1]

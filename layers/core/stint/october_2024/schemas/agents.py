@@ -1,6 +1,6 @@
 """Agents of the API of October 2024: their configuration and their tools.
 
-In this API an agent declares its tools in full, where 0.2.12 names toolgroups. `stint.services.october.agents` converts
+In this API an agent declares its tools in full, where 0.2.12 names toolgroups. `stint.october_2024.agents` converts
 a configuration to that of 0.2.12, and the importer converts those of files.
 """
 
@@ -11,9 +11,9 @@ from pydantic import AfterValidator, Field, model_validator
 from stint.domain.content import URL
 from stint.domain.entities import EntityNames
 from stint.domain.limits import MAX_INFER_ITERS, ToolLimit
-from stint.domain.llama_stack.october_2024_memory import refuse_comma
 from stint.domain.llama_stack.rag import MAX_CHUNKS, MAX_TEMPLATE_LENGTH, MAX_VECTOR_DBS
 from stint.domain.schema import Request
+from stint.october_2024.schemas.memory import refuse_comma
 
 ToolChoiceOfOctober = Literal["auto", "required"]
 

@@ -7,11 +7,11 @@ from pydantic import Field
 from stint.domain.limits import ToolLimit
 from stint.domain.llama_stack.embeddings import MOST_CONTENTS
 from stint.domain.llama_stack.inference import LogProbConfig, TokenLogProbs
-from stint.domain.llama_stack.october_2024_agents import OctoberParameter, OctoberSamplingParams, ToolChoiceOfOctober
-from stint.domain.llama_stack.october_2024_messages import OctoberAnswer, OctoberContent, OctoberMessages
-from stint.domain.llama_stack.october_2024_turns import OctoberToolCallDelta
 from stint.domain.schema import Request, Schema
 from stint.domain.steps import StopReason
+from stint.october_2024.schemas.agents import OctoberParameter, OctoberSamplingParams, ToolChoiceOfOctober
+from stint.october_2024.schemas.messages import OctoberAnswer, OctoberContent, OctoberMessages
+from stint.october_2024.schemas.turns import OctoberToolCallDelta
 
 
 class OctoberTool(Request):

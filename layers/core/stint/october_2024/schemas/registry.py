@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from pydantic import Field, RootModel
 
 from stint.domain.limits import MessageLimit, ModelMetadata, PartLimit, ShieldParams
-from stint.domain.llama_stack.october_2024_messages import OctoberMessage
 from stint.domain.llama_stack.registrations import Identifier
 from stint.domain.schema import Request, Schema
+from stint.october_2024.schemas.messages import OctoberMessage
 
 
 class OctoberModel(Schema):

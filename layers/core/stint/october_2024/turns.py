@@ -5,18 +5,6 @@ from datetime import datetime
 
 from stint.domain.content import URL
 from stint.domain.errors import NotFound
-from stint.domain.llama_stack.october_2024_messages import OctoberAnswer
-from stint.domain.llama_stack.october_2024_turns import (
-    OctoberAttachment,
-    OctoberInferenceStep,
-    OctoberMemoryRetrievalStep,
-    OctoberShieldCallStep,
-    OctoberStep,
-    OctoberToolExecutionStep,
-    OctoberToolResponse,
-    OctoberTurn,
-    OctoberTurnCreateRequest,
-)
 from stint.domain.llama_stack.stored_turns import unanswered_calls
 from stint.domain.llama_stack.turns import Attachment, Turn, TurnCreateRequest, TurnStatus
 from stint.domain.steps import (
@@ -28,8 +16,20 @@ from stint.domain.steps import (
     StopReason,
 )
 from stint.domain.tools import ToolResponse
-from stint.services.october.attachments import add_images, find_images, to_documents
-from stint.services.october.contents import from_call, from_content, from_message, to_messages
+from stint.october_2024.attachments import add_images, find_images, to_documents
+from stint.october_2024.contents import from_call, from_content, from_message, to_messages
+from stint.october_2024.schemas.messages import OctoberAnswer
+from stint.october_2024.schemas.turns import (
+    OctoberAttachment,
+    OctoberInferenceStep,
+    OctoberMemoryRetrievalStep,
+    OctoberShieldCallStep,
+    OctoberStep,
+    OctoberToolExecutionStep,
+    OctoberToolResponse,
+    OctoberTurn,
+    OctoberTurnCreateRequest,
+)
 
 
 def name_turn(session_id: str, turn_id: str) -> str:

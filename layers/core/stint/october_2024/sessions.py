@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
-from stint.domain.llama_stack.october_2024_memory import VectorBank
-from stint.domain.llama_stack.october_2024_turns import OctoberSession, OctoberSessionQuery, OctoberTurn
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn
+from stint.october_2024.schemas.memory import VectorBank
+from stint.october_2024.schemas.turns import OctoberSession, OctoberSessionQuery, OctoberTurn
+from stint.october_2024.turns import from_turns
 from stint.services.agents.sessions import Sessions
-from stint.services.october.turns import from_turns
 
 if TYPE_CHECKING:  # loaded by the composition
-    from stint.services.october.banks import MemoryBanks
+    from stint.october_2024.banks import MemoryBanks
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from stint.domain.content import (
     TextContentItem,
     items_of,
 )
-from stint.domain.llama_stack.october_2024_messages import (
+from stint.domain.messages import InputMessage, UserMessage
+from stint.domain.tools import ToolCall, ToolResponseMessage
+from stint.october_2024.schemas.messages import (
     OctoberContent,
     OctoberImage,
     OctoberPart,
@@ -19,8 +21,6 @@ from stint.domain.llama_stack.october_2024_messages import (
     OctoberTurnMessage,
     OctoberUserMessage,
 )
-from stint.domain.messages import InputMessage, UserMessage
-from stint.domain.tools import ToolCall, ToolResponseMessage
 
 ADDRESSES = ("http://", "https://", "data:", "file://")
 """Beginnings of a text that is the URL of a document."""

@@ -6,8 +6,15 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Response
 
 from stint.domain.errors import NotFound, NotSupported, shorten
-from stint.domain.llama_stack.october_2024_inference import LogEventRequest, TraceName
-from stint.domain.llama_stack.october_2024_registry import (
+from stint.domain.llama_stack.registrations import RunShieldResponse
+from stint.domain.llama_stack.registry import Health
+from stint.http.json_responses import document, null
+from stint.http.scopes import READ, requires
+from stint.october_2024.inference import to_safety_messages
+from stint.october_2024.registry import by_api, from_model, from_shield, to_model, to_shield
+from stint.october_2024.routes.dependencies import OctoberRoute, OctoberServicesDep, add_routes, read_params
+from stint.october_2024.schemas.inference import LogEventRequest, TraceName
+from stint.october_2024.schemas.registry import (
     ModelIdentifier,
     OctoberModel,
     OctoberModelRegisterRequest,
@@ -19,13 +26,6 @@ from stint.domain.llama_stack.october_2024_registry import (
     ProvidersByAPI,
     ShieldType,
 )
-from stint.domain.llama_stack.registrations import RunShieldResponse
-from stint.domain.llama_stack.registry import Health
-from stint.http.json_responses import document, null
-from stint.http.october_dependencies import OctoberRoute, OctoberServicesDep, add_routes, read_params
-from stint.http.scopes import READ, requires
-from stint.services.october.inference import to_safety_messages
-from stint.services.october.registry import by_api, from_model, from_shield, to_model, to_shield
 
 logger = logging.getLogger(__name__)
 router = APIRouter(tags=["October 2024"], route_class=OctoberRoute)

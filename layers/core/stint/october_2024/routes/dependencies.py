@@ -1,4 +1,14 @@
-"""Dependencies of the routes of the API of October 2024."""
+"""Dependencies of the routes of the API of October 2024.
+
+That API differs from the later ones in how it reads a request, and clients of that time rely on it:
+
+    parameters        come from the query, from the body, or from both; the body overrides the query (`read_params`)
+    methods           many routes answer GET and POST alike, so one function has several routes (`add_routes`)
+    keys for tools    are in another header, whose malformed values are ignored
+
+FastAPI would read a body or a query, but not both into one object, so the function of a route gets the whole request.
+Validation and its errors are the same as for other routes.
+"""
 
 from collections.abc import Awaitable, Callable
 from json import JSONDecodeError

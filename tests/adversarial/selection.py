@@ -65,10 +65,10 @@ class Selection:
     def __str__(self) -> str:
         if self.share is None:
             return "everything"
-        files = ", ".join(sorted(self.files)) or "no file"
+        changed = f", and all of {', '.join(sorted(self.files))}, whose code has changed" if self.files else ""
         again = f"{VARIABLE}={self.share} {f'BASE={self.base[:12]} ' if self.base else ''}make test-adversarial"
         return (
-            f"share {self.share} of {SHARES}, and all of {files}, whose code has changed\n"
+            f"share {self.share} of {SHARES}{changed}\n"
             f"to repeat it: {again}; to run everything: make test-adversarial {VARIABLE}={ALL}"
         )
 

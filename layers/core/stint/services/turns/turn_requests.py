@@ -27,8 +27,7 @@ from stint.services.turns.turn_run import TurnRun
 from stint.services.turns.turns import Turns
 
 if TYPE_CHECKING:  # few requests wait, or repeat one
-    from stint.services.runs.admission import StartedRun
-    from stint.services.turns.turn_admission import TurnAdmission
+    from stint.services.runs.admission import Admission, StartedRun
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
@@ -48,7 +47,7 @@ class TurnRequests:
     """The requests of turns in a tenant's sessions. Each `make_` function makes its part when it is first needed."""
 
     turns: Turns
-    make_admission: "Callable[[str, str], TurnAdmission]"
+    make_admission: "Callable[[str, str], Admission[TurnCreateRequest, TurnRun]]"
     make_retries: "Callable[[], TurnRetries]"
     make_tail: "Callable[[], TurnTail]"
 
@@ -59,7 +58,7 @@ class TurnRequests:
 
         Raises:
             EarlierRunUnavailable: the attempt only follows a turn, which has not begun or has failed.
-            StintError: as `Turns.start`, or `TurnAdmission.accept` for a turn that waits.
+            StintError: as `Turns.start`, or `Admission.accept` for a turn that waits.
         """
         new = NewTurn(agent_id, session_id, request, context)
         if context.attempt.is_retry:
@@ -74,7 +73,7 @@ class TurnRequests:
         if when_busy in (None, "reject"):
             return await self.start(new)
         admission = self.make_admission(new.agent_id, new.session_id)
-        started = await admission.admission.start_now(partial(self.start, new), when_busy)
+        started = await admission.start_now(partial(self.start, new), when_busy)
         if started is not None:
             return started
         if when_busy == "interrupt":
@@ -113,10 +112,8 @@ class TurnRequests:
 
     async def interrupt(self, new: NewTurn, until: float) -> TurnHandle:
         """Cancel the running turn, and start a new one. Raises StintError, and DeadlineExceeded at `until`."""
-        admission = self.make_admission(new.agent_id, new.session_id).admission
-        return await admission.start_after_interrupting(
-            partial(self.start, new), until, partial(self.find_earlier_turn, new)
-        )
+        interrupt = self.make_admission(new.agent_id, new.session_id).start_after_interrupting
+        return await interrupt(partial(self.start, new), until, partial(self.find_earlier_turn, new))
 
     async def follow_or_start(self, new: NewTurn, message_id: str, until: float) -> TurnHandle:
         """Start the turn of a message when it is its turn, or follow the one that has taken the message.
@@ -142,9 +139,9 @@ class TurnRequests:
 
         Raises as `follow_or_start`.
         """
-        admission, context = self.make_admission(new.agent_id, new.session_id), new.context
-        run = await admission.start(message_id, new.request, context, wait_until=until)
-        return StartedTurn(self.turns, run, context.observer) if isinstance(run, TurnRun) else run
+        admission = self.make_admission(new.agent_id, new.session_id)
+        run = await admission.start(message_id, new.request, new.context, until)
+        return StartedTurn(self.turns, run, new.context.observer) if isinstance(run, TurnRun) else run
 
     async def find_earlier(self, new: NewTurn) -> TurnHandle | None:
         """Return the message or the turn of an earlier attempt. Raises as `find_earlier_turn`."""
@@ -154,11 +151,8 @@ class TurnRequests:
         """Return the message of an earlier attempt of a request that waited for the session, if there is one."""
         if new.request.when_busy == "reject":
             return None
-        admission, attempt = self.make_admission(new.agent_id, new.session_id), new.context.attempt
-        if attempt.repeated:
-            message_id = await admission.find_accepted(attempt.object_id)
-        else:
-            message_id = await admission.find_retried(attempt.fingerprint, attempt.retry_count)
+        admission = self.make_admission(new.agent_id, new.session_id)
+        message_id = await admission.find_accepted(new.context.attempt)
         return None if message_id is None else self.wait(new, message_id)
 
     async def find_earlier_turn(self, new: NewTurn) -> TurnHandle | None:
@@ -250,7 +244,7 @@ class TurnRequests:
 
         Raises StintError if it is not started, or as `follow`.
         """
-        started = await self.make_admission(agent_id, session_id).admission.wait_for_start(message_id, deadline)
+        started = await self.make_admission(agent_id, session_id).wait_for_start(message_id, deadline)
         events = await self.make_tail().follow(agent_id, session_id, started.run_id, after, deadline)
         async with aclosing(events):
             async for numbered in events:

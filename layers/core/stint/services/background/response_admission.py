@@ -1,4 +1,19 @@
-"""Admission of responses to conversations in use."""
+"""Responses that wait for a conversation in use: their checks, their start, and who has the conversation.
+
+A message is accepted only if its response could start now, except that the conversation is in use: what can be refused
+is refused while a client can still get a status. It expires when its response would, so the time in line does not
+count as an extension.
+
+| who has the conversation                      | `find_running` | `find_holder` |
+|-----------------------------------------------|----------------|---------------|
+| a response whose process renews the lease     | its id         | its id        |
+| a background response that no worker runs now | None           | its id        |
+| a foreground response whose process died      | None           | its id        |
+| none                                          | None           | None          |
+
+Only an interruption asks for the holder, because it cancels the response, whoever runs it. A message that waits tries
+to start: the lease itself decides whether the holder of a lapsed lease still counts.
+"""
 
 import time
 

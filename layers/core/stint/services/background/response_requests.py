@@ -2,13 +2,19 @@
 
 What becomes of a request is decided here, once, in this order:
 
-1. A retry gets the message or the response of its earlier attempt, unless that failed before its first step.
-2. A background response is stored for the worker.
-3. A response starts, unless its conversation is in use. Then `when_busy` decides: it is refused, it waits in line as a
-   stored message, or it interrupts the running response.
+| the request      | what it finds                                       | `submit` returns                         |
+|------------------|-----------------------------------------------------|------------------------------------------|
+| is a retry       | a message in line, or one that a response has taken | that message                             |
+| is a retry       | a response with a step, or that runs or has ended   | that response, from its first event on   |
+| is a retry       | a response that failed without a step, or nothing   | as a new request                         |
+| is in background | -                                                   | a queued response, which the worker runs |
+| is new           | no conversation, or one that nothing uses           | a new response                           |
+| is new           | a conversation in use, `when_busy` reject           | nothing: it raises Conflict              |
+| is new           | the same, enqueue or merge                          | a message at the end of the line         |
+| is new           | the same, interrupt                                 | a new response, once the other has ended |
 
-A message has the digits of its response's id. So each operation on a response looks for a stored response first, and
-then for a message, which is deleted once its response is stored.
+A message has the digits of its response's id, and it is deleted once its response is stored. So each operation on a
+response looks for a stored response first, then for a message, and then for a stored response again.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -57,9 +63,15 @@ class ResponseRequests:
 
     responses: Responses
     background: Background
+    """Stores responses for the worker."""
+
     tail: StreamTail
+    """Reads the events of stored responses."""
+
     reader: ResponseReader
     make_admission: "Callable[[str], Admission[CreateResponse, ResponseRun]]"
+    """Makes the admission to a conversation."""
+
     make_waiting: "Callable[[], WaitingResponses]"
     make_retries: "Callable[[], ResponseRetries]"
     make_cancellation: "Callable[[], ResponseCancellation]"

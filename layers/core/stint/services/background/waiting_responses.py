@@ -1,4 +1,17 @@
-"""Messages that wait for their conversation, as responses that are queued."""
+"""Messages that wait for their conversation, as responses that are queued.
+
+A client of the Responses API knows only responses, so a message has the digits of its response's id, and is shown as
+a response. `get` and `cancel` return:
+
+| the message           | `get`                            | `cancel`             | `delete`                          |
+|-----------------------|----------------------------------|----------------------|-----------------------------------|
+| waits                 | a queued response                | a cancelled response | cancels, then deletes the message |
+| started as a response | that response                    | that response        | deletes the response              |
+| taken by a response   | that response                    | that response        | Conflict                          |
+| claimed by a lost run | a queued response                | a cancelled response | cancels, then deletes the message |
+| cancelled or failed   | a response without output        | the same             | deletes the message               |
+| gone                  | its stored response, or NotFound | likewise             | deletes the stored response       |
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress

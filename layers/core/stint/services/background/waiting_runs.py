@@ -1,4 +1,9 @@
-"""Runs of waiting messages whose request died, which the worker starts."""
+"""Runs of waiting messages whose request died, which the worker starts.
+
+Each message has a task from before it is stored until it has left the line. A delivery reads the line, then the
+message, and sends the task again while the message has a request or others are before it. The order of the reads
+matters: a message is claimed before it leaves the line, so one that is not in line is over, or never was accepted.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,22 @@
-"""Starts of runs whose session or conversation may be in use by another run."""
+"""Starts of runs whose session or conversation may be in use by another run.
+
+A request that must wait is stored as a message with a place in line, so that it is run even if its process dies. Its
+request starts it while it is alive, and the worker does so otherwise. Either may die at any point, so the state of a
+message is what its record and its place show together:
+
+| record              | place     | what it means                           | what the next process does          |
+|---------------------|-----------|-----------------------------------------|-------------------------------------|
+| open                | alive     | its request waits                       | nothing: the request starts it      |
+| open                | not alive | its request died                        | the worker starts it if it is first |
+| open                | none      | its request died before it was accepted | the worker deletes it               |
+| claimed             | any       | a run has it, or died without it        | claims it again if the run is lost  |
+| cancelled or failed | in line   | the process that ended it died next     | removes the place                   |
+| none                | in line   | the process that removed it died        | removes the place                   |
+| none                | none      | it is stored as a run, or withdrawn     | reads the run                       |
+
+A message is claimed with one conditional write, before anything of its run is stored. So of two processes that start
+it only one stores a run, and a process that dies after its claim leaves a message whose run does not exist.
+"""
 
 import asyncio
 import logging
@@ -62,7 +80,7 @@ class StartedRun:
 
 
 class LineKind(Protocol[Q_contra, R_co]):
-    """What differs between the turns of a session and the responses of a conversation, for the requests `Q`."""
+    """Does what differs between the turns of a session and the responses of a conversation. `Q` is their request."""
 
     async def prepare(self, request: Q_contra, attempt: RequestAttempt, /) -> tuple[WaitingPlace, WaitingMessage]:
         """Check a request that must wait, and return what is stored of it. Raises StintError."""
@@ -198,7 +216,7 @@ class Admission(Generic[Q, R]):
         if state is None or state.cancelled or state.error is not None:
             await self.remove(message_id, state)  # the process that removed, cancelled or failed it died before
             return await self.find_started(message_id)
-        run_ids: list[str] = []
+        run_ids: list[str] = []  # the run may have another id than the message: one that is newer than the last run
 
         async def claim(run_id: str) -> None:
             await self.claim(message_id, run_id)
@@ -279,7 +297,7 @@ class Admission(Generic[Q, R]):
         """
         pauses = PollingPauses(deadline)
         while True:
-            running = await self.kind.find_holder()
+            running = await self.kind.find_holder()  # before the earlier attempt's: see above
             earlier = await find_earlier() if find_earlier is not None else None
             if earlier is not None:
                 return earlier

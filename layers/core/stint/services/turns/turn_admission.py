@@ -1,4 +1,10 @@
-"""Admission of turns to sessions in use."""
+"""Turns that wait for a session in use: their checks, their start, and who has the session.
+
+A message is accepted only if its turn could start now, except that the session is in use: what can be refused is
+refused while a client can still get a status. Credentials are not stored, so a message that needs them is refused if
+its request dies, and the worker starts it. The session is made the end user's before the message is stored. In the
+other order, a message of one user could wait in a session that another one claims meanwhile.
+"""
 
 import asyncio
 

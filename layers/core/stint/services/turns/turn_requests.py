@@ -2,11 +2,21 @@
 
 What becomes of a request is decided here, once:
 
-1. A retry gets the message or the turn of its earlier attempt, unless that turn failed before its first step.
-2. A turn of a session that nothing uses starts.
-3. Otherwise `when_busy` decides: it is refused, it waits in line as a stored message, or it interrupts the other turn.
+| the request  | what it finds                                         | `submit` returns                            |
+|--------------|-------------------------------------------------------|---------------------------------------------|
+| is new       | a session that nothing uses, and for which none waits | a new turn                                  |
+| is new       | a session in use, `when_busy` reject                  | nothing: it raises Conflict                 |
+| is new       | the same, enqueue or merge                            | a message at the end of the line            |
+| is new       | the same, interrupt                                   | a new turn, once the other one is cancelled |
+| is a retry   | a message that its first attempt left in line         | that message, which it keeps from then on   |
+| is a retry   | a turn that has a step, has ended, or is being run    | that turn, from its first event on          |
+| is a retry   | a turn that failed before its first step              | a new turn, which repeats the failed one    |
+| is a retry   | nothing                                               | as a new request                            |
+| only follows | nothing, or such a failed turn                        | nothing: it raises EarlierRunUnavailable    |
 
-The modules of 1 and 3 are loaded by the first request that needs them, because most need neither.
+The message is looked for before the turn: one that starts in between is found as a turn, and in the other order it
+could be missed in both places. The modules of retries and waiting lines are loaded by the first request that needs
+them, because most need neither.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence

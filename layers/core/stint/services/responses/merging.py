@@ -1,4 +1,14 @@
-"""Requests that the running response of a conversation takes before its next model call."""
+"""Requests that the running response of a conversation takes before its next model call.
+
+Only requests of the same caller are taken, which have only messages and the same settings. The order of writes:
+
+1. The message is claimed for the response. A message that its own request starts meanwhile is not taken.
+2. The messages are stored as a record of the response. If the process dies before, the claim is void: whoever wants to
+   start the message sees that the response has ended without it.
+3. Their places are removed from the line. If that fails, the worker removes them.
+
+The numbers of merged items are fixed by the record, so that a resumed response and each reader name them alike.
+"""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress

@@ -48,7 +48,7 @@ async def failed_once(cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
 
 
 async def cancel(waiting: Waiting, message_id: str) -> str:
-    cancellation = waiting.fixture.turns.make_turn_cancellation()
+    cancellation = waiting.fixture.turns.turn_requests.cancellation
     return (await cancellation.cancel(waiting.agent_id, waiting.session_id, message_id)).status.value
 
 
@@ -96,7 +96,7 @@ async def test_a_repetition_finds_the_response_that_the_worker_ran_with_another_
     assert (await waiting.read()).status == "completed"
     message = str(UUID(waiting.response_id.removeprefix("resp_")))
     attempt = RequestAttempt(object_id=message, repeated=True)
-    messages = waiting.fixture.services.response_requests.make_waiting()
+    messages = waiting.fixture.services.response_requests.waiting
     found = await messages.find_accepted(attempt, waiting.admission.line)
     assert found == message
 

@@ -73,7 +73,7 @@ class KnowledgeSamples:
 
     async def make_container(self) -> None:
         with fixed_ids(CONTAINER, CONTAINER_FILE):
-            await self.services.make_containers().create(CreateContainer(name="Llamas", file_ids=[FILE]))
+            await self.services.containers.create(CreateContainer(name="Llamas", file_ids=[FILE]))
 
     async def make_vector_stores(self) -> None:
         for store_id in VECTOR_STORES:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import partial
+from functools import cached_property, partial
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self, TypeVar
 
@@ -249,7 +249,9 @@ def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 def vars_of(services: AgentsServices | OpenAIServices | KnowledgeServices) -> dict[str, Any]:
     """Return the parts of services by their names, also those that are made by the first request for them."""
     classes = type(services).__mro__
-    made = [name for each in classes for name, part in vars(each).items() if isinstance(part, property)]
+    made = [
+        name for each in classes for name, part in vars(each).items() if isinstance(part, property | cached_property)
+    ]
     return {name: getattr(services, name) for name in [*(field.name for field in fields(services)), *made]}
 
 

@@ -97,7 +97,7 @@ async def test_the_stream_of_a_turn_that_is_not_started_ends_with_an_error(
     reader = await reading(await events_of(waiting, turn_id))
 
     if act == "cancel":
-        await waiting.fixture.turns.make_turn_cancellation().cancel(*ids, turn_id)
+        await waiting.fixture.turns.turn_requests.cancellation.cancel(*ids, turn_id)
     elif act == "fail":
         error = ErrorInfo.of(Cancelled("Too late.", code="stopped"))
         await waiting.fixture.store.session_line(tenant, *ids).fail(turn_id, error)
@@ -189,7 +189,7 @@ async def test_the_stream_of_a_response_that_is_deleted_ends(own_cloud: Cloud, t
     store, services = waiting.fixture.store, waiting.fixture.services
 
     if act == "response":
-        await services.response_requests.make_waiting().delete(waiting.response_id)
+        await services.response_requests.waiting.delete(waiting.response_id)
     elif act == "conversation":
         await store.conversations.mark_deleted(tenant, waiting.conversation_id)
     else:

@@ -169,9 +169,9 @@ def test_the_administration_reaches_no_stored_answer_of_other_functions(warm_pro
     set_tenant(tenant)
 
     with recording(warm_process.settings) as administration:
-        asyncio.run(run_once(warm_process.operator.compose_requests(tenant)))
+        asyncio.run(run_once(warm_process.operator.make_services(tenant).idempotent_requests))
     with recording(warm_process.settings) as others:
-        asyncio.run(run_once(warm_process.composition.make_services(tenant).make_idempotent_requests()))
+        asyncio.run(run_once(warm_process.composition.make_services(tenant).idempotent_requests))
 
     assert len(others) == len(administration) > 4
     assert [each for each in administration if not is_allowed(statements, each.request, {})] == []

@@ -29,7 +29,7 @@ async def is_locked(worker_fixture: WorkerFixture, conversation: str) -> bool:
         refusals.append(conflict.code)
     try:
         response_id = await worker_fixture.create("locked?", conversation=conversation)
-        await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+        await worker_fixture.services.response_requests.cancellation.cancel(response_id)
         worker_fixture.queue.tasks.pop()
     except Conflict as conflict:
         refusals.append(conflict.code)
@@ -108,7 +108,7 @@ async def test_a_response_that_is_cancelled_in_the_queue_lets_its_conversation_g
     worker_fixture = make_worker_fixture(script([]))
     conversation, response_id = await queued(worker_fixture, stream=streamed)
 
-    await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    await worker_fixture.services.response_requests.cancellation.cancel(response_id)
 
     assert not await is_locked(worker_fixture, conversation)
     assert await told_in(worker_fixture, conversation) == []
@@ -137,7 +137,7 @@ async def test_a_stopped_response_releases_its_conversation_with_its_worker(
     await model.opened.wait()
 
     if end == "cancel":
-        await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+        await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     else:
         await worker_fixture.services.stored_responses.delete(response_id)
     await working

@@ -118,8 +118,8 @@ async def test_a_response_that_waits_is_cancelled_and_its_message_does_nothing(
     worker_fixture = make_worker_fixture(model)
     response_id = await worker_fixture.create()
 
-    cancelled = await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
-    again = await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    cancelled = await worker_fixture.services.response_requests.cancellation.cancel(response_id)
+    again = await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     await worker_fixture.run(response_id)
 
     assert cancelled.status == again.status == await worker_fixture.status(response_id) == "cancelled"
@@ -135,7 +135,7 @@ async def test_a_response_that_runs_is_cancelled_at_the_next_look(make_worker_fi
     working = asyncio.create_task(worker_fixture.run(response_id))
     await model.opened.wait()
 
-    cancelled = await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    cancelled = await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     stored = await working
 
     assert cancelled.status == "cancelled"
@@ -152,14 +152,14 @@ async def test_a_response_that_has_ended_stays_as_it_is_when_it_is_cancelled(
     worker_fixture = make_worker_fixture(script(said("Hi")))
     done = await worker_fixture.finished()
 
-    cancelled = await worker_fixture.services.response_requests.make_cancellation().cancel(done.id)
+    cancelled = await worker_fixture.services.response_requests.cancellation.cancel(done.id)
 
     assert cancelled == done
 
 
 async def test_an_unknown_response_is_not_cancelled(make_worker_fixture: MakeWorkerFixture) -> None:
     with pytest.raises(NotFound):
-        await make_worker_fixture(script()).services.response_requests.make_cancellation().cancel("resp_" + "0" * 32)
+        await make_worker_fixture(script()).services.response_requests.cancellation.cancel("resp_" + "0" * 32)
 
 
 async def test_a_response_that_is_deleted_stops_and_leaves_nothing_but_seals(

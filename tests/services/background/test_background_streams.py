@@ -99,7 +99,7 @@ async def test_the_stream_of_a_response_that_was_cancelled_ends(
     following = asyncio.create_task(worker_fixture.follow(response_id))
     await asyncio.sleep(0.5)
 
-    await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     events = await following
     await working
 
@@ -116,7 +116,7 @@ async def test_the_stream_of_a_response_that_was_cancelled_in_the_queue_ends(
     worker_fixture = make_worker_fixture(script())
     response_id = await worker_fixture.create(stream=streamed, tools=[MCP_TOOL])
 
-    await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     events = await worker_fixture.follow(response_id)
 
     assert events[-1]["response"]["status"] == "cancelled"
@@ -131,7 +131,7 @@ async def test_an_item_that_broke_off_is_closed_with_what_was_told_of_it(
     working = asyncio.create_task(worker_fixture.run(response_id))
     await worker_fixture.wait_for_stored_events(response_id, part.text)
 
-    await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     await working
 
     events = await worker_fixture.follow(response_id)

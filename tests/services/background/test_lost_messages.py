@@ -169,7 +169,7 @@ async def test_a_reader_queues_a_waiting_response_again_at_growing_intervals(fix
 async def retry(fixture: WorkerFixture, key_id: str) -> str | None:
     """Send the request again with the same idempotency key, while the process of the first one may still run."""
     attempt = RequestAttempt(object_id=key_id, repeated=True, follows=True)
-    return await fixture.services.response_requests.make_retries().find_keyed(attempt, deadline(30))
+    return await fixture.services.response_requests.retries.find_keyed(attempt, deadline(30))
 
 
 async def create_and_die(fixture: WorkerFixture, key_id: str, **fields: Any) -> str:

@@ -84,7 +84,7 @@ async def test_a_response_that_is_cancelled_while_its_tools_run_shows_their_call
     await worker_fixture.until_stored(response_id, 2)
     assert len((await worker_fixture.stored(response_id)).records) == 2
 
-    cancelled = await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    cancelled = await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     await working
 
     assert cancelled == await seen(worker_fixture, response_id)
@@ -105,7 +105,7 @@ async def test_a_cancelled_answer_keeps_what_was_told_of_it_and_nothing_is_told_
     working = asyncio.create_task(worker_fixture.run(response_id))
     await worker_fixture.wait_for_stored_events(response_id, "Half ")
 
-    cancelled = await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    cancelled = await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     gate.set()
     await working
 
@@ -137,7 +137,7 @@ async def test_words_that_a_worker_stores_while_its_response_is_cancelled_are_sh
         return texts
 
     monkeypatch.setattr(Recovery, "read_stream", read_while_it_is_written)
-    cancelled = await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    cancelled = await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     monkeypatch.undo()
 
     assert cancelled == await seen(worker_fixture, response_id)
@@ -203,7 +203,7 @@ async def test_what_was_told_of_an_approved_call_is_shown_when_it_does_not_end(
     working = asyncio.create_task(worker_fixture.run(response_id))
     await worker_fixture.wait_for_stored_events(response_id, "mcp_call.in_progress")
 
-    cancelled = await worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    cancelled = await worker_fixture.services.response_requests.cancellation.cancel(response_id)
     await working
 
     assert cancelled == await seen(worker_fixture, response_id)

@@ -147,7 +147,7 @@ async def test_a_session_that_is_deleted_before_its_message_is_stored_leaves_not
 
 async def test_a_response_that_waits_can_be_deleted(own_cloud: Cloud, tenant: str) -> None:
     waiting = await opened(own_cloud, tenant)
-    delete = waiting.fixture.services.response_requests.make_waiting().delete
+    delete = waiting.fixture.services.response_requests.waiting.delete
     assert (await delete(waiting.response_id)).id == waiting.response_id
 
     with pytest.raises(NotFound):
@@ -173,7 +173,7 @@ async def test_a_response_that_is_run_while_it_is_deleted_is_deleted(
         return await cancel(line, *arguments)
 
     monkeypatch.setattr(WaitingLine, "cancel", run_before)
-    deleted = await waiting.fixture.services.response_requests.make_waiting().delete(waiting.response_id)
+    deleted = await waiting.fixture.services.response_requests.waiting.delete(waiting.response_id)
 
     assert deleted.id == waiting.response_id
     with pytest.raises(NotFound):
@@ -189,7 +189,7 @@ async def test_a_response_that_was_started_with_another_id_is_deleted(own_cloud:
     run = await waiting.read()
     assert (run.id != message, run.status) == (True, "completed")
 
-    await waiting.fixture.services.response_requests.make_waiting().delete(message)
+    await waiting.fixture.services.response_requests.waiting.delete(message)
 
     for response_id in (message, run.id):
         with pytest.raises(NotFound):
@@ -204,7 +204,7 @@ async def test_a_response_that_another_one_has_taken_is_not_deleted_by_its_own_i
     assert await waiting.admission.line.claim_merge(message, run.id[5:])
 
     with pytest.raises(Conflict) as refused:
-        await waiting.fixture.services.response_requests.make_waiting().delete_run(
+        await waiting.fixture.services.response_requests.waiting.delete_run(
             waiting.response_id, await found(waiting, message)
         )
 
@@ -263,7 +263,7 @@ async def test_a_message_that_a_dead_process_has_claimed_can_be_read_cancelled_a
 
     statuses = [(await waiting.read()).status, (await services.response_requests.cancel(waiting.response_id)).status]
     statuses.append((await waiting.read()).status)
-    deleted = await services.response_requests.make_waiting().delete(waiting.response_id)
+    deleted = await services.response_requests.waiting.delete(waiting.response_id)
 
     assert (statuses, deleted.id) == (["queued", "cancelled", "cancelled"], waiting.response_id)
     with pytest.raises(NotFound):
@@ -273,7 +273,7 @@ async def test_a_message_that_a_dead_process_has_claimed_can_be_read_cancelled_a
 async def test_a_response_that_is_started_while_it_is_read_is_found(own_cloud: Cloud, tenant: str) -> None:
     waiting = await opened(own_cloud, tenant)
     CLOCK.move(ALIVE_SECONDS + 1)
-    services, cancel = waiting.fixture.services, waiting.fixture.services.response_requests.make_cancellation().cancel
+    services, cancel = waiting.fixture.services, waiting.fixture.services.response_requests.cancellation.cancel
 
     async def start_late(response_id: str) -> Response:
         try:
@@ -301,7 +301,7 @@ async def test_a_response_that_is_started_while_it_is_deleted_is_deleted(own_clo
     CLOCK.move(ALIVE_SECONDS + 1)
     await waiting.work()
 
-    await waiting.fixture.services.response_requests.make_waiting().delete(waiting.response_id)
+    await waiting.fixture.services.response_requests.waiting.delete(waiting.response_id)
 
     with pytest.raises(NotFound):
         await waiting.read()

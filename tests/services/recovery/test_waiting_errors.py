@@ -50,7 +50,7 @@ async def failed_once(cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
 
 
 async def cancel(waiting: Waiting, message_id: str) -> str:
-    cancellation = waiting.fixture.turns.make_turn_cancellation()
+    cancellation = waiting.fixture.turns.turn_requests.cancellation
     return (await cancellation.cancel(waiting.agent_id, waiting.session_id, message_id)).status.value
 
 

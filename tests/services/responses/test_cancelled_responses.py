@@ -21,7 +21,7 @@ def blocked() -> list[Part]:
 
 
 async def cancel(responder: Responder, response_id: str) -> Response:
-    return await responder.worker_fixture.services.response_requests.make_cancellation().cancel(response_id)
+    return await responder.worker_fixture.services.response_requests.cancellation.cancel(response_id)
 
 
 async def signalled(responder: Responder, response_id: str) -> None:

@@ -127,7 +127,7 @@ async def test_a_retry_finds_the_response_of_its_message_after_others(cloud: Clo
     merging.responder.attempt = NO_ATTEMPT
     merging.model.answers[2:] = [said(), said()]
     await merging.responder.respond("three", conversation=merging.conversation)
-    waiting = merging.fixture.services.response_requests.make_waiting()
+    waiting = merging.fixture.services.response_requests.waiting
 
     async def find(fingerprint: str, count: int) -> str | None:
         return await waiting.find_merged(RequestAttempt(fingerprint, count), merging.conversation)

@@ -319,7 +319,7 @@ async def test_a_retry_finds_the_response_that_has_its_message(cloud: Cloud, ten
     merging.responder.attempt = RequestAttempt("f" * 32)
     await merging.respond()
     merging.responder.attempt = NO_ATTEMPT
-    waiting = merging.fixture.services.response_requests.make_waiting()
+    waiting = merging.fixture.services.response_requests.waiting
 
     async def find(fingerprint: str, count: int) -> str | None:
         return await waiting.find_merged(RequestAttempt(fingerprint, count), merging.conversation)

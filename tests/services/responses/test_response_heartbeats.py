@@ -24,7 +24,7 @@ def blocked() -> list[Part]:
 
 
 async def beat(responder: Responder, response_id: str) -> HeartbeatReceived:
-    return await responder.worker_fixture.services.response_requests.make_cancellation().receive_heartbeat(response_id)
+    return await responder.worker_fixture.services.response_requests.cancellation.receive_heartbeat(response_id)
 
 
 async def lease_record(responder: Responder, response_id: str) -> Any:

@@ -29,7 +29,7 @@ def blocked() -> list[Part]:
 
 
 async def cancel(fixture: TurnFixture, turn_id: str) -> Turn:
-    return await fixture.services.make_turn_cancellation().cancel(fixture.agent_id, fixture.session_id, turn_id)
+    return await fixture.services.turn_requests.cancellation.cancel(fixture.agent_id, fixture.session_id, turn_id)
 
 
 async def has_signal(fixture: TurnFixture) -> bool:

@@ -295,7 +295,7 @@ async def test_a_tail_shows_the_same_events(cloud: Cloud, tenant: str) -> None:
 
     turn = (await process.stored())[-1]
     ids = process.agent_id, process.session_id, turn.turn_id
-    tailed = await process.services.turn_requests.make_tail().follow(*ids, -1, deadline(30))
+    tailed = await process.services.turn_requests.tail.follow(*ids, -1, deadline(30))
 
     expected = [encode_event(event) for event in events]
     assert [encode_event(each.event) async for each in tailed] == expected

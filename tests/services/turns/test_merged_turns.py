@@ -51,7 +51,7 @@ class Merging:
         """Return the turn of a message as its request gets it."""
         started = await admission(self.fixture).start(message_id, self.bodies[0], RequestContext(deadline(600)))
         assert isinstance(started, StartedRun)
-        retries = self.fixture.services.turn_requests.make_retries()
+        retries = self.fixture.services.turn_requests.retries
         ids = self.fixture.agent_id, self.fixture.session_id
         events = await retries.follow_message(*ids, message_id, started.run_id, deadline(600))
         return ended([numbered.event async for numbered in events])
@@ -88,7 +88,7 @@ async def test_a_heartbeat_with_the_id_of_a_merged_message_is_one_of_the_running
     running = asyncio.create_task(fixture.turn("one"))
     await until(lambda: len(merging.model.requests) == 2)
 
-    cancellation = fixture.services.make_turn_cancellation()
+    cancellation = fixture.services.turn_requests.cancellation
     await cancellation.receive_heartbeat(fixture.agent_id, fixture.session_id, merging.ids[0])
     record = await fixture.store._table.get(keys.session(*fixture.ids)) or {}
     silence.set()
@@ -142,7 +142,7 @@ async def test_a_cancelled_message_is_not_merged(own_cloud: Cloud, tenant: str) 
 
     async def accept_and_cancel(invocation: Invocation) -> ToolOutcome:
         outcome = await accept(invocation)
-        cancellation = fixture.services.make_turn_cancellation()
+        cancellation = fixture.services.turn_requests.cancellation
         await cancellation.cancel(fixture.agent_id, fixture.session_id, merging.ids[0])
         return outcome
 

@@ -29,7 +29,7 @@ def sent(events: Sequence[Event]) -> list[bytes]:
 
 
 def tail_of(turn_fixture: TurnFixture) -> TurnTail:
-    return turn_fixture.services.turn_requests.make_tail()
+    return turn_fixture.services.turn_requests.tail
 
 
 async def rejoin(turn_fixture: TurnFixture, turn_id: str, after: int = -1, seconds: float = 60) -> list[NumberedEvent]:

@@ -32,7 +32,7 @@ def blocked() -> list[Part]:
 
 
 async def beat(fixture: TurnFixture, turn_id: str) -> HeartbeatReceived:
-    cancellation = fixture.services.make_turn_cancellation()
+    cancellation = fixture.services.turn_requests.cancellation
     return await cancellation.receive_heartbeat(fixture.agent_id, fixture.session_id, turn_id)
 
 

@@ -579,7 +579,7 @@ async def test_a_reader_sees_a_result_after_an_unfinished_one_as_the_first_strea
     turn_fixture = await making.turn_fixture(script(called("add", "sub", "mul")))
     run = await turn_fixture.start(seconds=20)
     ids = turn_fixture.agent_id, turn_fixture.session_id, run.turn_id
-    tail = turn_fixture.services.turn_requests.make_tail()
+    tail = turn_fixture.services.turn_requests.tail
     live = await tail.follow(*ids, -1, deadline(600))
 
     async def follow() -> list[NumberedEvent]:

@@ -146,7 +146,7 @@ async def test_a_cancelled_message_is_not_run_and_its_request_says_so(make_turn_
     await accept(fixture, "one")
     second = await accept(fixture, "two")
     waiting = asyncio.create_task(admission(fixture).start(second, message("two"), RequestContext(deadline(600))))
-    cancellation = fixture.services.make_turn_cancellation()
+    cancellation = fixture.services.turn_requests.cancellation
 
     cancelled = await cancellation.cancel(fixture.agent_id, fixture.session_id, second)
 

@@ -1,10 +1,13 @@
 """The use cases of one tenant that the routes call."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from stint.apis.tenant import TenantServices
 from stint.dataclasses import dataclass
 from stint.domain.llama_stack.registry import Provider
+from stint.domain.tasks import SendTask
+from stint.lazy import Lazy, lazy
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
 from stint.services.registry.registry import Registry
@@ -13,21 +16,17 @@ from stint.services.registry.toolgroups import Toolgroups
 from stint.services.turns.turns import Turns
 from stint.spending.meters import Meters
 
-if TYPE_CHECKING:  # loaded by the first request that needs them
-    from stint.services.idempotency.creations import Creations
-    from stint.services.idempotency.requests import IdempotentRequests
+if TYPE_CHECKING:
     from stint.services.runs.cache_keys import FindCacheKeys
-    from stint.services.turns.cancellation import TurnCancellation
     from stint.services.turns.turn_requests import TurnRequests
 
 
-@dataclass(frozen=True, slots=True)
-class AgentsServices:
-    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
+@dataclass(frozen=True)
+class AgentsServices(TenantServices):
+    """The use cases.
 
-    `check_providers` returns providers with their health, which it looks at. `make_idempotent_requests` makes the use
-    cases of requests with an idempotency key once, when first needed. `make_turn_cancellation` makes the one that
-    cancels turns. `find_cache_keys` finds the keys of model calls.
+    `check_providers` returns providers with their health, which it looks at. `find_cache_keys` finds the keys of model
+    calls. `send` sends tasks to the worker.
     """
 
     agents: Agents
@@ -37,15 +36,10 @@ class AgentsServices:
     toolgroups: Toolgroups
     shields: Shields
     meters: Meters
-    heartbeat_seconds: float
-    make_turn_requests: "Callable[[], TurnRequests]"
-    make_turn_cancellation: "Callable[[], TurnCancellation]"
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
-    make_idempotent_requests: "Callable[[], IdempotentRequests]"
-    make_creations: "Callable[[], Creations]"
     find_cache_keys: "FindCacheKeys"
+    send: SendTask
 
-    @property
-    def turn_requests(self) -> "TurnRequests":
-        """The requests of turns, whose modules the first one loads."""
-        return self.make_turn_requests()
+    turn_requests: "ClassVar[Lazy[AgentsServices, TurnRequests]]" = lazy(
+        "stint.services.turns.turn_requests:TurnRequests", lambda self, cls: cls(self.turns, self.send)
+    )

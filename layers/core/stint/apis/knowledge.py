@@ -1,9 +1,10 @@
 """The use cases of one tenant that the routes of knowledge call."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
+from stint.apis.tenant import TenantServices
 from stint.dataclasses import dataclass
+from stint.lazy import Lazy, lazy
 from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.files import Files
 from stint.services.knowledge.store_documents import StoreDocuments
@@ -12,7 +13,7 @@ from stint.services.knowledge.vector_stores import TenantVectorStores
 from stint.spending.meters import Meters
 
 if TYPE_CHECKING:  # loaded by the composition
-    from stint.services.idempotency.requests import IdempotentRequests
+    from stint.services.knowledge.container_files import ContainerFiles
     from stint.services.knowledge.containers import Containers
     from stint.services.knowledge.embeddings import TextEmbeddings
     from stint.services.knowledge.rag import RAG
@@ -20,17 +21,15 @@ if TYPE_CHECKING:  # loaded by the composition
     from stint.services.knowledge.vector_dbs import VectorDBs
     from stint.services.knowledge.vector_io import VectorIO
 
+T = TypeVar("T")
+Part: TypeAlias = Lazy["KnowledgeServices", T]
 
-@dataclass(frozen=True, slots=True)
-class KnowledgeServices:
-    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
 
-    `make_embeddings` and `make_idempotent_requests` make those of embeddings and of idempotency keys once, at the first
-    request that needs them.
-    """
+@dataclass(frozen=True)
+class KnowledgeServices(TenantServices):
+    """The use cases."""
 
     files: Files
-    make_containers: "Callable[[], Containers]"
     uploads: Uploads
     vector_stores: TenantVectorStores
     store_documents: StoreDocuments
@@ -40,6 +39,15 @@ class KnowledgeServices:
     rag: "RAG"
     rag_insertion: "RAGInsertion"
     meters: Meters
-    heartbeat_seconds: float
-    make_embeddings: "Callable[[], TextEmbeddings]"
-    make_idempotent_requests: "Callable[[], IdempotentRequests]"
+
+    embeddings: "ClassVar[Part[TextEmbeddings]]" = lazy(
+        "stint.services.knowledge.embeddings:TextEmbeddings", lambda self, cls: cls(self.vector_stores.models)
+    )
+    container_files: "ClassVar[Part[ContainerFiles]]" = lazy(
+        "stint.services.knowledge.container_files:ContainerFiles",
+        lambda self, cls: cls(self.tenant, self.store.containers, self.store.files, self.files.deletions.send),
+    )
+    containers: "ClassVar[Part[Containers]]" = lazy(
+        "stint.services.knowledge.containers:Containers",
+        lambda self, cls: cls(self.tenant, self.store.containers, self.container_files, self.files.deletions),
+    )

@@ -1,9 +1,11 @@
 """The use cases of one tenant that the OpenAI API's routes call."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from stint.apis.tenant import TenantServices
 from stint.dataclasses import dataclass
+from stint.lazy import Lazy, lazy
 from stint.services.background.background import Background
 from stint.services.background.tail import StreamTail
 from stint.services.conversations.conversations import Conversations
@@ -16,17 +18,11 @@ if TYPE_CHECKING:  # most processes make none of them
     from stint.apis.end_users import EndUserServices
     from stint.apis.inference import InferenceServices
     from stint.services.background.response_requests import ResponseRequests
-    from stint.services.idempotency.creations import Creations
-    from stint.services.idempotency.requests import IdempotentRequests
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAIServices:
-    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
-
-    `make_inference`, `make_end_users` and
-    `make_idempotent_requests` make those of inference, of end users and of idempotency keys once, when first needed.
-    """
+@dataclass(frozen=True)
+class OpenAIServices(TenantServices):
+    """The use cases. `make_inference` and `make_end_users` make those of inference and of end users once."""
 
     responses: Responses
     background: Background
@@ -36,14 +32,10 @@ class OpenAIServices:
     chat: Chat
     compaction: Compaction
     token_counts: TokenCounts
-    heartbeat_seconds: float
-    make_response_requests: "Callable[[], ResponseRequests]"
     make_inference: "Callable[[], InferenceServices]"
     make_end_users: "Callable[[], EndUserServices]"
-    make_idempotent_requests: "Callable[[], IdempotentRequests]"
-    make_creations: "Callable[[], Creations]"
 
-    @property
-    def response_requests(self) -> "ResponseRequests":
-        """The requests of responses, whose modules the first one loads."""
-        return self.make_response_requests()
+    response_requests: "ClassVar[Lazy[OpenAIServices, ResponseRequests]]" = lazy(
+        "stint.services.background.response_requests:ResponseRequests",
+        lambda self, cls: cls(self.responses, self.background, self.tail, self.stored_responses),
+    )

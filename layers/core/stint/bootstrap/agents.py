@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from stint.apis.agents import AgentsServices
 from stint.bootstrap.adapters import Adapters
-from stint.bootstrap.admission import make_turn_admission, make_turn_cancellation
 from stint.bootstrap.defaults import defer_cache_keys, make_registry
 from stint.bootstrap.restore import Composition, per_tenant
 from stint.documents.document_reader import DocumentReader
@@ -18,7 +17,7 @@ from stint.domain.tasks import DeletionTask, ObjectKind, SendTask
 from stint.domain.tenant_limits import limits_of, parse_tenants
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
-from stint.services.deletions import DeleteObject, Deletions
+from stint.services.deletions import DeleteObject, Deletions, delete_store_of_session
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
@@ -41,12 +40,7 @@ from stint.tools.secret_references import ResolvedProviders, SecretReferences
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.bootstrap.rag import RAGServices
-    from stint.services.idempotency.creations import Creations
-    from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
-    from stint.services.turns.turn_requests import TurnRequests
-    from stint.services.turns.turn_retries import TurnRetries
-    from stint.services.turns.turn_tail import TurnTail
 
 logger = logging.getLogger(__name__)
 
@@ -90,20 +84,16 @@ class AgentsComposition(Composition):
 
 def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, DeleteObject]:
     """Return the functions that delete agents and sessions. The worker deletes the sessions' own vector dbs."""
-    deletion = store.deletion
-
-    async def delete_vector_db(tenant: str, store_id: str) -> None:
-        if await store.vector_stores.seal(tenant, store_id):
-            await send(DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id))
+    delete_vector_db = delete_store_of_session(store, send)
 
     async def delete_agent(task: DeletionTask, deadline: float) -> bool:
         if task.orphan:
-            return await deletion.delete_orphan(task.tenant, task.ids[0])
-        return await deletion.delete_agent(task.tenant, task.ids[0], deadline, delete_vector_db)
+            return await store.deletion.delete_orphan(task.tenant, task.ids[0])
+        return await store.deletion.delete_agent(task.tenant, task.ids[0], deadline, delete_vector_db)
 
     return {
         "agent": delete_agent,
-        "session": lambda task, deadline: deletion.delete_session(
+        "session": lambda task, deadline: store.deletion.delete_session(
             task.tenant, task.ids[0], task.ids[1], deadline, delete_vector_db
         ),
     }
@@ -120,7 +110,11 @@ def compose(
     transcripts = transcripts or TranscriptCache(settings.transcript_bytes)
     opener = SessionOpener(tenant, store, agents, transcripts, settings.lease_seconds, settings.history_bytes)
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
-    make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send, lambda: tools))
+
+    def get_tools() -> Tools:  # a circle: retrieval is one of the tools, and its queries may call the others
+        return tools
+
+    make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send, get_tools))
     redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
     credentials = EncryptedCredentials(tenant, adapters.credential_cipher)
     references = SecretReferences(tenant, read_secret_of_toolgroup)
@@ -133,6 +127,9 @@ def compose(
     documents = SessionDocuments(reader, lambda: make_rag().session_stores)
     turns = Turns(tenant, store, agents, opener, planner, reader, documents, meters)
     return AgentsServices(
+        tenant=tenant,
+        store=store,
+        lease_seconds=settings.lease_seconds,
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days, settings.retention_days),
         turns=turns,
@@ -141,45 +138,10 @@ def compose(
         shields=shields,
         meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,
-        make_turn_requests=cache(partial(make_turn_requests, turns, deletions.send)),
-        make_turn_cancellation=lambda: make_turn_cancellation(turns),
         check_providers=make_check(adapters),
-        make_idempotent_requests=defer_idempotency(tenant, store, settings.lease_seconds),
-        make_creations=lambda: make_creations(tenant, store),
         find_cache_keys=keys,
+        send=deletions.send,
     )
-
-
-def make_turn_requests(turns: Turns, send: SendTask) -> "TurnRequests":
-    """Make the use case of requests of turns, whose modules are loaded now."""
-    from stint.services.turns.turn_requests import TurnRequests  # noqa: PLC0415 - few functions run turns
-
-    tenant, store, agents = turns.tenant, turns.store, turns.agents
-    return TurnRequests(
-        turns,
-        make_admission=partial(make_turn_admission, turns, send),
-        make_retries=lambda: make_turn_retries(tenant, store, agents),
-        make_tail=lambda: make_turn_tail(tenant, store, agents),
-    )
-
-
-def defer_idempotency(tenant: str, store: Store, lease_seconds: float) -> "Callable[[], IdempotentRequests]":
-    """Return a function that makes a tenant's use cases of idempotency keys once, whose modules it then loads."""
-
-    @cache
-    def make() -> "IdempotentRequests":
-        from stint.services.idempotency.requests import IdempotentRequests  # noqa: PLC0415
-
-        return IdempotentRequests(tenant, store.requests, lease_seconds)
-
-    return make
-
-
-def make_turn_tail(tenant: str, store: Store, agents: Agents) -> "TurnTail":
-    """Make the reader of a tenant's turns, whose modules are loaded now."""
-    from stint.services.turns.turn_tail import TurnTail  # noqa: PLC0415 - few clients rejoin a stream
-
-    return TurnTail(tenant, store, agents)
 
 
 def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
@@ -187,20 +149,6 @@ def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
     prices, budgets = parse_prices(settings.prices), limits_of(tenant, parse_tenants(settings.tenants)).budgets
     choices = {"sums_usage": settings.usage_sums, "hides_cache": settings.hide_cached_tokens}
     return Meters(tenant, store, prices, budgets, settings.memory_mb, **choices)
-
-
-def make_creations(tenant: str, store: Store) -> "Creations":
-    """Make the use cases of creations that retries repeat, whose modules are loaded now."""
-    from stint.services.idempotency.creations import Creations  # noqa: PLC0415 - not at the start of a function
-
-    return Creations(tenant, store.creation_attempts, store.retry_claims)
-
-
-def make_turn_retries(tenant: str, store: Store, agents: Agents) -> "TurnRetries":
-    """Make the finder of turns that retries repeat, whose modules are loaded now."""
-    from stint.services.turns.turn_retries import TurnRetries  # noqa: PLC0415 - few requests are retries
-
-    return TurnRetries(tenant, store, make_turn_tail(tenant, store, agents))
 
 
 def compose_rag(

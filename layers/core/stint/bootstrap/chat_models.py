@@ -10,18 +10,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stint.domain.inference import Decoding, PromptCache
+from stint.models.default_parameters import DefaultParameters
+from stint.models.fetched_images import MOST_BYTES, Fetch, FetchedImages
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.tool_names import SanitizedToolNames
+from stint.providers.api_key import ApiKey
 from stint.providers.openai.addresses import is_of_openai
 
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
-    from stint.models.fetched_images import Fetch
     from stint.settings import Settings
 
 
-def make_router(settings: "Settings", servers: "Sequence[ModelServer]", fetch: "Fetch") -> Router:
+def make_router(settings: "Settings", servers: "Sequence[ModelServer]", fetch: Fetch) -> Router:
     """Return the router of the chat models. `fetch` fetches images."""
     models: dict[str, Callable[[], ChatModel]] = {
         **({"scripted": partial(make_scripted, settings)} if settings.scripted_models else {}),
@@ -47,13 +49,12 @@ def make_scripted(settings: "Settings", provider: str = "scripted") -> ChatModel
     return Scripted(settings.scripted_word_seconds, {DEMO, *names}, provider)
 
 
-def make_openai(settings: "Settings", fetch: "Fetch") -> ChatModel:
+def make_openai(settings: "Settings", fetch: Fetch) -> ChatModel:
     """Return the model. Images by URL are fetched here, unless the server is OpenAI's own.
 
     Another server may be in a private network.
     """
     from stint.models.openai_compatible import OpenAICompatible  # noqa: PLC0415
-    from stint.providers.api_key import ApiKey  # noqa: PLC0415
 
     key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
     stall = settings.model_stall_seconds
@@ -61,17 +62,15 @@ def make_openai(settings: "Settings", fetch: "Fetch") -> ChatModel:
     return model if model.is_of_openai else fetch_images(model, settings, fetch)
 
 
-def make_named(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> ChatModel:
+def make_named(server: "ModelServer", settings: "Settings", fetch: Fetch) -> ChatModel:
     """Return the models of a named server, with its default parameters."""
     model, defaults = connect_to(server, settings, fetch), server.defaults.to_decoding()
     if defaults == Decoding():
         return model
-    from stint.models.default_parameters import DefaultParameters  # noqa: PLC0415
-
     return DefaultParameters(model, defaults, f"the defaults of provider {server.id!r} in STINT_PROVIDERS")
 
 
-def connect_to(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> ChatModel:
+def connect_to(server: "ModelServer", settings: "Settings", fetch: Fetch) -> ChatModel:
     """Return the models of a named server. Images by URL are fetched here, unless the server is OpenAI's own."""
     from stint.models.openai_compatible import OpenAICompatible  # noqa: PLC0415
 
@@ -89,7 +88,7 @@ def connect_to(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> C
     return SanitizedToolNames(model if model.is_of_openai else fetch_images(model, settings, fetch))
 
 
-def make_bedrock(settings: "Settings", fetch: "Fetch", region: str = "") -> ChatModel:
+def make_bedrock(settings: "Settings", fetch: Fetch, region: str = "") -> ChatModel:
     from stint.models.bedrock.model import Bedrock  # noqa: PLC0415
     from stint.providers.bedrock.client import connect  # noqa: PLC0415
 
@@ -115,15 +114,11 @@ def make_bedrock_openai(server: "ModelServer", settings: "Settings") -> ChatMode
     )
 
 
-def fetch_images(model: ChatModel, settings: "Settings", fetch: "Fetch") -> ChatModel:
+def fetch_images(model: ChatModel, settings: "Settings", fetch: Fetch) -> ChatModel:
     """Return a model whose images at URLs are fetched here."""
-    from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
-
     return FetchedImages(model, fetch, image_bytes(settings))
 
 
 def image_bytes(settings: "Settings") -> int:
     """Return the maximum of all fetched images of a model call."""
-    from stint.models.fetched_images import MOST_BYTES  # noqa: PLC0415
-
     return min(MOST_BYTES, 2 * settings.max_fetched_bytes)

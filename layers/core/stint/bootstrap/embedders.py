@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stint.providers.api_key import ApiKey
 from stint.retrieval.embedder_router import EmbedderRouter
+from stint.retrieval.embedders.default_dimensions import DefaultDimensions
 from stint.retrieval.port import Embedder
 from stint.settings import Settings
 
@@ -38,7 +40,6 @@ def make_local() -> Embedder:
 
 
 def make_openai(settings: Settings) -> Embedder:
-    from stint.providers.api_key import ApiKey  # noqa: PLC0415
     from stint.retrieval.embedders.openai import OpenAIEmbeddings  # noqa: PLC0415
 
     key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
@@ -50,8 +51,6 @@ def make_named(server: "ModelServer", settings: Settings) -> Embedder:
     embedder, dimensions = connect_to(server, settings), server.defaults.dimensions
     if dimensions is None:
         return embedder
-    from stint.retrieval.embedders.default_dimensions import DefaultDimensions  # noqa: PLC0415
-
     return DefaultDimensions(embedder, dimensions)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stint.caller import ModelAccess, require_tenant
 from stint.domain.tenant_limits import limits_of, parse_tenants
+from stint.providers.api_key import ApiKey
 from stint.tools.image_generation.port import MAX_IMAGE_BYTES, ImageModel
 from stint.tools.image_generation.provider import TIMEOUT, ImageGeneration
 from stint.tools.image_generation.router import ImageRouter
@@ -37,7 +38,6 @@ def make_scripted() -> ImageModel:
 
 
 def make_openai(settings: "Settings", fetch: "Fetch") -> ImageModel:
-    from stint.providers.api_key import ApiKey  # noqa: PLC0415
     from stint.tools.image_generation.openai import OpenAIImages  # noqa: PLC0415
 
     key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)

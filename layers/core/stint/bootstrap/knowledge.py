@@ -4,14 +4,16 @@ Each part is imported when it is made, so that functions that rarely need it sta
 """
 
 from collections.abc import Callable
-from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
-from stint.bootstrap.agents import AgentsComposition, defer_idempotency
+from stint.bootstrap.agents import AgentsComposition
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.restore import per_tenant
-from stint.domain.tasks import DeletionTask, ObjectKind
-from stint.services.deletions import DeleteObject, Deletions
+from stint.dataclasses import dataclass
+from stint.domain.tasks import ObjectKind
+from stint.lazy import Lazy, lazy
+from stint.services.deletions import DeleteObject
 from stint.settings import Settings
 from stint.store.store import Store
 
@@ -19,11 +21,12 @@ if TYPE_CHECKING:
     from stint.apis.knowledge import KnowledgeServices
     from stint.bootstrap.vector_stores import VectorStoreServices
     from stint.retrieval.port import VectorIndex
-    from stint.services.knowledge.containers import Containers
-    from stint.services.knowledge.embeddings import TextEmbeddings
+    from stint.services.knowledge.files import FileDeletion
     from stint.services.knowledge.inbox import InboxDocuments
     from stint.services.knowledge.ingestion import Ingestion
+    from stint.services.knowledge.removal import Removal
     from stint.services.knowledge.search import Search
+    from stint.services.knowledge.uploads import UploadDeletion
 
 
 class KnowledgeComposition(AgentsComposition):
@@ -55,14 +58,11 @@ class KnowledgeComposition(AgentsComposition):
 
     def compose_search(self, tenant: str) -> "Search":
         """Make the search of a tenant's vector stores."""
-        from stint.services.knowledge.expired_stores import ExpiredStores  # noqa: PLC0415 - see above
-        from stint.services.knowledge.search import Search  # noqa: PLC0415 - see above
+        from stint.services.knowledge import expired_stores, search  # noqa: PLC0415 - see above
 
-        models, expired = (
-            self.knowledge_parts.embedding_models(tenant),
-            ExpiredStores(tenant, self.store, self.queue.send),
-        )
-        return Search(tenant, self.store, self.get_index(), models, expired)
+        models = self.knowledge_parts.embedding_models(tenant)
+        expired = expired_stores.ExpiredStores(tenant, self.store, self.queue.send)
+        return search.Search(tenant, self.store, self.get_index(), models, expired)
 
     def compose_knowledge_services(self, tenant: str) -> "KnowledgeServices":
         return compose_knowledge(tenant, self.knowledge_parts, self.make_vector_stores(tenant))
@@ -85,53 +85,36 @@ class KnowledgeComposition(AgentsComposition):
         return InboxDocuments(tenant, self.store, services.documents, services.insertions)
 
 
+@dataclass(frozen=True)
+class KnowledgeDeletion:
+    """The use cases that delete files, uploads, vector stores and their documents."""
+
+    store: Store
+    make_index: "Callable[[], VectorIndex]"
+
+    removal: "ClassVar[Lazy[KnowledgeDeletion, Removal]]" = lazy(
+        "stint.services.knowledge.removal:Removal", lambda self, cls: cls(self.store, self.make_index)
+    )
+    files: "ClassVar[Lazy[KnowledgeDeletion, FileDeletion]]" = lazy(
+        "stint.services.knowledge.files:FileDeletion",
+        lambda self, cls: cls(self.store.files, self.removal.detach_file),
+    )
+    uploads: "ClassVar[Lazy[KnowledgeDeletion, UploadDeletion]]" = lazy(
+        "stint.services.knowledge.uploads:UploadDeletion", lambda self, cls: cls(self.store.uploads)
+    )
+
+
 def delete_knowledge_objects(store: Store, make_index: "Callable[[], VectorIndex]") -> dict[ObjectKind, DeleteObject]:
     """Return the functions that delete files, uploads, vector stores and their documents."""
-
-    async def delete_file(task: DeletionTask, deadline: float) -> bool:
-        from stint.services.knowledge.files import FileDeletion  # noqa: PLC0415 - see above
-        from stint.services.knowledge.removal import Removal  # noqa: PLC0415 - see above
-
-        detach = Removal(store, make_index).detach_file
-        return await FileDeletion(store.files, detach).delete(task, deadline)
-
-    async def delete_upload(task: DeletionTask, deadline: float) -> bool:
-        from stint.services.knowledge.uploads import UploadDeletion  # noqa: PLC0415 - see above
-
-        return await UploadDeletion(store.uploads).delete(task, deadline)
-
-    async def delete_store(task: DeletionTask, deadline: float) -> bool:
-        from stint.services.knowledge.removal import Removal  # noqa: PLC0415 - see above
-
-        return await Removal(store, make_index).delete_store(task, deadline)
-
-    async def delete_document(task: DeletionTask, deadline: float) -> bool:
-        from stint.services.knowledge.removal import Removal  # noqa: PLC0415 - see above
-
-        return await Removal(store, make_index).delete_document(task, deadline)
-
-    async def delete_contents(task: DeletionTask, deadline: float) -> bool:
-        from stint.services.knowledge.removal import Removal  # noqa: PLC0415 - see above
-
-        return await Removal(store, make_index).delete_contents(task, deadline)
-
+    parts = KnowledgeDeletion(store, make_index)
     return {
-        "file": delete_file,
-        "upload": delete_upload,
-        "vector_store": delete_store,
-        "store_document": delete_document,
-        "store_contents": delete_contents,
+        "file": lambda task, deadline: parts.files.delete(task, deadline),
+        "upload": lambda task, deadline: parts.uploads.delete(task, deadline),
+        "vector_store": lambda task, deadline: parts.removal.delete_store(task, deadline),
+        "store_document": lambda task, deadline: parts.removal.delete_document(task, deadline),
+        "store_contents": lambda task, deadline: parts.removal.delete_contents(task, deadline),
         "container": lambda task, _: store.containers.delete(task.tenant, task.ids[0]),
     }
-
-
-def compose_containers(tenant: str, store: Store, deletions: Deletions) -> "Containers":
-    """Make the use case of a tenant's containers, whose modules are loaded now."""
-    from stint.services.knowledge.container_files import ContainerFiles  # noqa: PLC0415 - see above
-    from stint.services.knowledge.containers import Containers  # noqa: PLC0415 - see above
-
-    contents = ContainerFiles(tenant, store.containers, store.files, deletions.send)
-    return Containers(tenant, store.containers, contents, deletions)
 
 
 def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "VectorStoreServices") -> "KnowledgeServices":
@@ -143,15 +126,11 @@ def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "Vector
 
     rag = compose_rag(tenant, parts.adapters, parts.store, parts.send)
 
-    @cache
-    def make_embeddings() -> "TextEmbeddings":
-        from stint.services.knowledge.embeddings import TextEmbeddings  # noqa: PLC0415 - see above
-
-        return TextEmbeddings(parts.embedding_models(tenant))
-
     return KnowledgeServices(
+        tenant=tenant,
+        store=parts.store,
+        lease_seconds=parts.adapters.settings.lease_seconds,
         files=Files(tenant, parts.store.files, parts.deletions),
-        make_containers=cache(lambda: compose_containers(tenant, parts.store, parts.deletions)),
         uploads=Uploads(tenant, parts.store.uploads, parts.store.files, parts.deletions),
         vector_stores=vector_stores.stores,
         store_documents=vector_stores.documents,
@@ -162,6 +141,4 @@ def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "Vector
         rag_insertion=rag.rag_insertion,
         meters=parts.meters(tenant),
         heartbeat_seconds=parts.adapters.settings.heartbeat_seconds,
-        make_embeddings=make_embeddings,
-        make_idempotent_requests=defer_idempotency(tenant, parts.store, parts.adapters.settings.lease_seconds),
     )

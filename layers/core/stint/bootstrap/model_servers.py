@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from stint.domain.inference import Decoding
 from stint.domain.schema import Request
 from stint.domain.validation import describe_faults
+from stint.providers.api_key import ApiKey
 from stint.providers.openai.addresses import is_of_openai
 from stint.settings import Settings
 
@@ -96,8 +97,6 @@ class ModelServer(Request):
 
     def read_key(self, settings: Settings) -> "ReadKey":
         """Return a function that reads the key."""
-        from stint.providers.api_key import ApiKey  # noqa: PLC0415 - not at the start of a function
-
         value = settings.key_in(self.key_variable) if self.key_variable else ""
         source = f"secret_arn of provider {self.id!r} in STINT_PROVIDERS"
         return ApiKey(value, self.secret_arn, "API_KEY", source).read

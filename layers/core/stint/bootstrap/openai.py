@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING, NoReturn
 from stint.apis.agents import AgentsServices
 from stint.apis.openai import OpenAIServices
 from stint.bootstrap.adapters import Adapters
-from stint.bootstrap.admission import (
-    make_response_admission,
-    make_response_cancellation,
-    make_waiting_responses,
-)
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import per_tenant
 from stint.documents.document_reader import DocumentReader, StoredFileContent
@@ -42,11 +37,9 @@ if TYPE_CHECKING:
     from stint.apis.end_users import EndUserServices
     from stint.apis.inference import InferenceServices
     from stint.services.background.event_requests import EventRequests
-    from stint.services.background.response_requests import ResponseRequests
     from stint.services.background.waiting_runs import WaitingRuns
     from stint.services.background.worker import Worker
     from stint.services.responses.code_runs import CodeAccess
-    from stint.services.responses.response_retries import ResponseRetries
     from stint.tools.knowledge.file_search import KnowledgeSearch
 
 
@@ -150,48 +143,22 @@ def compose_responses(
     conversations = Conversations(tenant, store.conversations, reader, deletions, opaque, reconcile, days)
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
     inputs, kept_bytes = InputReader(contexts, reader), settings.max_request_bytes // 2
-    background = Background(tenant, store, responses, recovery, queue, deletions)
-    tail = StreamTail(tenant, store, recovery)
     return OpenAIServices(
+        tenant=tenant,
+        store=store,
+        lease_seconds=settings.lease_seconds,
         responses=responses,
-        background=background,
-        tail=tail,
+        background=Background(tenant, store, responses, recovery, queue, deletions),
+        tail=StreamTail(tenant, store, recovery),
         stored_responses=stored,
         conversations=conversations,
         chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters, keys),
         compaction=Compaction(router, services.registry, inputs, services.meters, kept_bytes, keys),
         token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,
-        make_response_requests=cache(partial(make_response_requests, background, tail, stored)),
         make_inference=make_inference,
         make_end_users=make_end_users,
-        make_idempotent_requests=services.make_idempotent_requests,
-        make_creations=services.make_creations,
     )
-
-
-def make_response_requests(background: Background, tail: StreamTail, reader: ResponseReader) -> "ResponseRequests":
-    """Make the use case of requests of responses, whose modules are loaded now."""
-    from stint.services.background.response_requests import ResponseRequests  # noqa: PLC0415 - not at a start
-
-    responses, recovery, tenant, store = background.responses, background.recovery, background.tenant, background.store
-    return ResponseRequests(
-        responses,
-        background,
-        tail,
-        reader,
-        make_admission=partial(make_response_admission, responses, recovery),
-        make_waiting=lambda: make_waiting_responses(responses, reader),
-        make_retries=lambda: make_response_retries(tenant, store, reader),
-        make_cancellation=partial(make_response_cancellation, tenant, store, recovery),
-    )
-
-
-def make_response_retries(tenant: str, store: Store, reader: ResponseReader) -> "ResponseRetries":
-    """Make the finder of responses that retries repeat, whose modules are loaded now."""
-    from stint.services.responses.response_retries import ResponseRetries  # noqa: PLC0415 - few requests are retries
-
-    return ResponseRetries(tenant, store, reader)
 
 
 def compose_inference(

@@ -1,23 +1,26 @@
 """Composition of administration: of an operator's commands, and of their routes. Each part is made when first used."""
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stint.apis.admin import AdminServices
 from stint.aws.dynamodb import DynamoDBClient
 from stint.bootstrap.restore import Composition
+from stint.lazy import Lazy, lazy
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.store.api_keys import ApiKeyStore
+from stint.store.blobs import Blobs
 from stint.store.clients import make_dynamodb, make_s3
+from stint.store.documents import Documents
 from stint.store.stops import StopStore
 from stint.store.store import Store
 from stint.store.table import Table
 
 if TYPE_CHECKING:  # loaded by the first request with a key
-    from stint.services.idempotency.requests import IdempotentRequests
     from stint.store.all_api_keys import AllApiKeys
+    from stint.store.idempotent_requests import RequestRecords
 
 
 class OperatorComposition(Composition):
@@ -27,11 +30,9 @@ class OperatorComposition(Composition):
     def api_keys(self) -> ApiKeys:
         return ApiKeys(ApiKeyStore(Table(self.dynamodb, self.settings.keys_table)))
 
-    @cached_property
-    def all_api_keys(self) -> "AllApiKeys":
-        from stint.store.all_api_keys import AllApiKeys  # noqa: PLC0415 - only a command reads them
-
-        return AllApiKeys(self.dynamodb, self.settings.keys_table)
+    all_api_keys: "Lazy[OperatorComposition, AllApiKeys]" = lazy(
+        "stint.store.all_api_keys:AllApiKeys", lambda self, cls: cls(self.dynamodb, self.settings.keys_table)
+    )
 
     @cached_property
     def stops(self) -> Stops:
@@ -50,9 +51,9 @@ class OperatorComposition(Composition):
         return make_dynamodb()
 
     def make_services(self, tenant: str) -> AdminServices:
-        """Return the services of a caller's tenant. Only its idempotency keys are its own."""
         keys = self.key_administration
-        return AdminServices(keys, StopAdministration(self.stops, keys), partial(self.compose_requests, tenant))
+        stops = StopAdministration(self.stops, keys)
+        return AdminServices(tenant, keys, stops, lambda: self.request_records, self.settings.lease_seconds)
 
     @cached_property
     def key_administration(self) -> KeyAdministration:
@@ -60,15 +61,10 @@ class OperatorComposition(Composition):
             self.api_keys, self.settings.operator_tenant, self.stop_store, self.settings.max_key_days
         )
 
-    def compose_requests(self, tenant: str) -> "IdempotentRequests":
-        """Make the use cases of requests with an idempotency key. Their answers fit into an item."""
-        from stint.services.idempotency.requests import IdempotentRequests  # noqa: PLC0415 - see above
-        from stint.store.blobs import Blobs  # noqa: PLC0415
-        from stint.store.documents import Documents  # noqa: PLC0415
-        from stint.store.idempotent_requests import RequestRecords  # noqa: PLC0415
-        from stint.store.request_keys import admin_idempotency  # noqa: PLC0415
+    @cached_property
+    def request_records(self) -> "RequestRecords":
+        """Return the records of requests with an idempotency key. Their answers fit into an item."""
+        from stint.store import idempotent_requests, request_keys  # noqa: PLC0415 - few requests have a key
 
-        table = Table(self.dynamodb, self.settings.table)
-        documents = Documents(table, Blobs(make_s3, self.settings.bucket))
-        records = RequestRecords(table, documents, admin_idempotency)
-        return IdempotentRequests(tenant, records, self.settings.lease_seconds)
+        table, blobs = Table(self.dynamodb, self.settings.table), Blobs(make_s3, self.settings.bucket)
+        return idempotent_requests.RequestRecords(table, Documents(table, blobs), request_keys.admin_idempotency)

@@ -1,6 +1,6 @@
 """Composition of vector dbs and of the retrieval of context. Functions load it when the first one is used."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from stint.bootstrap.adapters import Adapters
@@ -8,7 +8,8 @@ from stint.bootstrap.defaults import make_registry, model_access
 from stint.dataclasses import dataclass
 from stint.documents.document_reader import DocumentReader
 from stint.domain.llama_stack.registry import Model
-from stint.domain.tasks import DeletionTask, SendTask
+from stint.domain.tasks import SendTask
+from stint.services.deletions import delete_named_store
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.expired_stores import ExpiredStores
 from stint.services.knowledge.graph import GraphSearch
@@ -56,7 +57,7 @@ def compose_rag(
     queries = QueryGenerator(text_models, get_tools)
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     models = EmbeddingModels(adapters.embedders, find_models, model_access(tenant, adapters.settings))
-    delete_store = delete_later(tenant, store, send)
+    delete_store = delete_named_store(tenant, store, send)
     search = Search(tenant, store, adapters.vector_index, models, ExpiredStores(tenant, store, send))
     insertions = Insertions(tenant, store, IngestionTasks(tenant, send))
     vector_dbs = VectorDBs(tenant, store, models, adapters.settings.vector_indexes, delete_store)
@@ -71,14 +72,3 @@ def compose_rag(
         graph=graph,
         text_models=text_models,
     )
-
-
-def delete_later(tenant: str, store: Store, send: SendTask) -> Callable[[str], Awaitable[None]]:
-    """Return a function that marks a vector store as deleted, so that it is not found. The worker deletes it."""
-
-    async def delete_store(store_id: str) -> None:
-        task = DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id)
-        await send(task.before_mark())
-        await store.vector_stores.mark_deleted(tenant, store_id)
-
-    return delete_store

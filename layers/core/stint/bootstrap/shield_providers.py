@@ -40,20 +40,18 @@ def make_deny_list() -> ShieldProvider:
     return DenyList()
 
 
-def make_llama_guard(resolve: Resolve) -> ShieldProvider:
+def make_llama_guard(resolve: Resolve, *, asks_model: bool = True) -> ShieldProvider:
     from stint.shields.llama_guard import LlamaGuard  # noqa: PLC0415
 
-    return LlamaGuard(resolve)
+    return LlamaGuard(resolve, asks_model=asks_model)
 
 
 def make_named(server: "ModelServer", region: str, resolve: Resolve) -> ShieldProvider:
     """Return the shields of a named server. The ids of its models need not have its prefix."""
     if server.is_bedrock:
         return make_bedrock_guardrails(server.region or region)
-    from stint.shields.llama_guard import LlamaGuard  # noqa: PLC0415
-
     prefix = f"{server.id}/"
-    return LlamaGuard(lambda name: resolve(prefix + name.removeprefix(prefix)), asks_model=False)
+    return make_llama_guard(lambda name: resolve(prefix + name.removeprefix(prefix)), asks_model=False)
 
 
 def make_bedrock_guardrails(region: str) -> ShieldProvider:

@@ -1,20 +1,32 @@
 """The tool providers of one Settings object. Each is made when first used."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pydantic import SecretStr
 
 from stint.bootstrap.lazy_mapping import LazyMapping
+from stint.caller import require_tenant
 from stint.domain.errors import ModelError, ToolUnavailable
+from stint.lazy import Lazy, lazy
+from stint.providers.api_key import ApiKey
 from stint.tools.port import CODE_PROVIDER, IMAGE_MODELS, ToolProvider
 
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.net.guard import Guard
     from stint.settings import Settings
+    from stint.tools.code_interpreter.provider import CodeInterpreter
     from stint.tools.code_interpreter.runs import CodeRunner
-    from stint.tools.search.web_search import SearchEngine
+    from stint.tools.http.provider import HttpEndpoints
+    from stint.tools.lambda_function.provider import LambdaFunctions
+    from stint.tools.mcp.provider import McpTools
+    from stint.tools.search.engines import Brave, Tavily
+    from stint.tools.search.web_search import SearchEngine, WebSearch
+    from stint.tools.search.wolfram_alpha import WolframAlpha
+
+T = TypeVar("T")
+Part: TypeAlias = Lazy["ToolAdapters", T]
 
 
 def make_tool_providers(
@@ -23,75 +35,75 @@ def make_tool_providers(
     get_servers: "Callable[[], Sequence[ModelServer]]" = lambda: (),
 ) -> Mapping[str, ToolProvider]:
     """Return the tool providers by their ids. Their URLs pass the guard. `get_servers` returns the model servers."""
+    adapters = ToolAdapters(settings, get_guard)
     images = {IMAGE_MODELS: lambda: make_images(settings, get_guard(), get_servers())} if settings.image_model else {}
-    sandbox = {CODE_PROVIDER: lambda: make_code_interpreter(settings)} if settings.runs_code else {}
+    sandbox = {CODE_PROVIDER: lambda: adapters.code_interpreter} if settings.runs_code else {}
     return LazyMapping(
         {
-            "model-context-protocol": lambda: make_mcp(settings, get_guard()),
-            "tavily-search": lambda: make_tavily(settings, get_guard()),
-            "brave-search": lambda: make_brave(settings, get_guard()),
-            "wolfram-alpha": lambda: make_wolfram(settings, get_guard()),
-            "remote-execution": lambda: make_http_endpoints(get_guard()),
-            "lambda-function": lambda: make_lambda_functions(settings),
+            "model-context-protocol": lambda: adapters.mcp,
+            "tavily-search": lambda: adapters.tavily_search,
+            "brave-search": lambda: adapters.brave_search,
+            "wolfram-alpha": lambda: adapters.wolfram_alpha,
+            "remote-execution": lambda: adapters.http_endpoints,
+            "lambda-function": lambda: adapters.lambda_functions,
             **sandbox,
             **images,
         }
     )
 
 
-def make_mcp(settings: "Settings", guard: "Guard") -> ToolProvider:
-    from stint.tools.mcp.provider import McpTools  # noqa: PLC0415
+class ToolAdapters:
+    """The adapters of tools."""
 
-    return McpTools(guard, timeout=settings.mcp_seconds)
+    def __init__(self, settings: "Settings", get_guard: "Callable[[], Guard]") -> None:
+        self.settings, self.get_guard = settings, get_guard
 
+    @property
+    def engines(self) -> "Mapping[str, SearchEngine]":
+        """Return the search engines by the names that agents use."""
+        return {"brave": self.brave, "tavily": self.tavily}
 
-def make_tavily(settings: "Settings", guard: "Guard") -> ToolProvider:
-    from stint.tools.search.web_search import WebSearch  # noqa: PLC0415
-
-    engines = make_engines(settings, guard)
-    return WebSearch(engines["tavily"], tool_key(settings, "TAVILY_SEARCH_API_KEY", settings.tavily_api_key), engines)
-
-
-def make_brave(settings: "Settings", guard: "Guard") -> ToolProvider:
-    from stint.tools.search.web_search import WebSearch  # noqa: PLC0415
-
-    engines = make_engines(settings, guard)
-    return WebSearch(engines["brave"], tool_key(settings, "BRAVE_SEARCH_API_KEY", settings.brave_api_key), engines)
-
-
-def make_engines(settings: "Settings", guard: "Guard") -> "dict[str, SearchEngine]":
-    """Return the search engines by the names that agents use."""
-    from stint.tools.search.engines import Brave, Tavily  # noqa: PLC0415
-
-    return {
-        "brave": Brave(guard, base_url=settings.brave_base_url),
-        "tavily": Tavily(guard, base_url=settings.tavily_base_url),
-    }
-
-
-def make_wolfram(settings: "Settings", guard: "Guard") -> ToolProvider:
-    from stint.tools.search.wolfram_alpha import WolframAlpha  # noqa: PLC0415
-
-    app_id = tool_key(settings, "WOLFRAM_ALPHA_API_KEY", settings.wolfram_api_key)
-    return WolframAlpha(guard, app_id, base_url=settings.wolfram_base_url)
-
-
-def make_http_endpoints(guard: "Guard") -> ToolProvider:
-    from stint.tools.http.provider import HttpEndpoints  # noqa: PLC0415
-
-    return HttpEndpoints(guard)
-
-
-def make_lambda_functions(settings: "Settings") -> ToolProvider:
-    from stint.tools.lambda_function.provider import LambdaFunctions  # noqa: PLC0415
-
-    return LambdaFunctions(settings.own_functions.split(","))
-
-
-def make_code_interpreter(settings: "Settings") -> ToolProvider:
-    from stint.tools.code_interpreter.provider import CodeInterpreter  # noqa: PLC0415
-
-    return CodeInterpreter(make_code_runner(settings))
+    brave: "Part[Brave]" = lazy(
+        "stint.tools.search.engines:Brave",
+        lambda self, cls: cls(self.get_guard(), base_url=self.settings.brave_base_url),
+    )
+    tavily: "Part[Tavily]" = lazy(
+        "stint.tools.search.engines:Tavily",
+        lambda self, cls: cls(self.get_guard(), base_url=self.settings.tavily_base_url),
+    )
+    brave_search: "Part[WebSearch]" = lazy(
+        "stint.tools.search.web_search:WebSearch",
+        lambda self, cls: cls(
+            self.brave, tool_key(self.settings, "BRAVE_SEARCH_API_KEY", self.settings.brave_api_key), self.engines
+        ),
+    )
+    tavily_search: "Part[WebSearch]" = lazy(
+        "stint.tools.search.web_search:WebSearch",
+        lambda self, cls: cls(
+            self.tavily, tool_key(self.settings, "TAVILY_SEARCH_API_KEY", self.settings.tavily_api_key), self.engines
+        ),
+    )
+    wolfram_alpha: "Part[WolframAlpha]" = lazy(
+        "stint.tools.search.wolfram_alpha:WolframAlpha",
+        lambda self, cls: cls(
+            self.get_guard(),
+            tool_key(self.settings, "WOLFRAM_ALPHA_API_KEY", self.settings.wolfram_api_key),
+            base_url=self.settings.wolfram_base_url,
+        ),
+    )
+    mcp: "Part[McpTools]" = lazy(
+        "stint.tools.mcp.provider:McpTools", lambda self, cls: cls(self.get_guard(), timeout=self.settings.mcp_seconds)
+    )
+    http_endpoints: "Part[HttpEndpoints]" = lazy(
+        "stint.tools.http.provider:HttpEndpoints", lambda self, cls: cls(self.get_guard())
+    )
+    lambda_functions: "Part[LambdaFunctions]" = lazy(
+        "stint.tools.lambda_function.provider:LambdaFunctions",
+        lambda self, cls: cls(self.settings.own_functions.split(",")),
+    )
+    code_interpreter: "Part[CodeInterpreter]" = lazy(
+        "stint.tools.code_interpreter.provider:CodeInterpreter", lambda self, cls: cls(make_code_runner(self.settings))
+    )
 
 
 def make_code_runner(settings: "Settings") -> "CodeRunner":
@@ -100,7 +112,6 @@ def make_code_runner(settings: "Settings") -> "CodeRunner":
         from stint.tools.code_interpreter.agentcore import AgentCore  # noqa: PLC0415
 
         return AgentCore(settings.agentcore_interpreter)
-    from stint.caller import require_tenant  # noqa: PLC0415
     from stint.tools.code_interpreter.sandbox import Sandbox  # noqa: PLC0415
 
     return Sandbox(settings.sandbox_function, require_tenant)
@@ -114,8 +125,6 @@ def make_images(settings: "Settings", guard: "Guard", servers: "Sequence[ModelSe
 
 def tool_key(settings: "Settings", name: str, value: SecretStr) -> Callable[[], str | None]:
     """Return a function that reads the key of a tool's service."""
-    from stint.providers.api_key import ApiKey  # noqa: PLC0415
-
     key = ApiKey(value.get_secret_value(), settings.tools_secret_arn, name)
 
     def read() -> str | None:

@@ -89,9 +89,7 @@ async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: R
         await handle(scope, receive, send)
         return
     body, receive_again = await read_body(receive)
-    requests: IdempotentRequests = (
-        scope["app"].state.make_services(require_principal().tenant).make_idempotent_requests()
-    )
+    requests: IdempotentRequests = scope["app"].state.make_services(require_principal().tenant).idempotent_requests
     deadline, body_hash = deadline_of(Request(scope)), hash_body(Headers(scope=scope), body)
     follow = make_follow(handle, scope, body, receive, send) if rule.repeated.is_followed else None
     request = await requests.acquire(digest_of(scope, key), body_hash, deadline, follow)

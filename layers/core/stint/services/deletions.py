@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from stint.dataclasses import dataclass
 from stint.domain.errors import StintError
 from stint.domain.tasks import DeletionTask, ObjectKind, SendTask
+from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -55,3 +56,32 @@ class Deletions:
             extra = task.model_dump(exclude={"kind", "tenant"})
             logger.info("The worker continues the deletion", extra=extra)
             await self.send(task)
+
+
+def delete_named_store(tenant: str, store: Store, send: SendTask) -> Callable[[str], Awaitable[None]]:
+    """Return a function that a request calls to delete a vector store. Raises NotFound if there is none.
+
+    The task is sent before the mark: a request is not repeated, so nothing else would finish a deletion that breaks
+    off between the two.
+    """
+
+    async def delete(store_id: str) -> None:
+        task = DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id)
+        await send(task.before_mark())
+        await store.vector_stores.mark_deleted(tenant, store_id)
+
+    return delete
+
+
+def delete_store_of_session(store: Store, send: SendTask) -> Callable[[str, str], Awaitable[None]]:
+    """Return a function that the deletion of a session calls to delete the session's own vector db.
+
+    The task is sent after the mark: the session's deletion is repeated until it ends, so it sends a task that is
+    lacking. Only the mark tells whether there is a store, because a session names its db before creating it.
+    """
+
+    async def delete(tenant: str, store_id: str) -> None:
+        if await store.vector_stores.seal(tenant, store_id):
+            await send(DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id))
+
+    return delete

@@ -1,23 +1,18 @@
 """The store, which the services receive."""
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from stint.store.agents import AgentStore
+from stint.lazy import Lazy, lazy
 from stint.store.blobs import Blobs
-from stint.store.deletion import Deletion
 from stint.store.documents import Documents
-from stint.store.registrations import Registrations
-from stint.store.session_leases import SessionLeases
-from stint.store.sessions import SessionStore
 from stint.store.table import Table
-from stint.store.turns import TurnStore
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from stint.aws.dynamodb import DynamoDBClient
+    from stint.store.agents import AgentStore
     from stint.store.background import BackgroundStore
     from stint.store.budgets import BudgetStore
     from stint.store.chat_completions import ChatCompletionStore
@@ -25,6 +20,7 @@ if TYPE_CHECKING:
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
     from stint.store.creation_attempts import CreationAttempts
+    from stint.store.deletion import Deletion
     from stint.store.document_leases import DocumentLeases
     from stint.store.document_owners import DocumentOwners
     from stint.store.end_users import EndUserIndex
@@ -36,15 +32,19 @@ if TYPE_CHECKING:
     from stint.store.imports import ImportStore
     from stint.store.inbox import Inbox
     from stint.store.partial_steps import PartialStepStore
+    from stint.store.registrations import Registrations
     from stint.store.response_attempts import ResponseAttempts
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.retry_claims import RetryClaims
     from stint.store.run_signals import RunSignalStore
     from stint.store.session_files import SessionFiles
+    from stint.store.session_leases import SessionLeases
+    from stint.store.sessions import SessionStore
     from stint.store.signing_keys import SigningKeys
     from stint.store.stops import StopStore
     from stint.store.transactions import Transactions
+    from stint.store.turns import TurnStore
     from stint.store.uploads import UploadStore
     from stint.store.usage import UsageStore
     from stint.store.vector_db_names import VectorDBNames
@@ -53,12 +53,14 @@ if TYPE_CHECKING:
     from stint.store.vector_stores import VectorStores
     from stint.store.waiting_line import WaitingLine
 
+T = TypeVar("T")
+Part: TypeAlias = Lazy["Store", T]
+
 
 class Store:
-    """One table and one bucket. Each part is made when first used.
+    """One table and one bucket. Each part is imported and made when first used.
 
-    Nothing is sent here, and the S3 client is made for the first blob. The parts of the OpenAI API are imported when
-    they are made, so that the functions that serve only agents and turns start without them.
+    Nothing is sent here, and the S3 client is made for the first blob.
     """
 
     def __init__(
@@ -70,244 +72,129 @@ class Store:
         self._blobs = Blobs(connect_s3, bucket)
         self._documents = Documents(self._table, self._blobs)
 
-    def _make_transactions(self) -> "Transactions":
-        from stint.store.transactions import Transactions  # noqa: PLC0415 - few requests write several records
-
-        return Transactions(self._dynamodb, self._table_name)
-
-    @cached_property
-    def agents(self) -> AgentStore:
-        return AgentStore(self._table, self._documents, self._make_transactions)
-
-    @cached_property
-    def sessions(self) -> SessionStore:
-        return SessionStore(self._table, self._documents)
-
-    @cached_property
-    def session_files(self) -> "SessionFiles":
-        from stint.store.session_files import SessionFiles  # noqa: PLC0415
-
-        return SessionFiles(self._blobs)
-
-    @cached_property
-    def session_leases(self) -> SessionLeases:
-        return SessionLeases(self._table)
-
-    @cached_property
-    def turns(self) -> TurnStore:
-        return TurnStore(self._table, self._documents)
-
-    @cached_property
-    def imports(self) -> "ImportStore":
-        from stint.store.imports import ImportStore  # noqa: PLC0415 - only for the command that imports
-
-        return ImportStore(self._table, self._documents, self.agents, self.sessions, self.turns)
-
-    @cached_property
-    def partial_steps(self) -> "PartialStepStore":
-        from stint.store.partial_steps import PartialStepStore  # noqa: PLC0415 - few steps run long
-
-        return PartialStepStore(self._table, self._documents)
-
-    @cached_property
-    def registrations(self) -> Registrations:
-        return Registrations(self._table, self._documents)
-
-    @cached_property
-    def deletion(self) -> Deletion:
-        return Deletion(self._table, self._blobs, self.agents, self.sessions)
-
-    @cached_property
-    def responses(self) -> "ResponseStore":
-        from stint.store.responses import ResponseStore  # noqa: PLC0415 - see above
-
-        return ResponseStore(self._table, self._documents, self._blobs, self.background)
-
-    @cached_property
-    def background(self) -> "BackgroundStore":
-        from stint.store.background import BackgroundStore  # noqa: PLC0415 - see above
-
-        return BackgroundStore(self._table, self._documents)
-
-    @cached_property
-    def response_leases(self) -> "ResponseLeases":
-        from stint.store.response_leases import ResponseLeases  # noqa: PLC0415 - see above
-
-        return ResponseLeases(self._table)
-
-    @cached_property
-    def conversations(self) -> "ConversationStore":
-        from stint.store.conversations import ConversationStore  # noqa: PLC0415 - see above
-
-        return ConversationStore(self._table, self._documents, self._blobs)
-
-    @cached_property
-    def conversation_leases(self) -> "ConversationLeases":
-        from stint.store.conversation_leases import ConversationLeases  # noqa: PLC0415 - see above
-
-        return ConversationLeases(self._table)
-
-    @cached_property
-    def files(self) -> "FileStore":
-        from stint.store.files import FileStore  # noqa: PLC0415 - see above
-
-        return FileStore(self._table, self._blobs)
-
-    @cached_property
-    def containers(self) -> "ContainerStore":
-        from stint.store.containers import ContainerStore  # noqa: PLC0415 - see above
-
-        return ContainerStore(self._table, self._blobs)
-
-    @cached_property
-    def chat_completions(self) -> "ChatCompletionStore":
-        from stint.store.chat_completions import ChatCompletionStore  # noqa: PLC0415 - see above
-
-        return ChatCompletionStore(self._table, self._documents, self._blobs)
-
-    @cached_property
-    def uploads(self) -> "UploadStore":
-        from stint.store.uploads import UploadStore  # noqa: PLC0415 - see above
-
-        return UploadStore(self._table, self._make_transactions(), self._blobs)
-
-    @cached_property
-    def budgets(self) -> "BudgetStore":
-        from stint.store.budgets import BudgetStore  # noqa: PLC0415 - see above
-
-        return BudgetStore(self._dynamodb, self._table_name)
-
-    @cached_property
-    def usage(self) -> "UsageStore":
-        from stint.store.usage import UsageStore  # noqa: PLC0415 - see above
-
-        return UsageStore(self._table, self.budgets)
-
-    @cached_property
-    def stops(self) -> "StopStore":
-        from stint.store.stops import StopStore  # noqa: PLC0415 - see above
-
-        return StopStore(self._dynamodb, self._table_name)
+    _transactions: "Part[Transactions]" = lazy(
+        "stint.store.transactions:Transactions", lambda self, cls: cls(self._dynamodb, self._table_name)
+    )
+    agents: "Part[AgentStore]" = lazy(
+        "stint.store.agents:AgentStore", lambda self, cls: cls(self._table, self._documents, lambda: self._transactions)
+    )
+    sessions: "Part[SessionStore]" = lazy(
+        "stint.store.sessions:SessionStore", lambda self, cls: cls(self._table, self._documents)
+    )
+    session_files: "Part[SessionFiles]" = lazy(
+        "stint.store.session_files:SessionFiles", lambda self, cls: cls(self._blobs)
+    )
+    session_leases: "Part[SessionLeases]" = lazy(
+        "stint.store.session_leases:SessionLeases", lambda self, cls: cls(self._table)
+    )
+    turns: "Part[TurnStore]" = lazy("stint.store.turns:TurnStore", lambda self, cls: cls(self._table, self._documents))
+    partial_steps: "Part[PartialStepStore]" = lazy(
+        "stint.store.partial_steps:PartialStepStore", lambda self, cls: cls(self._table, self._documents)
+    )
+    deletion: "Part[Deletion]" = lazy(
+        "stint.store.deletion:Deletion", lambda self, cls: cls(self._table, self._blobs, self.agents, self.sessions)
+    )
+    registrations: "Part[Registrations]" = lazy(
+        "stint.store.registrations:Registrations", lambda self, cls: cls(self._table, self._documents)
+    )
+    imports: "Part[ImportStore]" = lazy(
+        "stint.store.imports:ImportStore",
+        lambda self, cls: cls(self._table, self._documents, self.agents, self.sessions, self.turns),
+    )
+    responses: "Part[ResponseStore]" = lazy(
+        "stint.store.responses:ResponseStore",
+        lambda self, cls: cls(self._table, self._documents, self._blobs, self.background),
+    )
+    background: "Part[BackgroundStore]" = lazy(
+        "stint.store.background:BackgroundStore", lambda self, cls: cls(self._table, self._documents)
+    )
+    response_leases: "Part[ResponseLeases]" = lazy(
+        "stint.store.response_leases:ResponseLeases", lambda self, cls: cls(self._table)
+    )
+    conversations: "Part[ConversationStore]" = lazy(
+        "stint.store.conversations:ConversationStore", lambda self, cls: cls(self._table, self._documents, self._blobs)
+    )
+    conversation_leases: "Part[ConversationLeases]" = lazy(
+        "stint.store.conversation_leases:ConversationLeases", lambda self, cls: cls(self._table)
+    )
+    files: "Part[FileStore]" = lazy("stint.store.files:FileStore", lambda self, cls: cls(self._table, self._blobs))
+    containers: "Part[ContainerStore]" = lazy(
+        "stint.store.containers:ContainerStore", lambda self, cls: cls(self._table, self._blobs)
+    )
+    chat_completions: "Part[ChatCompletionStore]" = lazy(
+        "stint.store.chat_completions:ChatCompletionStore",
+        lambda self, cls: cls(self._table, self._documents, self._blobs),
+    )
+    uploads: "Part[UploadStore]" = lazy(
+        "stint.store.uploads:UploadStore", lambda self, cls: cls(self._table, self._transactions, self._blobs)
+    )
+    budgets: "Part[BudgetStore]" = lazy(
+        "stint.store.budgets:BudgetStore", lambda self, cls: cls(self._dynamodb, self._table_name)
+    )
+    usage: "Part[UsageStore]" = lazy("stint.store.usage:UsageStore", lambda self, cls: cls(self._table, self.budgets))
+    stops: "Part[StopStore]" = lazy(
+        "stint.store.stops:StopStore", lambda self, cls: cls(self._dynamodb, self._table_name)
+    )
+    run_signals: "Part[RunSignalStore]" = lazy(
+        "stint.store.run_signals:RunSignalStore", lambda self, cls: cls(self._table, self.stops)
+    )
+    idempotency: "Part[IdempotencyRecords]" = lazy(
+        "stint.store.idempotency:IdempotencyRecords", lambda self, cls: cls(self._table)
+    )
+    requests: "Part[RequestRecords]" = lazy(
+        "stint.store.idempotent_requests:RequestRecords", lambda self, cls: cls(self._table, self._documents)
+    )
+    response_attempts: "Part[ResponseAttempts]" = lazy(
+        "stint.store.response_attempts:ResponseAttempts", lambda self, cls: cls(self._table)
+    )
+    creation_attempts: "Part[CreationAttempts]" = lazy(
+        "stint.store.creation_attempts:CreationAttempts", lambda self, cls: cls(self._table)
+    )
+    retry_claims: "Part[RetryClaims]" = lazy("stint.store.retry_claims:RetryClaims", lambda self, cls: cls(self._table))
+    vector_db_names: "Part[VectorDBNames]" = lazy(
+        "stint.store.vector_db_names:VectorDBNames", lambda self, cls: cls(self._table)
+    )
+    signing_keys: "Part[SigningKeys]" = lazy("stint.store.signing_keys:SigningKeys", lambda self, cls: cls(self._table))
+    vector_stores: "Part[VectorStores]" = lazy(
+        "stint.store.vector_stores:VectorStores", lambda self, cls: cls(self._table)
+    )
+    vector_store_documents: "Part[VectorStoreDocuments]" = lazy(
+        "stint.store.vector_store_documents:VectorStoreDocuments",
+        lambda self, cls: cls(self._table, self._transactions),
+    )
+    document_owners: "Part[DocumentOwners]" = lazy(
+        "stint.store.document_owners:DocumentOwners", lambda self, cls: cls(self._table)
+    )
+    document_leases: "Part[DocumentLeases]" = lazy(
+        "stint.store.document_leases:DocumentLeases", lambda self, cls: cls(self._table)
+    )
+    entity_links: "Part[EntityLinks]" = lazy("stint.store.entity_links:EntityLinks", lambda self, cls: cls(self._table))
+    file_batches: "Part[FileBatchStore]" = lazy(
+        "stint.store.file_batches:FileBatchStore", lambda self, cls: cls(self._table)
+    )
+    end_users: "Part[EndUserIndex]" = lazy("stint.store.end_users:EndUserIndex", lambda self, cls: cls(self._table))
+    inbox: "Part[Inbox]" = lazy("stint.store.inbox:Inbox", lambda self, cls: cls(self._connect_s3, self._bucket))
+    vector_store_contents: "Part[VectorStoreContents]" = lazy(
+        "stint.store.vector_store_contents:VectorStoreContents", lambda self, cls: cls(self._blobs)
+    )
 
     def session_line(self, tenant: str, agent_id: str, session_id: str) -> "WaitingLine":
         """Return the requests that wait for a session."""
-        from stint.store.waiting_keys import session_line  # noqa: PLC0415 - few requests wait
-        from stint.store.waiting_line import WaitingLine  # noqa: PLC0415
+        from stint.store import waiting_keys, waiting_line  # noqa: PLC0415 - few requests wait
 
-        return WaitingLine(self._table, self._documents, session_line(tenant, agent_id, session_id))
+        keys = waiting_keys.session_line(tenant, agent_id, session_id)
+        return waiting_line.WaitingLine(self._table, self._documents, keys)
 
     def conversation_line(self, tenant: str, conversation_id: str) -> "WaitingLine":
         """Return the requests that wait for a conversation."""
-        from stint.store.waiting_keys import conversation_line  # noqa: PLC0415 - few requests wait
-        from stint.store.waiting_line import WaitingLine  # noqa: PLC0415
+        from stint.store import waiting_keys, waiting_line  # noqa: PLC0415 - few requests wait
 
-        return WaitingLine(self._table, self._documents, conversation_line(tenant, conversation_id))
+        keys = waiting_keys.conversation_line(tenant, conversation_id)
+        return waiting_line.WaitingLine(self._table, self._documents, keys)
 
     def waiting_responses(self, tenant: str) -> "WaitingLine":
         """Return the messages that wait for the conversations of a tenant, without their places."""
-        from stint.store.waiting_keys import LineKeys, waiting_responses  # noqa: PLC0415 - few requests wait
-        from stint.store.waiting_line import WaitingLine  # noqa: PLC0415
+        from stint.store import waiting_keys, waiting_line  # noqa: PLC0415 - few requests wait
 
-        return WaitingLine(self._table, self._documents, LineKeys("", waiting_responses(tenant), ""))
-
-    @cached_property
-    def run_signals(self) -> "RunSignalStore":
-        from stint.store.run_signals import RunSignalStore  # noqa: PLC0415 - few runs last longer than a second
-
-        return RunSignalStore(self._table, self.stops)
-
-    @cached_property
-    def idempotency(self) -> "IdempotencyRecords":
-        from stint.store.idempotency import IdempotencyRecords  # noqa: PLC0415 - see above
-
-        return IdempotencyRecords(self._table)
-
-    @cached_property
-    def requests(self) -> "RequestRecords":
-        from stint.store.idempotent_requests import RequestRecords  # noqa: PLC0415 - see above
-
-        return RequestRecords(self._table, self._documents)
-
-    @cached_property
-    def response_attempts(self) -> "ResponseAttempts":
-        from stint.store.response_attempts import ResponseAttempts  # noqa: PLC0415 - see above
-
-        return ResponseAttempts(self._table)
-
-    @cached_property
-    def creation_attempts(self) -> "CreationAttempts":
-        from stint.store.creation_attempts import CreationAttempts  # noqa: PLC0415 - see above
-
-        return CreationAttempts(self._table)
-
-    @cached_property
-    def retry_claims(self) -> "RetryClaims":
-        from stint.store.retry_claims import RetryClaims  # noqa: PLC0415 - see above
-
-        return RetryClaims(self._table)
-
-    @cached_property
-    def vector_db_names(self) -> "VectorDBNames":
-        from stint.store.vector_db_names import VectorDBNames  # noqa: PLC0415 - see above
-
-        return VectorDBNames(self._table)
-
-    @cached_property
-    def signing_keys(self) -> "SigningKeys":
-        from stint.store.signing_keys import SigningKeys  # noqa: PLC0415 - see above
-
-        return SigningKeys(self._table)
-
-    @cached_property
-    def vector_stores(self) -> "VectorStores":
-        from stint.store.vector_stores import VectorStores  # noqa: PLC0415 - see above
-
-        return VectorStores(self._table)
-
-    @cached_property
-    def vector_store_documents(self) -> "VectorStoreDocuments":
-        from stint.store.vector_store_documents import VectorStoreDocuments  # noqa: PLC0415 - see above
-
-        return VectorStoreDocuments(self._table, self._make_transactions())
-
-    @cached_property
-    def document_owners(self) -> "DocumentOwners":
-        from stint.store.document_owners import DocumentOwners  # noqa: PLC0415 - few documents belong to end users
-
-        return DocumentOwners(self._table)
-
-    @cached_property
-    def document_leases(self) -> "DocumentLeases":
-        from stint.store.document_leases import DocumentLeases  # noqa: PLC0415 - see above
-
-        return DocumentLeases(self._table)
-
-    @cached_property
-    def entity_links(self) -> "EntityLinks":
-        from stint.store.entity_links import EntityLinks  # noqa: PLC0415 - see above
-
-        return EntityLinks(self._table)
-
-    @cached_property
-    def file_batches(self) -> "FileBatchStore":
-        from stint.store.file_batches import FileBatchStore  # noqa: PLC0415 - see above
-
-        return FileBatchStore(self._table)
-
-    @cached_property
-    def end_users(self) -> "EndUserIndex":
-        from stint.store.end_users import EndUserIndex  # noqa: PLC0415 - see above
-
-        return EndUserIndex(self._table)
-
-    @cached_property
-    def inbox(self) -> "Inbox":
-        from stint.store.inbox import Inbox  # noqa: PLC0415 - see above
-
-        return Inbox(self._connect_s3, self._bucket)
-
-    @cached_property
-    def vector_store_contents(self) -> "VectorStoreContents":
-        from stint.store.vector_store_contents import VectorStoreContents  # noqa: PLC0415 - see above
-
-        return VectorStoreContents(self._blobs)
+        keys = waiting_keys.LineKeys("", waiting_keys.waiting_responses(tenant), "")
+        return waiting_line.WaitingLine(self._table, self._documents, keys)

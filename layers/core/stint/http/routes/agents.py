@@ -23,9 +23,7 @@ async def create_agent(body: AgentCreateRequest, services: AgentsServicesDep) ->
 
         await check_endpoints(body.agent_config.toolgroups, services.toolgroups.tools)
     create = partial(services.agents.create, body.agent_config)
-    return document(
-        AgentCreateResponse(agent_id=await services.make_creations().run(services.agents.find_created, create))
-    )
+    return document(AgentCreateResponse(agent_id=await services.creations.run(services.agents.find_created, create)))
 
 
 @router.get("", response_model=AgentList)
@@ -59,7 +57,7 @@ async def create_session(agent_id: str, body: SessionCreateRequest, services: Ag
     """Create a session."""
     create = partial(services.sessions.create, agent_id, body.session_name, body.expires_after)
     find = partial(services.sessions.find_created, agent_id)
-    return document(SessionCreateResponse(session_id=await services.make_creations().run(find, create)))
+    return document(SessionCreateResponse(session_id=await services.creations.run(find, create)))
 
 
 @router.get("/{agent_id}/sessions", response_model=SessionList, tags=["Sessions"])

@@ -47,7 +47,7 @@ uploads = APIRouter(tags=["Containers"], route_class=FormOrJSONRoute)
 @requires("use", repeated=OBJECT)
 async def create_container(body: CreateContainer, services: KnowledgeServicesDep) -> Response:
     """Create a container with copies of files. It expires 20 minutes after its last activity."""
-    return document(await services.make_containers().create(body))
+    return document(await services.containers.create(body))
 
 
 @router.get(CONTAINERS, response_model=ContainerList)
@@ -60,21 +60,21 @@ async def list_containers(
     name: str | None = None,
 ) -> Response:
     """List containers, the newest first."""
-    return document(await services.make_containers().list(after, limit, order, name))
+    return document(await services.containers.list(after, limit, order, name))
 
 
 @router.get(CONTAINER, response_model=Container)
 @requires("use")
 async def get_container(container_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a container."""
-    return document(await services.make_containers().get(container_id))
+    return document(await services.containers.get(container_id))
 
 
 @router.delete(CONTAINER, response_model=DeletedContainer)
 @requires("use")
 async def delete_container(container_id: str, services: KnowledgeServicesDep) -> Response:
     """Delete a container with its files."""
-    return document(await services.make_containers().delete(container_id))
+    return document(await services.containers.delete(container_id))
 
 
 async def read_addition(request: Request) -> AddContainerFile | FormFile:
@@ -105,7 +105,7 @@ async def add_container_file(
     services: KnowledgeServicesDep,
 ) -> Response:
     """Upload a file of up to 3.5 MB into a container, or copy a stored one, in the place of one with the same name."""
-    containers = services.make_containers()
+    containers = services.containers
     if isinstance(added, FormFile):
         return document(await containers.upload_file(container_id, added.filename, added.content))
     return document(await containers.add_file(container_id, added))
@@ -121,14 +121,14 @@ async def list_container_files(
     order: Order = "desc",
 ) -> Response:
     """List the files of a container, the newest first."""
-    return document(await services.make_containers().list_files(container_id, after, limit, order))
+    return document(await services.containers.list_files(container_id, after, limit, order))
 
 
 @router.get(FILE, response_model=ContainerFile)
 @requires("use")
 async def get_container_file(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Read a file of a container, without its content."""
-    return document(await services.make_containers().get_file(container_id, file_id))
+    return document(await services.containers.get_file(container_id, file_id))
 
 
 @router.get(
@@ -139,7 +139,7 @@ async def get_container_file(container_id: str, file_id: str, services: Knowledg
 @requires("use")
 async def get_container_file_content(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Read the content of a file of a container."""
-    opened = await services.make_containers().open_file(container_id, file_id)
+    opened = await services.containers.open_file(container_id, file_id)
     headers = {
         "content-disposition": disposition_of(opened.file.path),
         "content-security-policy": "sandbox; default-src 'none'",
@@ -151,7 +151,7 @@ async def get_container_file_content(container_id: str, file_id: str, services: 
 @requires("use")
 async def delete_container_file(container_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Delete a file of a container."""
-    return document(await services.make_containers().delete_file(container_id, file_id))
+    return document(await services.containers.delete_file(container_id, file_id))
 
 
 router.routes.extend(uploads.routes)

@@ -36,7 +36,7 @@ async def create_conversation(services: OpenAIServicesDep, body: CreateConversat
     """Create a conversation, with its first items."""
     create = partial(services.conversations.create, body or CreateConversation())
     return document(
-        await services.make_creations().run(
+        await services.creations.run(
             lambda object_id: services.conversations.get(name_of("conv", object_id)),
             lambda object_id: create(name_of("conv", object_id)),
         )

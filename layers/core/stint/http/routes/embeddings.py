@@ -17,7 +17,7 @@ router = APIRouter(tags=["Embeddings"], route_class=StrictRoute)
 async def create_embeddings(body: EmbeddingsRequest, services: KnowledgeServicesDep) -> Response:
     """Embed up to 2,048 texts. Lists of tokens are refused."""
     async with services.meters.request():
-        return document(await services.make_embeddings().create(body))
+        return document(await services.embeddings.create(body))
 
 
 @router.post("/v1/inference/embeddings", response_model=InferenceEmbeddings)
@@ -25,4 +25,4 @@ async def create_embeddings(body: EmbeddingsRequest, services: KnowledgeServices
 async def embed_contents(body: InferenceEmbeddingsRequest, services: KnowledgeServicesDep) -> Response:
     """Embed texts, as Llama Stack's inference does."""
     async with services.meters.request():
-        return document(await services.make_embeddings().embed_contents(body))
+        return document(await services.embeddings.embed_contents(body))

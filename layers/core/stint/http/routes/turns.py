@@ -130,14 +130,14 @@ async def cancel_turn(agent_id: str, session_id: str, turn_id: str, services: Ag
 
     Its finished steps are kept, its stream ends with `turn_complete`, and the session is free.
     """
-    return document(await services.make_turn_cancellation().cancel(agent_id, session_id, turn_id))
+    return document(await services.turn_requests.cancellation.cancel(agent_id, session_id, turn_id))
 
 
 @router.post(TURN + "/heartbeat", response_model=HeartbeatReceived)
 @requires("use")
 async def send_turn_heartbeat(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
     """Keep a turn running that was started with `on_disconnect` cancel. Any other turn is unchanged."""
-    return document(await services.make_turn_cancellation().receive_heartbeat(agent_id, session_id, turn_id))
+    return document(await services.turn_requests.cancellation.receive_heartbeat(agent_id, session_id, turn_id))
 
 
 @router.get(TURN, response_model=Turn)

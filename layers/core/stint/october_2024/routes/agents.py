@@ -64,7 +64,7 @@ async def create_october_agent(body: OctoberAgentCreateRequest, services: Octobe
     config = to_agent_config(body.agent_config)
     await check_endpoints(config, body.agent_config.tools, services.toolgroups.tools)
     create = partial(services.agents.create, config)
-    agent_id = await services.make_creations().run(services.agents.find_created, create)
+    agent_id = await services.creations.run(services.agents.find_created, create)
     return document(AgentCreateResponse(agent_id=agent_id))
 
 
@@ -82,7 +82,7 @@ async def create_october_session(body: OctoberSessionCreateRequest, services: Oc
     """Create a session."""
     create = partial(services.sessions.create, body.agent_id, body.session_name, None)
     find = partial(services.sessions.find_created, body.agent_id)
-    return document(SessionCreateResponse(session_id=await services.make_creations().run(find, create)))
+    return document(SessionCreateResponse(session_id=await services.creations.run(find, create)))
 
 
 @add_routes(router, "/agents/session/get", OctoberSessionQuery, response_model=OctoberSession)

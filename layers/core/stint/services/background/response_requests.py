@@ -20,7 +20,7 @@ response looks for a stored response first, then for a message, and then for a s
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 from stint.caller import RequestAttempt
 from stint.dataclasses import dataclass, replace
@@ -31,6 +31,7 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import DeletedResponse, Response
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.run_signals import HeartbeatReceived
+from stint.lazy import Lazy, lazy
 from stint.log_keys import add_log_keys
 from stint.services.background.background import Background
 from stint.services.background.response_handles import FollowedResponse, ResponseHandle, StartedResponse
@@ -47,6 +48,7 @@ if TYPE_CHECKING:  # few requests wait, repeat or cancel one
     from stint.services.runs.admission import Admission, StartedRun
 
 T = TypeVar("T")
+Part: TypeAlias = Lazy["ResponseRequests", T]
 
 
 @dataclass(slots=True)
@@ -57,9 +59,9 @@ class NewResponse:
     context: RequestContext
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResponseRequests:
-    """The requests of a tenant's responses. Each `make_` function makes its part when it is first needed."""
+    """The requests of a tenant's responses."""
 
     responses: Responses
     background: Background
@@ -69,12 +71,28 @@ class ResponseRequests:
     """Reads the events of stored responses."""
 
     reader: ResponseReader
-    make_admission: "Callable[[str], Admission[CreateResponse, ResponseRun]]"
-    """Makes the admission to a conversation."""
 
-    make_waiting: "Callable[[], WaitingResponses]"
-    make_retries: "Callable[[], ResponseRetries]"
-    make_cancellation: "Callable[[], ResponseCancellation]"
+    cancellation: "ClassVar[Part[ResponseCancellation]]" = lazy(
+        "stint.services.background.cancellation:ResponseCancellation",
+        lambda self, cls: cls(self.background.tenant, self.background.store, self.background.recovery),
+    )
+    waiting: "ClassVar[Part[WaitingResponses]]" = lazy(
+        "stint.services.background.waiting_responses:WaitingResponses",
+        lambda self, cls: cls(self.responses, self.reader),
+    )
+    retries: "ClassVar[Part[ResponseRetries]]" = lazy(
+        "stint.services.responses.response_retries:ResponseRetries",
+        lambda self, cls: cls(self.background.tenant, self.background.store, self.reader),
+    )
+
+    def make_admission(self, conversation_id: str) -> "Admission[CreateResponse, ResponseRun]":
+        """Make the admission of responses to a conversation."""
+        from stint.services.background.response_admission import ResponseLine  # noqa: PLC0415 - few wait
+        from stint.services.runs.admission import Admission  # noqa: PLC0415 - few wait
+
+        store, tenant = self.background.store, self.background.tenant
+        line = ResponseLine(self.responses, self.cancellation, conversation_id)
+        return Admission(store.conversation_line(tenant, conversation_id), line)
 
     async def submit(self, request: CreateResponse, context: RequestContext) -> ResponseHandle:
         """Return the response of a request: a new one, one that waits or is queued, or that of an earlier attempt.
@@ -127,7 +145,7 @@ class ResponseRequests:
         """Return a response that waits as a message."""
 
         async def read_message() -> Response:
-            return await self.make_waiting().get(name_of("resp", message_id))
+            return await self.waiting.get(name_of("resp", message_id))
 
         return WaitingRun(partial(self.follow_or_start, new, message_id), read_message, new.context.deadline)
 
@@ -177,7 +195,7 @@ class ResponseRequests:
             return None
         message_id = await self.make_admission(conversation_id).find_accepted(attempt)
         if message_id is None and request.when_busy == "merge" and not attempt.repeated:
-            message_id = await self.make_waiting().find_merged(attempt, conversation_id)
+            message_id = await self.waiting.find_merged(attempt, conversation_id)
         return None if message_id is None else self.wait(new, message_id)
 
     async def find_earlier_response(self, new: NewResponse) -> ResponseHandle | None:
@@ -193,7 +211,7 @@ class ResponseRequests:
         context = new.context
         if not context.attempt.is_retry:
             return None
-        found = await self.make_retries().find_earlier(context.attempt, context.deadline, stored=new.request.store)
+        found = await self.retries.find_earlier(context.attempt, context.deadline, stored=new.request.store)
         if isinstance(found, RequestAttempt):
             new.context = replace(context, attempt=found)
             return None
@@ -204,7 +222,7 @@ class ResponseRequests:
         deadline = context.deadline
         return self.follow_stored(
             partial(self.read_events, response_id, -1, deadline),
-            partial(self.make_retries().wait_for_end, response_id, deadline, background=taken),
+            partial(self.retries.wait_for_end, response_id, deadline, background=taken),
         )
 
     def follow(self, response_id: str, after: int, deadline: float) -> ResponseHandle:
@@ -232,7 +250,7 @@ class ResponseRequests:
         read = self.tail.read_events
 
         async def read_of_message() -> AsyncGenerator[str, None]:
-            found = (await self.make_waiting().get(response_id)).id
+            found = (await self.waiting.get(response_id)).id
             if found == response_id:
                 return self.follow_message(response_id, after, deadline)
             return await read(found, after, deadline)
@@ -244,7 +262,7 @@ class ResponseRequests:
 
         If it is not started, `response.failed` is the last event. Raises NotFound, DeadlineExceeded, StoreUnavailable.
         """
-        waiting = self.make_waiting()
+        waiting = self.waiting
         try:
             run_id = await waiting.wait_for_start(response_id, self.make_admission, deadline)
         except (DeadlineExceeded, StoreUnavailable):
@@ -261,14 +279,14 @@ class ResponseRequests:
     async def get(self, response_id: str, include: Sequence[Include]) -> Response:
         """Return a response, which may be a message that waits for its conversation. Raises NotFound."""
         return await stored_or_waiting(
-            lambda: self.reader.get(response_id, include), lambda: self.make_waiting().get(response_id, include)
+            lambda: self.reader.get(response_id, include), lambda: self.waiting.get(response_id, include)
         )
 
     async def use_found(self, response_id: str, use: Callable[[str], Awaitable[T]]) -> T:
         """Return what `use` returns for a response, or for the one that has a message with its id. Raises NotFound."""
 
         async def use_run() -> T:
-            return await use(await self.make_waiting().find_run(response_id))
+            return await use(await self.waiting.find_run(response_id))
 
         return await stored_or_waiting(partial(use, response_id), use_run)
 
@@ -277,24 +295,24 @@ class ResponseRequests:
 
         If a response has taken the message, that one is cancelled.
         """
-        cancellation = self.make_cancellation()
+        cancellation = self.cancellation
 
         async def cancel_message() -> Response:
-            found = await self.make_waiting().cancel(response_id)
+            found = await self.waiting.cancel(response_id)
             return found if found.id == response_id else await cancellation.cancel(found.id)
 
         return await stored_or_waiting(partial(cancellation.cancel, response_id), cancel_message)
 
     async def receive_heartbeat(self, response_id: str) -> HeartbeatReceived:
         """Note that the client of a response is there. Raises NotFound."""
-        return await self.use_found(response_id, self.make_cancellation().receive_heartbeat)
+        return await self.use_found(response_id, self.cancellation.receive_heartbeat)
 
     async def delete(self, response_id: str) -> DeletedResponse:
         """Delete a response, and stop it if it runs. One that waits is not started. Raises NotFound."""
         try:
             return await self.reader.delete(response_id)
         except NotFound:
-            return await self.make_waiting().delete(response_id)
+            return await self.waiting.delete(response_id)
 
 
 async def stored_or_waiting(stored: Callable[[], Awaitable[T]], waiting: Callable[[], Awaitable[T]]) -> T:

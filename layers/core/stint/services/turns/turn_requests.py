@@ -19,18 +19,20 @@ could be missed in both places. The modules of retries and waiting lines are loa
 them, because most need neither.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 from stint.caller import EarlierRunUnavailable, RequestAttempt
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, NotFound
 from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
+from stint.domain.tasks import SendTask
 from stint.domain.tools import ToolResponse
 from stint.domain.when_busy import WhenBusy
+from stint.lazy import Lazy, lazy
 from stint.services.runs.run_handle import RequestContext, WaitingRun
 from stint.services.turns.turn_handles import FollowedTurn, StartedTurn, TurnHandle
 from stint.services.turns.turn_run import TurnRun
@@ -38,8 +40,12 @@ from stint.services.turns.turns import Turns
 
 if TYPE_CHECKING:  # few requests wait, or repeat one
     from stint.services.runs.admission import Admission, StartedRun
+    from stint.services.turns.cancellation import TurnCancellation
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
+
+T = TypeVar("T")
+Part: TypeAlias = Lazy["TurnRequests", T]
 
 
 @dataclass(slots=True)
@@ -52,14 +58,32 @@ class NewTurn:
     context: RequestContext
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TurnRequests:
-    """The requests of turns in a tenant's sessions. Each `make_` function makes its part when it is first needed."""
+    """The requests of turns in a tenant's sessions. `send` sends tasks to the worker."""
 
     turns: Turns
-    make_admission: "Callable[[str, str], Admission[TurnCreateRequest, TurnRun]]"
-    make_retries: "Callable[[], TurnRetries]"
-    make_tail: "Callable[[], TurnTail]"
+    send: SendTask
+
+    cancellation: "ClassVar[Part[TurnCancellation]]" = lazy(
+        "stint.services.turns.cancellation:TurnCancellation", lambda self, cls: cls(self.turns)
+    )
+    tail: "ClassVar[Part[TurnTail]]" = lazy(
+        "stint.services.turns.turn_tail:TurnTail",
+        lambda self, cls: cls(self.turns.tenant, self.turns.store, self.turns.agents),
+    )
+    retries: "ClassVar[Part[TurnRetries]]" = lazy(
+        "stint.services.turns.turn_retries:TurnRetries",
+        lambda self, cls: cls(self.turns.tenant, self.turns.store, self.tail),
+    )
+
+    def make_admission(self, agent_id: str, session_id: str) -> "Admission[TurnCreateRequest, TurnRun]":
+        """Make the admission of turns to a session."""
+        from stint.services.runs.admission import Admission  # noqa: PLC0415 - few turns wait
+        from stint.services.turns.turn_admission import TurnLine  # noqa: PLC0415 - few turns wait
+
+        line = self.turns.store.session_line(self.turns.tenant, agent_id, session_id)
+        return Admission(line, TurnLine(self.cancellation, self.send, agent_id, session_id))
 
     async def submit(
         self, agent_id: str, session_id: str, request: TurnCreateRequest, context: RequestContext
@@ -139,7 +163,7 @@ class TurnRequests:
             raise
         if isinstance(started, StartedTurn):
             return started
-        follow = self.make_retries().follow_message
+        follow = self.retries.follow_message
         return FollowedTurn(
             await follow(new.agent_id, new.session_id, message_id, started.run_id, new.context.deadline)
         )
@@ -176,9 +200,7 @@ class TurnRequests:
         """
         if not new.context.attempt.is_retry:
             return None
-        found = await self.make_retries().find_earlier(
-            new.agent_id, new.session_id, new.context.attempt, new.context.deadline
-        )
+        found = await self.retries.find_earlier(new.agent_id, new.session_id, new.context.attempt, new.context.deadline)
         if isinstance(found, RequestAttempt):
             new.context = replace(new.context, attempt=found)
             return None
@@ -228,7 +250,7 @@ class TurnRequests:
         self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
     ) -> TurnHandle | None:
         """Return a turn from the resume on that stored exactly these responses, if there is one."""
-        events = await self.make_retries().find_resume(agent_id, session_id, turn_id, responses, deadline)
+        events = await self.retries.find_resume(agent_id, session_id, turn_id, responses, deadline)
         return None if events is None else FollowedTurn(events)
 
     async def follow(self, agent_id: str, session_id: str, turn_id: str, after: int, deadline: float) -> TurnHandle:
@@ -238,7 +260,7 @@ class TurnRequests:
             NotFound: there is no such turn or message.
             InvalidRequest: the turn has ended, and has no event with that number.
         """
-        ids, follow = (agent_id, session_id), self.make_tail().follow
+        ids, follow = (agent_id, session_id), self.tail.follow
         try:
             return FollowedTurn(await follow(*ids, turn_id, after, deadline))
         except NotFound:
@@ -255,7 +277,7 @@ class TurnRequests:
         Raises StintError if it is not started, or as `follow`.
         """
         started = await self.make_admission(agent_id, session_id).wait_for_start(message_id, deadline)
-        events = await self.make_tail().follow(agent_id, session_id, started.run_id, after, deadline)
+        events = await self.tail.follow(agent_id, session_id, started.run_id, after, deadline)
         async with aclosing(events):
             async for numbered in events:
                 yield numbered

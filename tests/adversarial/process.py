@@ -36,7 +36,7 @@ from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
 from stint.models.openai_compatible import OpenAICompatible
 from stint.models.tool_names import SanitizedToolNames
-from stint.tools.mcp.package import prepare_mcp
+from stint.tools.mcp.session import prepare_mcp
 
 MOST_CPU_SECONDS = 25
 """A case that exceeds this limit is killed; its actual costs are then unknown."""

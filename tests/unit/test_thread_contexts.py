@@ -8,7 +8,7 @@ import pytest
 
 from stint.caller import acting_as, find_principal
 from stint.domain.principals import ANONYMOUS, Principal
-from stint.models.bedrock.call import ConverseCall
+from stint.models.bedrock.model import ConverseCall
 from stint.retrieval.embedders.bedrock import BedrockEmbeddings
 
 SOURCES = sorted((Path(__file__).parents[2] / "layers" / "core" / "stint").rglob("*.py"))

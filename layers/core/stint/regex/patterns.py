@@ -21,12 +21,12 @@ Threads share an instance. They may compute the same set twice, or empty the cac
 only time: of a set, only its `moves` change.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 
 from stint.dataclasses import dataclass, field
-from stint.regex.alphabet import Alphabet
 from stint.regex.budget import Budget
-from stint.regex.charset import Charset, is_word
+from stint.regex.charset import Charset, is_word, variants_of
 from stint.regex.syntax import Assertion, Char, Choice, Node, Repeat, Series, parse
 
 MOST_STATES = 2000
@@ -37,6 +37,41 @@ CHARS_PER_STEP = 10
 """Characters that are looked up in the time of one step."""
 PIECE = 10_000
 """Characters to map to letters at a time, so that the budget is checked often."""
+
+
+MOST_KNOWN = 30_000
+"""Code points to cache, about 3 MB. A text in one language has fewer."""
+
+
+class Alphabet(dict[int, str]):
+    """A map from code points to letters, for `str.translate`. The letter with number n is `chr(n)`."""
+
+    def __init__(self, charsets: Iterable[Charset], *, ignore_case: bool) -> None:
+        super().__init__()
+        self.ignore_case = ignore_case
+        self.looked_up = 0
+        """The number of code points that were looked up; each costs `price` steps."""
+        self.price = 6 if ignore_case else 2
+        self.samples: dict[int, str] = {}
+        """One character for each number."""
+        self._numbers: dict[tuple[object, ...], int] = {}
+        ranges = {each for charset in charsets for each in charset.ranges}
+        self._edges = sorted({edge for low, high in ranges for edge in (low, high + 1)})
+
+    def __missing__(self, code: int) -> str:
+        self.looked_up += 1
+        char = chr(code)
+        places = {bisect_right(self._edges, ord(each)) for each in self.variants_of(char)}
+        # Two characters with the same signature lead to the same states from every set, so one letter stands for both.
+        signature = (frozenset(places), is_word(char), char.isdecimal(), char.isspace())
+        number = self._numbers.setdefault(signature, len(self._numbers))
+        self.samples.setdefault(number, char)
+        if len(self) < MOST_KNOWN:
+            self[code] = chr(number)
+        return chr(number)
+
+    def variants_of(self, char: str) -> Iterable[str]:
+        return variants_of(char) if self.ignore_case else (char,)
 
 
 class TooComplex(ValueError):

@@ -1,7 +1,7 @@
 """Start the runtime: load the app, then serve events until the process is stopped.
 
     load       in the init phase, outside of the event loop; a failure is reported to /init/error
-    start      the app's startup, for a few seconds of the init phase (`startup.py`)
+    start      the app's startup, which has more CPU in the init phase than a small function has later
     freeze     objects of modules are taken out of the garbage collector, which was off until then
     restore    SnapStart only: the process waits here while a snapshot of it is taken and restored
     serve      one event at a time (`loop.py`), or several (`pollers.py`)
@@ -14,23 +14,25 @@ The process ends with os._exit: the app may have threads that never end, and wha
 
 import asyncio
 import gc
+import importlib
 import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from stint_runtime.client import RuntimeApi
 from stint_runtime.errors import FunctionError, InitError, log_failure
-from stint_runtime.exchange import App
-from stint_runtime.handler import load
+from stint_runtime.exchange import App, Message
 from stint_runtime.loop import end_process, run
 from stint_runtime.options import Options, read_options
 from stint_runtime.snapstart import wait_for_restore
-from stint_runtime.startup import start
 
 _SPARE_THREADS = 4
 _MOST_THREADS = 64
+_STARTUP_SECONDS = 5.0
+"""Seconds to wait for the startup, of the ten of the init phase. A slower startup continues during the first event."""
 
 
 def main() -> int:
@@ -116,11 +118,85 @@ def _prepare_for_many(concurrency: int) -> None:
     """
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - plain Lambda loads it when first used
 
-    from stint_runtime.json_logs import install_json_logs  # noqa: PLC0415 - plain Lambda does not need it
+    from stint_runtime.pollers import install_json_logs  # noqa: PLC0415 - plain Lambda does not need it
 
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(min(concurrency + _SPARE_THREADS, _MOST_THREADS), "asyncio"))
     install_json_logs()
+
+
+class HandlerError(InitError):
+    """The app cannot be loaded; the error has one of the managed runtime's reasons."""
+
+
+def load(handler: str) -> App:
+    """Import the app with the name `module.attribute` or `folder/module.attribute`. Raises HandlerError."""
+    module_name, dot, attribute = handler.rpartition(".")
+    if not dot:
+        raise _failure("Runtime.MalformedHandlerName", f"Bad handler '{handler}': not module.attribute.")
+    try:
+        module = importlib.import_module(module_name.replace("/", "."))
+    except BaseException as error:
+        raise HandlerError(_import_error(error, module_name)) from error
+    app = getattr(module, attribute, None)
+    if not callable(app):
+        raise _failure(
+            "Runtime.HandlerNotFound", f"Handler '{attribute}' is missing in module '{module_name}' or not an ASGI app."
+        )
+    return app  # type: ignore[no-any-return]  # whether it is an ASGI app only shows when it is called
+
+
+def _import_error(error: BaseException, module_name: str) -> FunctionError:
+    reasons = {ImportError: "Runtime.ImportModuleError", SyntaxError: "Runtime.UserCodeSyntaxError"}
+    reason = next((reasons[kind] for kind in reasons if isinstance(error, kind)), None)
+    found = FunctionError.of(error, reason)
+    message = f"Unable to import module '{module_name}': {found.message}"
+    return FunctionError(found.reason, reason or found.type, message, found.stack)
+
+
+def _failure(reason: str, message: str) -> HandlerError:
+    return HandlerError(FunctionError(reason, reason, message))
+
+
+async def start(app: App) -> None:
+    """Send an app the startup event, and wait until it is ready.
+
+    An app without lifespan events is ready at once. The failure of an app is logged, but the app still gets events: it
+    may respond to each of them with an error.
+
+    https://asgi.readthedocs.io/en/latest/specs/lifespan.html
+    """
+    ready = asyncio.Event()
+    begun = False
+
+    async def receive() -> Message:
+        nonlocal begun
+        if begun:
+            await asyncio.Event().wait()  # the process is frozen or killed, without a shutdown event
+        begun = True
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "lifespan.startup.failed":
+            log_failure(FunctionError("Runtime.StartupFailed", "StartupFailed", str(message.get("message", ""))), None)
+        ready.set()
+
+    async def live() -> None:
+        try:
+            with suppress(Exception):  # an app may refuse the scope with any exception
+                await app({"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}, receive, send)
+        finally:
+            ready.set()
+
+    task = asyncio.create_task(live())
+    _running.add(task)
+    # `live` continues after the timeout: the first event then waits in the app, and not here.
+    with suppress(TimeoutError):
+        await asyncio.wait_for(ready.wait(), _STARTUP_SECONDS)
+
+
+_running: set[asyncio.Task[None]] = set()
+"""The lifespan tasks of the apps; the event loop itself keeps only weak references."""
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
-"""A scripted image model for the offline demo and for tests: it draws the prompt in letters."""
+"""A scripted image model for the offline demo and for tests: it draws the prompt in letters.
+
+So a reader of a demo, and a test, can see which request made an image. A font file or an image library would be loaded,
+or shipped, for this alone; a font of 5 by 7 dots for the printable characters of ASCII has 475 bytes (`DOTS`).
+"""
 
 import struct
 import textwrap
 import zlib
 from collections.abc import Iterator
 
-from stint.tools.image_generation.font import COLUMNS, columns_of
 from stint.tools.image_generation.port import GeneratedImage, ImageOptions
 
 SMALL_SIZE = (512, 512)
+COLUMNS = 5
 CELL_WIDTH, CELL_HEIGHT = COLUMNS + 1, 10
 MARGIN = 2
 """Cells are dots of a character with its spacing; the margin is in characters."""
@@ -76,3 +80,114 @@ def write_png(width: int, height: int, rows: list[bytes], colour: bytes, *, tran
 
 def chunk(name: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def columns_of(character: str) -> bytes:
+    """Return the columns of a character; those of a question mark for one that the font lacks."""
+    place = ord(character) - ord(" ")
+    if not 0 <= place < len(DOTS) // COLUMNS:
+        place = ord("?") - ord(" ")
+    return DOTS[place * COLUMNS : (place + 1) * COLUMNS]
+
+
+DOTS = bytes.fromhex(
+    "0000000000"
+    "00005f0000"
+    "0007000700"
+    "147f147f14"
+    "242a7f2a12"
+    "2313086462"
+    "3649562050"
+    "0008070300"
+    "001c224100"
+    "0041221c00"
+    "2a1c7f1c2a"
+    "08083e0808"
+    "0080703000"
+    "0808080808"
+    "0000606000"
+    "2010080402"
+    "3e5149453e"
+    "00427f4000"
+    "7249494946"
+    "2141494d33"
+    "1814127f10"
+    "2745454539"
+    "3c4a494931"
+    "4121110907"
+    "3649494936"
+    "464949291e"
+    "0000140000"
+    "0040340000"
+    "0008142241"
+    "1414141414"
+    "0041221408"
+    "0201590906"
+    "3e415d594e"
+    "7c1211127c"
+    "7f49494936"
+    "3e41414122"
+    "7f4141413e"
+    "7f49494941"
+    "7f09090901"
+    "3e41415173"
+    "7f0808087f"
+    "00417f4100"
+    "2040413f01"
+    "7f08142241"
+    "7f40404040"
+    "7f021c027f"
+    "7f0408107f"
+    "3e4141413e"
+    "7f09090906"
+    "3e4151215e"
+    "7f09192946"
+    "2649494932"
+    "03017f0103"
+    "3f4040403f"
+    "1f2040201f"
+    "3f4038403f"
+    "6314081463"
+    "0304780403"
+    "6159494d43"
+    "007f414141"
+    "0204081020"
+    "004141417f"
+    "0402010204"
+    "4040404040"
+    "0003070800"
+    "2054547840"
+    "7f28444438"
+    "3844444428"
+    "384444287f"
+    "3854545418"
+    "00087e0902"
+    "18a4a49c78"
+    "7f08040478"
+    "00447d4000"
+    "2040403d00"
+    "7f10284400"
+    "00417f4000"
+    "7c04780478"
+    "7c08040478"
+    "3844444438"
+    "fc18242418"
+    "18242418fc"
+    "7c08040408"
+    "4854545424"
+    "04043f4424"
+    "3c4040207c"
+    "1c2040201c"
+    "3c4030403c"
+    "4428102844"
+    "4c9090907c"
+    "4464544c44"
+    "0008364100"
+    "0000770000"
+    "0041360800"
+    "0201020402"
+)
+"""Five bytes for each character from the space (32) to the tilde (126): its columns, from left to right.
+
+The lowest bit of a byte is the upper dot. The eighth is for descenders, as in g and y.
+"""

@@ -18,16 +18,21 @@ import hashlib
 import json
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, ValidationError
 
 from stint.caller import find_tenant
+from stint.dataclasses import replace
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
 from stint.domain.json_text import make_storable
+from stint.domain.schema import Request
+from stint.domain.validation import describe_faults
 from stint.net.guard import Guard
+from stint.tools.definitions import LONGEST_TIMEOUT
 from stint.tools.headers import read_headers
 from stint.tools.list_budget import list_budget
-from stint.tools.mcp.args import read_args
 from stint.tools.mcp.content import read_result
 from stint.tools.mcp.lists import ToolLists
 from stint.tools.mcp.session import McpFailure, McpSessions, host_of
@@ -50,6 +55,41 @@ REFRESH_SECONDS = 3.0
 """Maximum seconds of a listing if there is a stale list to use."""
 SLOW_SECONDS = 1.0
 """A failure within these seconds is not cached, because the next attempt costs little."""
+
+
+Seconds = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)]
+
+
+class McpArgs(Request):
+    """The args of a registration.
+
+    `timeout` is in seconds, for one listing or call; `timeouts` has timeouts of single tools by name.
+    `repeatable` says whether calls of its tools may be sent again after an interruption. By default the server's hints
+    decide.
+    """
+
+    timeout: Seconds | None = None
+    timeouts: dict[str, Seconds] = Field(default_factory=dict)
+    repeatable: bool | None = None
+
+    def timeout_of(self, tool_name: str) -> float | None:
+        """Return the timeout of a call; None if the registration has none."""
+        return self.timeouts.get(tool_name, self.timeout)
+
+    def apply(self, tools: list[ToolSignature]) -> list[ToolSignature]:
+        """Return the listed tools as the registration has them."""
+        if self.repeatable is None:
+            return tools
+        return [replace(tool, repeatable=self.repeatable) for tool in tools]
+
+
+def read_args(toolgroup: Toolgroup) -> McpArgs:
+    """Read a registration's args. Raises InvalidRequest with the location of the error."""
+    try:
+        return McpArgs.model_validate(toolgroup.config)
+    except ValidationError as error:
+        message = f"The args of the toolgroup {toolgroup.toolgroup_id!r} are malformed: {describe_faults(error)}"
+        raise InvalidRequest(message, param="args") from None
 
 
 class McpTools:

@@ -1,4 +1,10 @@
-"""Conversion of a run's events to the events of a response."""
+"""Conversion of a run's events to the events of a response.
+
+The loop tells what happens, in neutral events with steps. The Responses API tells how its output grows, in items with
+places. The stream counts its events, so that a replay of the same steps has the same numbers. A hosted call is shown
+when it begins, although its item is complete only with its result; so the items are those of `OutputItems`, which
+streaming, reading and resuming share.
+"""
 
 import secrets
 from collections.abc import Iterable, Iterator

@@ -1,15 +1,21 @@
-"""The events of a foreground response for readers that rejoin its stream: those of its log, followed by new ones."""
+"""The events of a foreground response for readers that rejoin its stream: those of its log, followed by new ones.
 
-from collections.abc import AsyncGenerator, Sequence
+A foreground response stores its steps and not its events, so the events are made again from the steps, by the same code
+and with the same numbers as in the first stream. How new ones are found: services/runs/run_tail.py.
+"""
+
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from functools import partial
 
 from stint.dataclasses import dataclass
 from stint.domain.openai.response_events import ResponseEvent
-from stint.domain.openai.stored_responses import ResponseRecord, StoredResponse
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.partial_steps import PartialStep
+from stint.loop.step_events import StepReplay
+from stint.services.responses.event_stream import ResponseStream
+from stint.services.responses.output_items import Encode, OutputItems
 from stint.services.responses.recovery import Recovery
-from stint.services.responses.response_replay import ResponseReplay
-from stint.services.runs.partial_reader import PartialReader
-from stint.services.runs.run_tail import RunTail
+from stint.services.runs.run_tail import PartialReader, RunTail
 from stint.store.partial_keys import response_partials
 from stint.store.store import Store
 
@@ -65,3 +71,42 @@ class ForegroundTail:
         stored = await self.recovery.reconcile(await self.store.responses.get(self.tenant, response_id))
         await self.recovery.opaque.warm_for(stored.records)
         return stored.records
+
+
+class ResponseReplay:
+    """Makes the events of a response, record by record. `stored` has the records so far."""
+
+    def __init__(self, header: ResponseHeader, encode: Encode) -> None:
+        self.stored = StoredResponse(header)
+        output = OutputItems(header.response_id, header.settings, encode, header.listed)
+        self._stream = ResponseStream(header, output)
+        self._steps = StepReplay()
+
+    @property
+    def count(self) -> int:
+        """Return the number of events so far."""
+        return self._stream.sequence
+
+    def emit_start(self) -> Iterator[ResponseEvent]:
+        yield from self._stream.emit_created()
+
+    def emit_records(self, records: Iterable[ResponseRecord]) -> Iterator[ResponseEvent]:
+        """Add records of the log, and yield their events."""
+        for record in records:
+            self.stored.records.append(record)
+            if record.cited is not None:
+                self._stream.output.add_sources(record.cited)
+            if record.compaction is not None:
+                yield from self._stream.emit_compaction(record.compaction)
+            if record.step is not None and not (record.details and record.details.unannounced):
+                for event in self._steps.emit_step(record.step, record.details):
+                    yield from self._stream.emit_loop_event(event, record.details)
+            if record.unfinished is not None:
+                yield from self.emit_partial(record.unfinished)
+            if record.ending is not None:
+                yield from self._stream.emit_ending(self.stored)
+
+    def emit_partial(self, partial: PartialStep) -> Iterator[ResponseEvent]:
+        """Yield the events of the unfinished step that were not yielded yet."""
+        for event in self._steps.emit_partial(partial):
+            yield from self._stream.emit_loop_event(event)

@@ -1,4 +1,9 @@
-"""The input of a request: items with ids, texts of files, and resolved references."""
+"""The input of a request: items with ids, texts of files, and resolved references.
+
+It is read in two steps. `read` needs only the request, and runs while the context is read. `resolve` needs the context:
+a reference to an item that it has is dropped, and any other one is read from the response that the item's id names.
+Errors name the location in the input. New ids sort before the response's own, so that input comes before output.
+"""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import NoReturn

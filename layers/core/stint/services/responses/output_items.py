@@ -1,4 +1,9 @@
-"""The output of a response, derived from its steps. Streaming, reading and resuming yield the same items."""
+"""The output of a response, derived from its steps. Streaming, reading and resuming yield the same items.
+
+The steps are stored, and the items are not: they are made again whenever someone reads a response. So the id of an item
+is derived from the id of its response and from its place in the output. A place is never used twice. If a process dies
+while an item is streamed, readers may have seen that item, and its place is skipped by the process that goes on.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 

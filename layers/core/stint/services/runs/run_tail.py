@@ -24,8 +24,9 @@ from stint.dataclasses import dataclass
 from stint.domain.errors import Interrupted, InvalidRequest
 from stint.domain.partial_steps import PartialStep
 from stint.domain.steps import Step
-from stint.services.runs.partial_reader import PartialReader
 from stint.services.runs.polling_pauses import PollingPauses
+from stint.store.partial_keys import PartialPlace
+from stint.store.partial_steps import PartialStepStore
 
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
@@ -70,6 +71,29 @@ class RunReplay(Protocol[R, E_co]):
     def emit_start(self) -> Iterator[E_co]: ...
     def emit_records(self, records: Iterable[R], /) -> Iterator[E_co]: ...
     def emit_partial(self, partial: PartialStep, /) -> Iterator[E_co]: ...
+
+
+class PartialReader:
+    """Reads the unfinished step of a run, each part once."""
+
+    def __init__(self, store: PartialStepStore, place: PartialPlace) -> None:
+        self.store = store
+        self.place = place
+        self.partial: PartialStep | None = None
+        self.since = ""
+
+    async def read(self, last_step: str | None) -> PartialStep | None:
+        """Return the step after the last stored one as far as it is known; None if no part of it is stored."""
+        earliest = self.place.after_step(last_step)
+        if self.since < earliest:
+            self.since, self.partial = earliest, None
+        for sk, part in await self.store.read(self.place, self.since):
+            if self.partial is None or self.partial.step_id != part.step_id:
+                self.partial = part
+            else:
+                self.partial = self.partial.extended(part)
+            self.since = f"{sk}~"
+        return self.partial
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,15 @@
-"""Turns as the model's messages (Llama Stack's mapping, with tool results bound to their calls)."""
+"""Turns as the model's messages (Llama Stack's mapping, with tool results bound to their calls).
+
+What a session's model sees depends on the stored turns alone, so each process derives the same messages:
+
+| the stored turn                                  | its messages                                               |
+|--------------------------------------------------|------------------------------------------------------------|
+| completed, or waits for its client               | its input, and its steps in the model's order              |
+| failed or cancelled                              | the same, with results in place of calls without an answer |
+| failed because the model refused its input       | none: they would make every later turn fail, too           |
+| failed because the model refused a tool's result | the same, without these results                            |
+| compacted the turns before it                    | its summary in place of all before, then its own           |
+"""
 
 from collections.abc import Iterable
 

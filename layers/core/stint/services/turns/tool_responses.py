@@ -1,4 +1,10 @@
-"""Checks of a client's tool responses: of their ids, and of their contents by the shields of the tools."""
+"""Checks of a client's tool responses: of their ids, and of their contents by the shields of the tools.
+
+A paused turn waits for one response to each of its calls, and for no other. A completed one accepts responses to calls
+that the client parsed from the answer's text, whose ids must be new in the session. Everything is checked before
+anything is stored, so a refused request leaves the turn as it was, and the client can send it again. A result that a
+shield refuses is replaced, which its metadata says, so that a repetition with the refused result counts as the same.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

@@ -9,8 +9,7 @@ from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnRecord
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted, runs
-from stint.services.runs.partial_reader import PartialReader
-from stint.services.runs.run_tail import RunTail
+from stint.services.runs.run_tail import PartialReader, RunTail
 from stint.services.turns.turn_replay import TurnReplay
 from stint.store.parallel import value_of
 from stint.store.partial_keys import turn_partials

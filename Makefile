@@ -121,7 +121,7 @@ test-mutations: setup ## remove one protection at a time, and check that a test 
 
 # The sample depends on the commit, and the output has the command that repeats it (FAULTS_START=1234). POINT=7: only the call
 # with this number. FAULTS=all: every call and every kind of fault.
-test-faults: setup ## kill processes and fail calls of AWS at points of each scenario (six minutes)
+test-faults: setup ## kill processes and fail calls of AWS at points of each scenario (five minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(DURABILITY) $(ARGS)
 
 test-fault-mutations: setup ## remove one protection at a time, and check that a test of `make test-faults` fails (ten minutes)

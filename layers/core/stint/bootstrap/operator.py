@@ -17,7 +17,7 @@ from stint.store.table import Table
 
 if TYPE_CHECKING:  # loaded by the first request with a key
     from stint.services.idempotency.requests import IdempotentRequests
-    from stint.store.all_api_keys import AllApiKeys
+    from stint.store.api_keys import AllApiKeys
 
 
 class OperatorComposition(Composition):
@@ -29,7 +29,7 @@ class OperatorComposition(Composition):
 
     @cached_property
     def all_api_keys(self) -> "AllApiKeys":
-        from stint.store.all_api_keys import AllApiKeys  # noqa: PLC0415 - only a command reads them
+        from stint.store.api_keys import AllApiKeys  # noqa: PLC0415 - only a command reads them
 
         return AllApiKeys(self.dynamodb, self.settings.keys_table)
 

@@ -25,8 +25,8 @@ from stint.store.failures import BlobMissing
 from stint.store.items import Item
 from stint.store.owners import add_owners, hash_user, remove_owners
 from stint.store.parallel import map_concurrently
+from stint.store.records import is_live, mark_deleted
 from stint.store.table import LIVE, SMALL_PAGE, Table, take
-from stint.store.tombstones import is_live, mark_deleted
 
 Source = Literal["user", "assistant"]
 

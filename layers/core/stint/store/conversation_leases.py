@@ -29,8 +29,8 @@ from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
+from stint.store.records import is_live
 from stint.store.table import LIVE, Table
-from stint.store.tombstones import is_live
 
 OWN = f"{LIVE} AND lock_holder = :holder"
 

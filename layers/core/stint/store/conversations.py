@@ -28,9 +28,8 @@ from stint.store.documents import Documents, context_size, cut_history, fitting,
 from stint.store.failures import ConditionFailed
 from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
-from stint.store.partitions import delete_partition, query_shards
+from stint.store.records import delete_partition, expiry, is_expired, is_live, mark_deleted, query_shards, read_marked
 from stint.store.table import LIVE, Table, take
-from stint.store.tombstones import expiry, is_expired, is_live, mark_deleted, read_marked
 
 Order = Literal["asc", "desc"]
 Items = list[StoredItem]

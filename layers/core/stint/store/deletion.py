@@ -27,10 +27,9 @@ from stint.store.log import ENDS, turn_log
 from stint.store.owners import remove_owners
 from stint.store.parallel import map_concurrently
 from stint.store.partial_keys import session_partials
-from stint.store.partitions import delete_partition
+from stint.store.records import delete_partition, mark_deleted, new_seal, read_marked
 from stint.store.sessions import SessionStore
 from stint.store.table import WRITE_BATCH, Table, take
-from stint.store.tombstones import mark_deleted, new_seal, read_marked
 
 DeleteVectorDB = Callable[[str, str], Awaitable[None]]
 """A function that starts the deletion of a tenant's vector store by its id. A missing one is ignored."""

@@ -31,9 +31,9 @@ from stint.store import knowledge_keys as keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
+from stint.store.records import is_live
 from stint.store.stored_documents import StoredDocument, to_document, to_generations, to_text
 from stint.store.table import Table
-from stint.store.tombstones import is_live
 from stint.store.vector_store_documents import IN_PROGRESS, OPEN
 from stint.store.vector_stores import LIVE
 

@@ -10,8 +10,8 @@ from stint.store.chat_keys import chat_completion
 from stint.store.items import Item
 from stint.store.keys import Key
 from stint.store.owners import add_owners, hash_user, user_object, user_objects
+from stint.store.records import mark_deleted
 from stint.store.table import GET_BATCH, Table, take
-from stint.store.tombstones import mark_deleted
 
 UNSTORED_SECONDS = 60
 """Age from which an entry without an object is removed: a request stores the object right after its entry."""

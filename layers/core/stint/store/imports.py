@@ -9,9 +9,9 @@ from stint.store.agents import AgentStore
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.records import expiry
 from stint.store.sessions import LastTurn, SessionStore
 from stint.store.table import Table
-from stint.store.tombstones import expiry
 from stint.store.turn_documents import TurnDocument, TurnDocuments
 from stint.store.turns import TurnStore
 

@@ -17,8 +17,8 @@ from stint.store.keys import Key
 from stint.store.lease import is_unrenewed
 from stint.store.log import LogItems, response_log
 from stint.store.parallel import map_concurrently
+from stint.store.records import is_live
 from stint.store.table import Table
-from stint.store.tombstones import is_live
 
 ROUND = 16
 """Responses of a list to read before their sizes are looked at."""

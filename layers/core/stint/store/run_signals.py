@@ -20,9 +20,9 @@ from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
+from stint.store.records import is_live
 from stint.store.stops import StopStore
 from stint.store.table import Table
-from stint.store.tombstones import is_live
 
 SIGNAL_SECONDS = 86_400
 """Lifetime of a lease record that only has signals, which no run outlives."""

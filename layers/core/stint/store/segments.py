@@ -33,8 +33,8 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, mark_of
 from stint.store.parallel import map_concurrently
+from stint.store.records import is_expired, is_live
 from stint.store.table import Table
-from stint.store.tombstones import is_expired, is_live
 
 logger = logging.getLogger(__name__)
 

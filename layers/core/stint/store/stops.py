@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from stint.domain.errors import Conflict, StoreUnavailable
 from stint.domain.stops import MAX_STOPS, WHOLE_TENANT
-from stint.store.capacity import call_counted
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, decode, encode
 from stint.store.keys import Key, checked_tenant
 from stint.store.parallel import map_concurrently
+from stint.store.table import call_counted
 
 if TYPE_CHECKING:
     from stint.aws.dynamodb import DynamoDBClient

@@ -18,39 +18,32 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from stint.aws.dynamodb import DynamoDBClient
+    from stint.store.attempts import CreationAttempts, ResponseAttempts, RetryClaims
     from stint.store.background import BackgroundStore
-    from stint.store.budgets import BudgetStore
+    from stint.store.budgets import BudgetStore, UsageStore
     from stint.store.chat_completions import ChatCompletionStore
     from stint.store.containers import ContainerStore
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
-    from stint.store.creation_attempts import CreationAttempts
     from stint.store.document_leases import DocumentLeases
-    from stint.store.document_owners import DocumentOwners
     from stint.store.end_users import EndUserIndex
-    from stint.store.entity_links import EntityLinks
-    from stint.store.file_batches import FileBatchStore
     from stint.store.files import FileStore
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.idempotent_requests import RequestRecords
     from stint.store.imports import ImportStore
     from stint.store.inbox import Inbox
     from stint.store.partial_steps import PartialStepStore
-    from stint.store.response_attempts import ResponseAttempts
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
-    from stint.store.retry_claims import RetryClaims
     from stint.store.run_signals import RunSignalStore
     from stint.store.session_files import SessionFiles
     from stint.store.signing_keys import SigningKeys
     from stint.store.stops import StopStore
     from stint.store.transactions import Transactions
     from stint.store.uploads import UploadStore
-    from stint.store.usage import UsageStore
-    from stint.store.vector_db_names import VectorDBNames
-    from stint.store.vector_store_contents import VectorStoreContents
+    from stint.store.vector_store_contents import DocumentOwners, EntityLinks, VectorDBNames, VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
-    from stint.store.vector_stores import VectorStores
+    from stint.store.vector_stores import FileBatchStore, VectorStores
     from stint.store.waiting_line import WaitingLine
 
 
@@ -179,7 +172,7 @@ class Store:
 
     @cached_property
     def usage(self) -> "UsageStore":
-        from stint.store.usage import UsageStore  # noqa: PLC0415 - see above
+        from stint.store.budgets import UsageStore  # noqa: PLC0415 - see above
 
         return UsageStore(self._table, self.budgets)
 
@@ -230,25 +223,25 @@ class Store:
 
     @cached_property
     def response_attempts(self) -> "ResponseAttempts":
-        from stint.store.response_attempts import ResponseAttempts  # noqa: PLC0415 - see above
+        from stint.store.attempts import ResponseAttempts  # noqa: PLC0415 - see above
 
         return ResponseAttempts(self._table)
 
     @cached_property
     def creation_attempts(self) -> "CreationAttempts":
-        from stint.store.creation_attempts import CreationAttempts  # noqa: PLC0415 - see above
+        from stint.store.attempts import CreationAttempts  # noqa: PLC0415 - see above
 
         return CreationAttempts(self._table)
 
     @cached_property
     def retry_claims(self) -> "RetryClaims":
-        from stint.store.retry_claims import RetryClaims  # noqa: PLC0415 - see above
+        from stint.store.attempts import RetryClaims  # noqa: PLC0415 - see above
 
         return RetryClaims(self._table)
 
     @cached_property
     def vector_db_names(self) -> "VectorDBNames":
-        from stint.store.vector_db_names import VectorDBNames  # noqa: PLC0415 - see above
+        from stint.store.vector_store_contents import VectorDBNames  # noqa: PLC0415 - see above
 
         return VectorDBNames(self._table)
 
@@ -272,7 +265,7 @@ class Store:
 
     @cached_property
     def document_owners(self) -> "DocumentOwners":
-        from stint.store.document_owners import DocumentOwners  # noqa: PLC0415 - few documents belong to end users
+        from stint.store.vector_store_contents import DocumentOwners  # noqa: PLC0415 - few documents belong to end users
 
         return DocumentOwners(self._table)
 
@@ -284,13 +277,13 @@ class Store:
 
     @cached_property
     def entity_links(self) -> "EntityLinks":
-        from stint.store.entity_links import EntityLinks  # noqa: PLC0415 - see above
+        from stint.store.vector_store_contents import EntityLinks  # noqa: PLC0415 - see above
 
         return EntityLinks(self._table)
 
     @cached_property
     def file_batches(self) -> "FileBatchStore":
-        from stint.store.file_batches import FileBatchStore  # noqa: PLC0415 - see above
+        from stint.store.vector_stores import FileBatchStore  # noqa: PLC0415 - see above
 
         return FileBatchStore(self._table)
 

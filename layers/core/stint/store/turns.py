@@ -31,11 +31,11 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, mark_of
 from stint.store.log import ENDS, LogItems, turn_log, turn_logs
+from stint.store.records import is_expired, is_live, new_seal
 from stint.store.segments import NewestTurns, SegmentStore, unexpired
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.table import Table
-from stint.store.tombstones import is_expired, is_live, new_seal
 from stint.store.turn_documents import TurnDocuments
 
 

@@ -40,8 +40,8 @@ from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
 from stint.store.lease import is_unrenewed
+from stint.store.records import is_expired
 from stint.store.table import WRITE_BATCH, Table, take
-from stint.store.tombstones import is_expired
 from stint.store.waiting_keys import LineKeys, conversation_line
 
 MAX_WAITING = 20

@@ -24,7 +24,7 @@ from stint.services.responses.responses import Responses
 from stint.services.runs.admission import Admission, StartedRun
 from stint.services.runs.run_handle import RequestContext
 from stint.services.runs.senders import name_sender
-from stint.store.response_attempts import new_response_id
+from stint.store.attempts import new_response_id
 from stint.store.waiting_line import WaitingLine
 
 

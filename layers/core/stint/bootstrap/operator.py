@@ -11,7 +11,7 @@ from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.store.api_keys import ApiKeyStore
 from stint.store.clients import make_dynamodb, make_s3
-from stint.store.stops import StopStore
+from stint.store.run_signals import StopStore
 from stint.store.store import Store
 from stint.store.table import Table
 

@@ -31,7 +31,6 @@ from stint.store import keys
 from stint.store.attempts import attempt_attributes
 from stint.store.background import BackgroundStore
 from stint.store.blobs import Blobs
-from stint.store.chains import NO_LINKS, Chain, ChainReader, KnownLinks
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, mark_of
@@ -39,7 +38,7 @@ from stint.store.log import ENDS, LogItems, response_log
 from stint.store.owners import add_owners, remove_owners
 from stint.store.partial_keys import response_partials
 from stint.store.records import delete_partition, expiry, is_expired, mark_deleted, new_seal, query_shards, read_marked
-from stint.store.response_logs import ROUND, ResponseLogs
+from stint.store.response_logs import NO_LINKS, ROUND, Chain, ChainReader, KnownLinks, ResponseLogs
 from stint.store.table import Table
 
 Order = Literal["asc", "desc"]

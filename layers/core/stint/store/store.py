@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from stint.store.budgets import BudgetStore, UsageStore
     from stint.store.chat_completions import ChatCompletionStore
     from stint.store.containers import ContainerStore
-    from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
     from stint.store.document_leases import DocumentLeases
     from stint.store.end_users import EndUserIndex
@@ -31,14 +30,13 @@ if TYPE_CHECKING:
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.idempotent_requests import RequestRecords
     from stint.store.imports import ImportStore
-    from stint.store.inbox import Inbox
+    from stint.store.objects import Inbox
     from stint.store.partial_steps import PartialStepStore
-    from stint.store.response_leases import ResponseLeases
+    from stint.store.response_leases import ConversationLeases, ResponseLeases
     from stint.store.responses import ResponseStore
-    from stint.store.run_signals import RunSignalStore
+    from stint.store.run_signals import RunSignalStore, StopStore
     from stint.store.session_files import SessionFiles
     from stint.store.signing_keys import SigningKeys
-    from stint.store.stops import StopStore
     from stint.store.transactions import Transactions
     from stint.store.uploads import UploadStore
     from stint.store.vector_store_contents import DocumentOwners, EntityLinks, VectorDBNames, VectorStoreContents
@@ -136,7 +134,7 @@ class Store:
 
     @cached_property
     def conversation_leases(self) -> "ConversationLeases":
-        from stint.store.conversation_leases import ConversationLeases  # noqa: PLC0415 - see above
+        from stint.store.response_leases import ConversationLeases  # noqa: PLC0415 - see above
 
         return ConversationLeases(self._table)
 
@@ -178,7 +176,7 @@ class Store:
 
     @cached_property
     def stops(self) -> "StopStore":
-        from stint.store.stops import StopStore  # noqa: PLC0415 - see above
+        from stint.store.run_signals import StopStore  # noqa: PLC0415 - see above
 
         return StopStore(self._dynamodb, self._table_name)
 
@@ -295,7 +293,7 @@ class Store:
 
     @cached_property
     def inbox(self) -> "Inbox":
-        from stint.store.inbox import Inbox  # noqa: PLC0415 - see above
+        from stint.store.objects import Inbox  # noqa: PLC0415 - see above
 
         return Inbox(self._connect_s3, self._bucket)
 

@@ -27,7 +27,7 @@ from stint.domain.principals import ANONYMOUS, Principal
 from stint.domain.stops import stop_name
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.grants import refuse_excess, refuse_later_end
-from stint.store.stops import StopStore
+from stint.store.run_signals import StopStore
 
 DAY = 86_400
 

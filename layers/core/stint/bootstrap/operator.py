@@ -66,7 +66,7 @@ class OperatorComposition(Composition):
         from stint.store.blobs import Blobs  # noqa: PLC0415
         from stint.store.documents import Documents  # noqa: PLC0415
         from stint.store.idempotent_requests import RequestRecords  # noqa: PLC0415
-        from stint.store.request_keys import admin_idempotency  # noqa: PLC0415
+        from stint.store.keys import admin_idempotency  # noqa: PLC0415
 
         table = Table(self.dynamodb, self.settings.table)
         documents = Documents(table, Blobs(make_s3, self.settings.bucket))

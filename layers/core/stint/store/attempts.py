@@ -15,7 +15,7 @@ from uuid import UUID
 
 from stint.caller import RequestAttempt
 from stint.domain.ids import hex_of, name_of, new_name
-from stint.store import keys, request_keys
+from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.table import Table, take
@@ -32,7 +32,7 @@ class RetryClaims:
 
     async def put(self, tenant: str, object_id: str, retry_count: int) -> bool:
         """Claim an object for a retry, with one unit. Return whether no other retry of this count has it."""
-        item = request_keys.retry_claim(tenant, object_id, retry_count)._asdict()
+        item = keys.retry_claim(tenant, object_id, retry_count)._asdict()
         try:
             await self._table.put_new(item | {"expires_at": int(time.time()) + KEPT_SECONDS})
         except ConditionFailed:
@@ -54,13 +54,13 @@ class CreationAttempts:
 
     async def put(self, tenant: str, attempt: RequestAttempt, object_id: str) -> None:
         """Store the attempt that creates an object: one write of one unit."""
-        key = request_keys.creation_attempt(tenant, attempt.fingerprint, object_id)
+        key = keys.creation_attempt(tenant, attempt.fingerprint, object_id)
         entry = {"retry_count": attempt.retry_count, "expires_at": int(time.time()) + FOUND_SECONDS}
         await self._table.put(key._asdict() | entry)
 
     async def find(self, tenant: str, attempt: RequestAttempt) -> list[str]:
         """Return the ids of the objects that earlier attempts of a request created, the newest first: one Query."""
-        pk = request_keys.creation_attempts(tenant, attempt.fingerprint)
+        pk = keys.creation_attempts(tenant, attempt.fingerprint)
         entries = await take(self._table.query(pk, newest_first=True, page=MOST_FOUND), MOST_FOUND)
         # DynamoDB removes expired records later. An attempt with the same or a higher count is of another request.
         now = time.time()

@@ -27,7 +27,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from stint.domain.usage import UsageSource
-from stint.store import budget_keys
+from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, decode, encode
 from stint.store.keys import Key
@@ -154,15 +154,15 @@ class UsageStore:
     async def add(self, tenant: str, day: str, source: UsageSource, amounts: Mapping[str, int]) -> None:
         """Add to the sum of a day and a source: one unit. An amount of 0 is not written."""
         # crc32, not hash(): all processes must find the same shard.
-        shard = zlib.crc32(source.session_id.encode()) if source.session_id else secrets.randbelow(budget_keys.SHARDS)
-        key = budget_keys.usage(tenant, day, shard % budget_keys.SHARDS, source)
+        shard = zlib.crc32(source.session_id.encode()) if source.session_id else secrets.randbelow(keys.SHARDS)
+        key = keys.usage(tenant, day, shard % keys.SHARDS, source)
         expires_at = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=KEPT_DAYS)
         added = {name: amount for name, amount in amounts.items() if amount}
         await self._counters.add(key, added, int(expires_at.timestamp()), source.subject)
 
     async def read(self, tenant: str, days: Sequence[str]) -> list[tuple[str, UsageSource, dict[str, int]]]:
         """Read the sums of some days, with one Query for each shard of a day, several concurrently."""
-        shards = [(day, pk) for day in days for pk in budget_keys.usage_shards(tenant, day)]
+        shards = [(day, pk) for day in days for pk in keys.usage_shards(tenant, day)]
 
         async def read_shard(shard: tuple[str, str]) -> list[tuple[str, UsageSource, dict[str, int]]]:
             day, pk = shard

@@ -19,7 +19,7 @@ from stint.domain.ids import new_name
 from stint.domain.openai.containers import Container, ContainerFile
 from stint.domain.paging import Page
 from stint.domain.schema import Schema
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing
 from stint.store.items import Item

@@ -27,7 +27,7 @@ from typing import NoReturn
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.vector_stores import DocumentSettings, IngestionProgress, LastError, StoredContent
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases

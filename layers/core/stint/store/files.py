@@ -16,7 +16,7 @@ from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.openai.files import FileObject, FilePurpose
 from stint.domain.paging import Page
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing, ConditionFailed
 from stint.store.items import Item, write_units

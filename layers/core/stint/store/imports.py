@@ -79,7 +79,7 @@ class ImportStore:
 
     async def _put(self, place: SessionPlace, key: keys.Key, document: TurnDocument, turn_id: str) -> None:
         ephemeral = place.expires_at is not None
-        prefix = keys.turn_blobs(place.tenant, place.agent_id, place.session_id, turn_id, ephemeral=ephemeral)
+        prefix = keys.turn_blobs(place.tenant, place.agent_id, place.session_id, turn_id, expires=ephemeral)
         item: Item = key._asdict() | expiry(place.expires_at)
         ending = getattr(document, "ending", None)
         if ending is not None:

@@ -10,7 +10,7 @@ import time
 
 from stint.domain.partial_steps import PartialStep
 from stint.store.documents import Documents
-from stint.store.partial_keys import PartialPlace
+from stint.store.keys import PartialPlace
 from stint.store.records import is_expired
 from stint.store.table import Table
 

@@ -34,9 +34,9 @@ from stint.store.blobs import Blobs
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, mark_of
+from stint.store.keys import response_partials
 from stint.store.log import ENDS, LogItems, response_log
 from stint.store.owners import add_owners, remove_owners
-from stint.store.partial_keys import response_partials
 from stint.store.records import delete_partition, expiry, is_expired, mark_deleted, new_seal, query_shards, read_marked
 from stint.store.response_logs import NO_LINKS, ROUND, Chain, ChainReader, KnownLinks, ResponseLogs
 from stint.store.table import Table

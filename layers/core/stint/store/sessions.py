@@ -128,7 +128,7 @@ class SessionStore:
         await self._documents.put_new(
             keys.session_name(tenant, agent_id, session.session_id)._asdict() | expiry,
             SessionName(name=session.session_name),
-            keys.session_blobs(tenant, agent_id, session.session_id, ephemeral=bool(expiry)),
+            keys.session_blobs(tenant, agent_id, session.session_id, expires=bool(expiry)),
         )
 
     async def get(self, tenant: str, agent_id: str, session_id: str) -> SessionRecord:

@@ -182,24 +182,22 @@ class Store:
 
     def session_line(self, tenant: str, agent_id: str, session_id: str) -> "WaitingLine":
         """Return the requests that wait for a session."""
-        from stint.store.waiting_keys import session_line  # noqa: PLC0415 - few requests wait
-        from stint.store.waiting_line import WaitingLine  # noqa: PLC0415
+        from stint.store.waiting_line import WaitingLine, session_line  # noqa: PLC0415 - few requests wait
 
         return WaitingLine(self._table, self._documents, session_line(tenant, agent_id, session_id))
 
     def conversation_line(self, tenant: str, conversation_id: str) -> "WaitingLine":
         """Return the requests that wait for a conversation."""
-        from stint.store.waiting_keys import conversation_line  # noqa: PLC0415 - few requests wait
-        from stint.store.waiting_line import WaitingLine  # noqa: PLC0415
+        from stint.store.waiting_line import WaitingLine, conversation_line  # noqa: PLC0415 - few requests wait
 
         return WaitingLine(self._table, self._documents, conversation_line(tenant, conversation_id))
 
     def waiting_responses(self, tenant: str) -> "WaitingLine":
         """Return the messages that wait for the conversations of a tenant, without their places."""
-        from stint.store.waiting_keys import LineKeys, waiting_responses  # noqa: PLC0415 - few requests wait
-        from stint.store.waiting_line import WaitingLine  # noqa: PLC0415
+        from stint.store import keys  # noqa: PLC0415 - few requests wait
+        from stint.store.waiting_line import LineKeys, WaitingLine  # noqa: PLC0415
 
-        return WaitingLine(self._table, self._documents, LineKeys("", waiting_responses(tenant), ""))
+        return WaitingLine(self._table, self._documents, LineKeys("", keys.waiting_responses(tenant), ""))
 
     @cached_property
     def run_signals(self) -> "RunSignalStore":

@@ -16,7 +16,7 @@ from stint.domain.vector_stores import (
     StoredContent,
     is_same,
 )
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.items import Item
 from stint.store.records import is_live
 

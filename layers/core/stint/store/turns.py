@@ -279,7 +279,7 @@ def _item(lease: SessionLease, key: keys.Key) -> Item:
 
 def _blobs(lease: SessionLease, turn_id: str) -> str:
     ephemeral = lease.expires_at is not None
-    return keys.turn_blobs(lease.tenant, lease.agent_id, lease.session_id, turn_id, ephemeral=ephemeral)
+    return keys.turn_blobs(lease.tenant, lease.agent_id, lease.session_id, turn_id, expires=ephemeral)
 
 
 def _interrupted(turn_id: str) -> Interrupted:

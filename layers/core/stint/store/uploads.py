@@ -11,7 +11,7 @@ from stint.dataclasses import dataclass, field
 from stint.domain.errors import NotFound
 from stint.domain.openai.files import FileObject
 from stint.domain.openai.uploads import CreateUpload, Upload, UploadPart, UploadStatus
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
 from stint.store.files import StoredPart, pack_parts, unpack_parts

@@ -16,7 +16,7 @@ from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.vector_dbs import MAX_IDENTIFIER_BYTES, VectorDB
 from stint.domain.vector_stores import StoredContent
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing, ConditionFailed
 from stint.store.items import Item

@@ -19,7 +19,7 @@ from contextlib import suppress
 from stint.dataclasses import replace
 from stint.domain.errors import NotFound
 from stint.domain.vector_stores import DocumentSettings, LastError
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import settle

@@ -27,7 +27,7 @@ from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.paging import Page
 from stint.domain.vector_stores import DAY_SECONDS, StoreUsage, VectorStoreSettings
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key

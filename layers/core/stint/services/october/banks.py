@@ -32,7 +32,7 @@ from stint.services.october.stored_banks import (
     to_definition,
     to_stored,
 )
-from stint.store.knowledge_keys import document_key
+from stint.store.keys import document_key
 from stint.store.parallel import map_concurrently
 from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore

@@ -11,7 +11,7 @@ from stint.services.responses.recovery import Recovery
 from stint.services.responses.response_replay import ResponseReplay
 from stint.services.runs.partial_reader import PartialReader
 from stint.services.runs.polling_pauses import PollingPauses
-from stint.store.partial_keys import response_partials
+from stint.store.keys import response_partials
 from stint.store.store import Store
 
 QUIET_SECONDS = 3.0

@@ -1,7 +1,7 @@
 """Reading of a running step's parts for one reader that rejoined a stream."""
 
 from stint.domain.partial_steps import PartialStep
-from stint.store.partial_keys import PartialPlace
+from stint.store.keys import PartialPlace
 from stint.store.partial_steps import PartialStepStore
 
 

@@ -40,8 +40,8 @@ from stint.domain.ids import TENANT
 from stint.domain.tasks import DeletionTask
 from stint.retrieval.port import VectorIndex
 from stint.services.knowledge.removal import Removal
-from stint.store import keys, knowledge_keys
-from stint.store.chat_keys import chat_completion
+from stint.store import keys
+from stint.store.keys import chat_completion
 from stint.store.store import Store
 from stint.store.table import WRITE_BATCH, Table
 
@@ -109,7 +109,7 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
     await store.chat_completions.delete(TENANT, DELETED_CHAT_COMPLETION)
     await table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
     records = [keys.response_records(TENANT, response_id) for response_id in (*RESPONSES, DELETED_RESPONSE)]
-    records += [knowledge_keys.upload(TENANT, upload_id).pk for upload_id in UPLOADS]
+    records += [keys.upload(TENANT, upload_id).pk for upload_id in UPLOADS]
     for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *records):
         left = [keys.Key(pk, item["sk"]) async for item in table.query(pk, attributes="sk")]
         for start in range(0, len(left), WRITE_BATCH):

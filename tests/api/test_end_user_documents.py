@@ -9,7 +9,7 @@ from tests.api.app_fixture import AppFixture
 from tests.api.ingesting import ingesting
 from tests.api.test_end_users import ANN, BOB, as_user, erase, listed, sent, stored_bytes, upload
 
-from stint.store.knowledge_keys import index_owner
+from stint.store.keys import index_owner
 
 MODEL = "all-MiniLM-L6-v2"
 MARK = "plums"

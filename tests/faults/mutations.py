@@ -166,7 +166,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a seal expires",
-        f"{CORE}/store/tombstones.py",
+        f"{CORE}/store/records.py",
         'return {"sealed_at": now, "expires_at": now + SEAL_SECONDS}',
         'return {"sealed_at": now}',
         failing("deaths", "turn"),

@@ -19,7 +19,7 @@ from infra.local.samples import store_samples
 
 from stint.domain.ids import TENANT
 from stint.domain.run_outcome import RunStatus
-from stint.store.chat_keys import chat_completion_blobs
+from stint.store.keys import chat_completion_blobs
 from stint.store.store import Store
 
 

@@ -29,8 +29,8 @@ MUTATIONS = [
     Mutation(
         "the tenant leads the keys of records",
         f"{CORE}/store/keys.py",
-        'return f"{checked_tenant(tenant)}#',
-        'return f"shared#',
+        '"tenant": checked_tenant,',
+        '"tenant": lambda _: "shared",',
         "tests/security/test_rights.py -k another_tenant",
     ),
     Mutation(

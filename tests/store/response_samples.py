@@ -16,7 +16,7 @@ from stint.domain.openai.stored_responses import (
 )
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep
-from stint.store.chains import place_after_response
+from stint.store.response_logs import place_after_response
 from stint.store.store import Store
 
 

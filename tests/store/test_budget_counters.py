@@ -25,7 +25,7 @@ from stint.models.metered import MeteredModel
 from stint.spending.blocks import ReservedBlocks
 from stint.spending.budgets import RunBudgets
 from stint.spending.holders import BudgetHolder, month_of
-from stint.store import budget_keys
+from stint.store import keys
 from stint.store.budgets import BudgetSpent, BudgetStore
 from stint.store.keys import Key
 
@@ -39,7 +39,7 @@ def budgets(cloud: Cloud) -> BudgetStore:
 
 @pytest.fixture
 def counter(tenant: str) -> Key:
-    return budget_keys.key_budget(tenant, "k1", "2026-11")
+    return keys.key_budget(tenant, "k1", "2026-11")
 
 
 async def test_a_counter_never_passes_its_limit_under_a_hundred_parallel_writers(
@@ -94,9 +94,9 @@ async def test_counters_of_tenants_keys_and_months_are_separate_and_expire(
 ) -> None:
     expires_at = int(time.time()) + 60
     names = [
-        budget_keys.tenant_budget(tenant, "2026-11"),
-        budget_keys.tenant_budget(tenant, "2026-12"),
-        budget_keys.key_budget(tenant, "tenant", "2026-11"),
+        keys.tenant_budget(tenant, "2026-11"),
+        keys.tenant_budget(tenant, "2026-12"),
+        keys.key_budget(tenant, "tenant", "2026-11"),
     ]
 
     counted = [await budgets.reserve(each, {"microdollars": 5}, {"microdollars": 5}, expires_at) for each in names]
@@ -108,7 +108,7 @@ async def test_counters_of_tenants_keys_and_months_are_separate_and_expire(
 async def test_money_that_a_run_returns_after_the_end_of_its_month_is_not_money_of_the_next_one(
     budgets: BudgetStore, tenant: str
 ) -> None:
-    key_of = partial(budget_keys.key_budget, tenant, "k1")
+    key_of = partial(keys.key_budget, tenant, "k1")
     holder = BudgetHolder("API key 'k1'", key_of, Budgets(dollars_per_month=1))
     run = RunBudgets(ReservedBlocks(budgets), [holder])
     first = month_of(time.time())
@@ -127,8 +127,8 @@ CALLS = 64
 def runs_of(blocks: ReservedBlocks, tenant: str, key_id: str, **budgets: float) -> RunBudgets:
     """Return the budgets of a run of a limited key in a limited tenant."""
     limits = Budgets.model_validate(budgets)
-    tenants = BudgetHolder("Tenant", partial(budget_keys.tenant_budget, tenant), limits)
-    return RunBudgets(blocks, [tenants, BudgetHolder("Key", partial(budget_keys.key_budget, tenant, key_id), limits)])
+    tenants = BudgetHolder("Tenant", partial(keys.tenant_budget, tenant), limits)
+    return RunBudgets(blocks, [tenants, BudgetHolder("Key", partial(keys.key_budget, tenant, key_id), limits)])
 
 
 class Endless:
@@ -153,9 +153,9 @@ class Endless:
         yield Finished(FinishReason.stop)
 
 
-@pytest.mark.parametrize("keys", [1, 4])
+@pytest.mark.parametrize("key_count", [1, 4])
 async def test_a_burst_exceeds_the_money_by_at_most_one_top_up_for_each_open_call(
-    budgets: BudgetStore, tenant: str, keys: int
+    budgets: BudgetStore, tenant: str, key_count: int
 ) -> None:
     tokens = 400_000
     processes = [ReservedBlocks(budgets) for _ in range(4)]
@@ -163,7 +163,7 @@ async def test_a_burst_exceeds_the_money_by_at_most_one_top_up_for_each_open_cal
     prices = Prices({"test/*": ModelPrice(input=0, output=10)})
 
     async def call(number: int, model: Endless) -> FinishReason | None:
-        run = runs_of(processes[number % 4], tenant, f"k{number % keys}", dollars_per_month=tokens * 10 / MILLION)
+        run = runs_of(processes[number % 4], tenant, f"k{number % key_count}", dollars_per_month=tokens * 10 / MILLION)
         set_meter(Meter(prices, spending=run))
         reason = None
         try:
@@ -182,7 +182,7 @@ async def test_a_burst_exceeds_the_money_by_at_most_one_top_up_for_each_open_cal
     streamed = sum(model.words for model in models)
     assert {FinishReason.budget} <= {*ends}
     assert tokens <= streamed <= tokens + CALLS * MOST_TOP_UP
-    counted = await budgets.add(budget_keys.tenant_budget(tenant, month_of(time.time())), {"microdollars": 0}, LATER)
+    counted = await budgets.add(keys.tenant_budget(tenant, month_of(time.time())), {"microdollars": 0}, LATER)
     assert abs(int(counted["microdollars"]) - streamed * 10) <= CALLS * 20
 
 
@@ -249,7 +249,7 @@ async def test_money_whose_return_is_throttled_is_subtracted_from_the_next_reser
     assert own_cloud.calls["UpdateItem"] == 2
     await again.close(0, started=True)
 
-    counted = await budgets.add(budget_keys.key_budget(tenant, "k1", month_of(time.time())), {"microdollars": 0}, LATER)
+    counted = await budgets.add(keys.key_budget(tenant, "k1", month_of(time.time())), {"microdollars": 0}, LATER)
     assert counted["microdollars"] == 100_000
     assert +blocks.unsettled == {}
 

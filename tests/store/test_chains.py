@@ -11,9 +11,8 @@ from stint.domain.errors import NotFound
 from stint.domain.ids import new_name, pack_name
 from stint.domain.openai.stored_responses import ResponseHeader
 from stint.store import items
-from stint.store.chains import Chain
 from stint.store.log import LogItems
-from stint.store.response_logs import ResponseLogs
+from stint.store.response_logs import Chain, ResponseLogs
 
 TEXT = "Where did the ferry go, and when will it be back? " * 40
 

@@ -10,7 +10,7 @@ from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_name
 from stint.store import keys
 from stint.store.lease import Lease
-from stint.store.tombstones import mark_deleted
+from stint.store.records import mark_deleted
 
 
 class LeaseFixture:

@@ -4,7 +4,7 @@ import pytest
 from tests.store.conftest import Cloud
 
 from stint.domain.ids import new_name
-from stint.store.knowledge_keys import document_key
+from stint.store.keys import document_key
 
 CURIE, NOBEL = document_key("curie"), document_key("nobel")
 

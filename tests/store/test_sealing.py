@@ -15,10 +15,10 @@ from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_outcome import RunStatus
 from stint.store import keys
 from stint.store.keys import LAST_INDEX
+from stint.store.records import SEAL_SECONDS
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
-from stint.store.tombstones import SEAL_SECONDS
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
 from stint.domain.stops import MAX_STOPS, stop_name
-from stint.store.stops import StopStore
+from stint.store.run_signals import StopStore
 
 KEY = stop_name("key", "k" * 64)
 

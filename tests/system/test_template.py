@@ -37,7 +37,7 @@ from stint.http.requests import LazyRoute
 from stint.http.routes.inspection import addresses_of
 from stint.october_2024.routes.parts import list_october_parts
 from stint.settings import read_settings
-from stint.store.knowledge_keys import file_blobs, upload_blobs
+from stint.store.keys import file_blobs, upload_blobs
 
 TEMPLATE = ROOT / "template.yaml"
 # A function's resource policy holds 20 KB; a statement of API Gateway takes up to 600 bytes.

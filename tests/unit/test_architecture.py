@@ -1,8 +1,8 @@
 import re
 from pathlib import Path
 
-from stint.store import keys, knowledge_keys
-from stint.store.chat_keys import chat_completion
+from stint.store import keys
+from stint.store.keys import chat_completion
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
@@ -41,10 +41,19 @@ def test_every_folder_is_on_the_map() -> None:
 
 def test_the_table_of_keys_has_every_kind_of_partition() -> None:
     modules = (ROOT / "layers" / "core" / "stint" / "store").glob("*.py")
-    kinds = {kind for path in modules for kind in re.findall(r"\}#([a-z_-]+)", path.read_text())}
+    pattern = re.compile(r"(?:\}#|Partition\(\"|Shards\(\")([a-z_-]+)")
+    kinds = {kind for path in modules for kind in pattern.findall(path.read_text())}
 
     assert len(kinds) > 20
     assert {kind for kind in kinds if f"`T#{kind}" not in TEXT} == set()
+
+
+def test_the_table_of_keys_has_every_template() -> None:
+    found = [each for each in vars(keys).values() if isinstance(each, keys.Partition | keys.Record)]
+    templates = {each.texts[0].replace("{tenant}", "T") for each in found}
+
+    assert len(templates) > 20
+    assert {template for template in templates if f"`{template}" not in TEXT} == set()
 
 
 def test_the_table_of_keys_has_every_partition() -> None:
@@ -61,8 +70,8 @@ def test_the_table_of_keys_has_every_partition() -> None:
         keys.response("t", response).pk,
         keys.conversation_entry("t", conversation).pk,
         keys.conversation("t", conversation).pk,
-        knowledge_keys.upload("t", f"upload_{'4' * 32}").pk,
-        knowledge_keys.file("t", f"file-{'3' * 32}").pk,
+        keys.upload("t", f"upload_{'4' * 32}").pk,
+        keys.file("t", f"file-{'3' * 32}").pk,
         keys.event("t", "event").pk,
         keys.signing_key("t").pk,
         chat_completion("t", f"chatcmpl_{'3' * 32}").pk,

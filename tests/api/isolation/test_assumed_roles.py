@@ -13,7 +13,7 @@ from tests.servers.sts import StsServer, tags_of
 from stint.bootstrap.tenant_isolation import make_data_credentials
 from stint.caller import set_tenant
 from stint.domain.ids import new_id
-from stint.store.knowledge_keys import index_owner
+from stint.store.keys import index_owner
 
 ROLE = "arn:aws:iam::123456789012:role/data"
 

@@ -21,7 +21,7 @@ from stint.domain.idempotency import StoredAnswer
 from stint.domain.ids import new_id, new_name
 from stint.retrieval.s3_vectors.client import VectorsClient
 from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
-from stint.store.knowledge_keys import index_owner, vector_index
+from stint.store.keys import index_owner, vector_index
 
 Statements = list[dict[str, Any]]
 PARAMETERS = {

@@ -16,7 +16,7 @@ from stint.domain.errors import ModelError
 from stint.domain.inference import ReasoningChunk, RefusalChunk, TextChunk
 from stint.domain.partial_steps import PartialStep
 from stint.services.runs.partial_writer import PATIENCE_SECONDS
-from stint.store.partial_keys import response_partials
+from stint.store.keys import response_partials
 
 DEAD = ModelError("The line is dead.")
 

@@ -17,7 +17,7 @@ from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.partial_steps import PartialStep
 from stint.services.runs.partial_writer import FLUSH_SECONDS, PATIENCE_SECONDS
 from stint.services.turns.turn_run import TurnRun
-from stint.store.partial_keys import turn_partials
+from stint.store.keys import turn_partials
 
 
 async def parts_of(turn_fixture: TurnFixture, turn_id: str) -> list[PartialStep]:

@@ -39,11 +39,11 @@ def test_a_key_without_its_tenant_is_the_key_of_the_kv_design(key: keys.Key, kv_
         ("session", lambda value: keys.session("acme", AGENT, value)),
         ("session", lambda value: keys.turns("acme", AGENT, value)),
         ("session", lambda value: keys.session_name("acme", AGENT, value)),
-        ("session", lambda value: keys.session_blobs("acme", AGENT, value, ephemeral=False)),
+        ("session", lambda value: keys.session_blobs("acme", AGENT, value, expires=False)),
         ("turn", lambda value: keys.turn("acme", AGENT, SESSION, value)),
         ("turn", lambda value: keys.record("acme", AGENT, SESSION, value, 0)),
         ("turn", lambda value: keys.pending("acme", AGENT, SESSION, value)),
-        ("turn", lambda value: keys.turn_blobs("acme", AGENT, SESSION, value, ephemeral=True)),
+        ("turn", lambda value: keys.turn_blobs("acme", AGENT, SESSION, value, expires=True)),
     ],
 )
 def test_what_is_no_id_names_nothing(kind: str, build: Callable[[str], object], foreign: str) -> None:

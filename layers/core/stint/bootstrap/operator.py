@@ -14,12 +14,12 @@ from stint.store.api_keys import ApiKeyStore
 from stint.store.blobs import Blobs
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.documents import Documents
-from stint.store.stops import StopStore
+from stint.store.run_signals import StopStore
 from stint.store.store import Store
 from stint.store.table import Table
 
 if TYPE_CHECKING:  # loaded by the first request with a key
-    from stint.store.all_api_keys import AllApiKeys
+    from stint.store.api_keys import AllApiKeys
     from stint.store.idempotent_requests import RequestRecords
 
 
@@ -31,7 +31,7 @@ class OperatorComposition(Composition):
         return ApiKeys(ApiKeyStore(Table(self.dynamodb, self.settings.keys_table)))
 
     all_api_keys: "Lazy[OperatorComposition, AllApiKeys]" = lazy(
-        "stint.store.all_api_keys:AllApiKeys", lambda self, cls: cls(self.dynamodb, self.settings.keys_table)
+        "stint.store.api_keys:AllApiKeys", lambda self, cls: cls(self.dynamodb, self.settings.keys_table)
     )
 
     @cached_property
@@ -64,7 +64,7 @@ class OperatorComposition(Composition):
     @cached_property
     def request_records(self) -> "RequestRecords":
         """Return the records of requests with an idempotency key. Their answers fit into an item."""
-        from stint.store import idempotent_requests, request_keys  # noqa: PLC0415 - few requests have a key
+        from stint.store import idempotent_requests, keys  # noqa: PLC0415 - few requests have a key
 
         table, blobs = Table(self.dynamodb, self.settings.table), Blobs(make_s3, self.settings.bucket)
-        return idempotent_requests.RequestRecords(table, Documents(table, blobs), request_keys.admin_idempotency)
+        return idempotent_requests.RequestRecords(table, Documents(table, blobs), keys.admin_idempotency)

@@ -7,7 +7,7 @@ from stint.aws.environment import read_environment
 from stint.aws.signature import SignatureClock
 from stint.aws.tenant_credentials import TenantCredentials
 from stint.caller import require_tenant
-from stint.store.knowledge_keys import index_owner
+from stint.store.keys import index_owner
 
 
 def make_data_credentials(role_arn: str) -> CredentialsSource:

@@ -32,7 +32,7 @@ from stint.services.knowledge.insertions import NewText
 from stint.services.knowledge.rag_insertion import RAGInsertion
 from stint.services.knowledge.store_documents import StoreDocuments, read_texts
 from stint.services.knowledge.vector_dbs import VectorDBs
-from stint.store.knowledge_keys import document_key
+from stint.store.keys import document_key
 from stint.store.parallel import map_concurrently
 from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore

@@ -69,7 +69,7 @@ class Hit:
 
 
 class VectorIndex(Protocol):
-    """Indexes of chunks, one per vector store, named by `stint.store.knowledge_keys.vector_index`.
+    """Indexes of chunks, one per vector store, named by `stint.store.keys.vector_index`.
 
     Writes are found by the next query. All methods raise StoreUnavailable if the service fails, and NotFound for an
     index that does not exist (`create`, `delete` and `drop` may be repeated).

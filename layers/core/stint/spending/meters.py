@@ -134,16 +134,14 @@ class Meters:
             return None
         from stint.spending.budgets import RunBudgets  # noqa: PLC0415 - see above
         from stint.spending.holders import BudgetHolder  # noqa: PLC0415
-        from stint.store import budget_keys  # noqa: PLC0415
+        from stint.store import keys  # noqa: PLC0415
 
-        holders = [
-            BudgetHolder(f"Tenant {self.tenant!r}", partial(budget_keys.tenant_budget, self.tenant), self.budgets)
-        ]
+        holders = [BudgetHolder(f"Tenant {self.tenant!r}", partial(keys.tenant_budget, self.tenant), self.budgets)]
         if principal and principal.key_id:
-            key_of = partial(budget_keys.key_budget, self.tenant, principal.key_id)
+            key_of = partial(keys.key_budget, self.tenant, principal.key_id)
             holders.append(BudgetHolder(f"API key {principal.key_id!r}", key_of, of_caller))
         elif principal:
-            key_of = partial(budget_keys.subject_budget, self.tenant, principal.subject)
+            key_of = partial(keys.subject_budget, self.tenant, principal.subject)
             holders.append(BudgetHolder(f"Subject {principal.subject!r}", key_of, of_caller))
         limited = [holder for holder in holders if not holder.budgets.is_unlimited]
         return RunBudgets(self.blocks, limited)

@@ -15,8 +15,8 @@ from stint.domain.paging import Page, Window
 from stint.store import keys
 from stint.store.documents import Documents, fitting
 from stint.store.failures import ConditionFailed
+from stint.store.records import is_live, mark_deleted
 from stint.store.table import Table
-from stint.store.tombstones import is_live, mark_deleted
 
 if TYPE_CHECKING:
     from stint.store.transactions import Transactions

@@ -1,15 +1,24 @@
 """API keys in a table of their own: a record for each key, and an entry in the list of its tenant.
 
 The record has the hash of the secret, never the secret. Its partition is the key's id, so that one read finds it.
-DynamoDB removes both records some time after the key's end, which readers never rely on.
+DynamoDB removes both records some time after the key's end, which readers never rely on. Only an operator's command,
+whose own credentials may scan the table, reads the keys of all tenants (`AllApiKeys`).
 """
 
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any
+
+from stint.dataclasses import dataclass
 from stint.domain.api_keys import ApiKeyObject, StoredApiKey, is_key_id
 from stint.domain.errors import Conflict, NotFound
+from stint.domain.paging import Page
 from stint.store.failures import ConditionFailed
-from stint.store.items import Item
+from stint.store.items import Item, decode, encode
 from stint.store.keys import Key, checked_tenant
-from stint.store.table import Table
+from stint.store.table import Table, call_counted, take
+
+if TYPE_CHECKING:
+    from stint.aws.dynamodb import DynamoDBClient
 
 KEY_PREFIX = "api_key:"
 """The start of the partition of a key's record. No tenant has these characters."""
@@ -131,3 +140,39 @@ def to_key(item: Item) -> StoredApiKey:
     resource = ApiKeyObject.model_validate_json(item["doc"])
     changes = {name: item[name] for name in MUTABLE if name in item}
     return StoredApiKey(resource.model_copy(update=changes), item["secret_hash"], item.get("previous_hash"))
+
+
+PAGE = 500
+"""Maximum records that a call reads: a key and its entry in the list of its tenant are two."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllApiKeys:
+    """The keys of all tenants, in the order in which the table has them, which is none that has a meaning."""
+
+    client: "DynamoDBClient"
+    table: str
+
+    async def read_page(self, after: str | None, limit: int) -> Page[ApiKeyObject]:
+        """Return up to `limit` keys, those that follow the key `after`. Raises NotFound if that is not a key's id."""
+        found = await take(self.read(after), limit + 1)
+        return Page(found[:limit], len(found) > limit)
+
+    async def read(self, after: str | None) -> AsyncGenerator[ApiKeyObject, None]:
+        """Yield the keys that follow the key `after`."""
+        request: dict[str, Any] = {
+            "TableName": self.table,
+            "ConsistentRead": True,
+            "FilterExpression": "begins_with(pk, :prefix)",
+            "ExpressionAttributeValues": encode({":prefix": KEY_PREFIX}),
+            "Limit": PAGE,
+        }
+        if after is not None:
+            request["ExclusiveStartKey"] = encode(key_record(after)._asdict())
+        while True:
+            answer = await call_counted(self.client, "Scan", request)
+            for item in answer["Items"]:
+                yield to_key(decode(item)).resource
+            if "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

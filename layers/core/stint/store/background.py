@@ -26,8 +26,8 @@ from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.records import expiry, new_seal
 from stint.store.table import NEW, Table
-from stint.store.tombstones import expiry, new_seal
 
 # A frozen key has no events. Any process that ends the response, or takes it over, may replace it.
 UNWRITTEN = f"{NEW} OR attribute_exists(frozen_at)"

@@ -9,16 +9,17 @@ from stint.domain.errors import NotFound
 from stint.domain.openai.stored_chats import StoredChatCompletion
 from stint.domain.paging import Page
 from stint.store.blobs import Blobs
-from stint.store.chat_keys import KIND, chat_completion, chat_completion_blobs, chat_completions
 from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.keys import chat_completion, chat_completion_blobs, chat_completions
 from stint.store.owners import add_owners, remove_owners
-from stint.store.partitions import query_shards
+from stint.store.records import expiry, is_live, mark_deleted, query_shards, read_marked
 from stint.store.table import LIVE, Table
-from stint.store.tombstones import expiry, is_live, mark_deleted, read_marked
 
 Order = Literal["asc", "desc"]
+
+KIND = "Chat completion"
 
 
 class ChatCompletionStore:

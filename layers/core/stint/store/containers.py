@@ -19,14 +19,14 @@ from stint.domain.ids import new_name
 from stint.domain.openai.containers import Container, ContainerFile
 from stint.domain.paging import Page
 from stint.domain.schema import Schema
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing
 from stint.store.items import Item
 from stint.store.owners import add_owners, hash_user, remove_owners
 from stint.store.parallel import map_concurrently
+from stint.store.records import is_live, mark_deleted
 from stint.store.table import LIVE, SMALL_PAGE, Table, take
-from stint.store.tombstones import is_live, mark_deleted
 
 Source = Literal["user", "assistant"]
 

@@ -23,14 +23,13 @@ from stint.domain.openai.conversations import Conversation, StoredItem
 from stint.domain.paging import Page
 from stint.store import items, keys
 from stint.store.blobs import Blobs
-from stint.store.conversation_leases import has_lapsed
 from stint.store.documents import Documents, context_size, cut_history, fitting, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
-from stint.store.partitions import delete_partition, query_shards
+from stint.store.records import delete_partition, expiry, is_expired, is_live, mark_deleted, query_shards, read_marked
+from stint.store.response_leases import has_lapsed
 from stint.store.table import LIVE, Table, take
-from stint.store.tombstones import expiry, is_expired, is_live, mark_deleted, read_marked
 
 Order = Literal["asc", "desc"]
 Items = list[StoredItem]

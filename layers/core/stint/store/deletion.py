@@ -23,14 +23,13 @@ from stint.store.agents import AgentStore
 from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.keys import session_partials
 from stint.store.log import ENDS, turn_log
 from stint.store.owners import remove_owners
 from stint.store.parallel import map_concurrently
-from stint.store.partial_keys import session_partials
-from stint.store.partitions import delete_partition
+from stint.store.records import delete_partition, mark_deleted, new_seal, read_marked
 from stint.store.sessions import SessionStore
 from stint.store.table import WRITE_BATCH, Table, take
-from stint.store.tombstones import mark_deleted, new_seal, read_marked
 
 DeleteVectorDB = Callable[[str, str], Awaitable[None]]
 """A function that starts the deletion of a tenant's vector store by its id. A missing one is ignored."""
@@ -82,7 +81,7 @@ class Deletion:
             if not all(await map_concurrently(delete, some)):
                 return False
         for ephemeral in (False, True):
-            async for _ in self._blobs.delete_prefix(keys.agent_blobs(tenant, agent_id, ephemeral=ephemeral)):
+            async for _ in self._blobs.delete_prefix(keys.agent_blobs(tenant, agent_id, expires=ephemeral)):
                 if time.monotonic() >= deadline:
                     return False
         await self._agents.remove(tenant, agent_id)
@@ -140,13 +139,13 @@ class Deletion:
         self, tenant: str, agent_id: str, session_id: str, *, ephemeral: bool
     ) -> AsyncGenerator[None, None]:
         """Delete a session's records except seals, one batch per step."""
-        from stint.store.waiting_keys import session_line  # noqa: PLC0415 - not at the start of a function
+        from stint.store.waiting_line import session_line  # noqa: PLC0415 - not at the start of a function
 
         ids = tenant, agent_id, session_id
         line = session_line(*ids)
         for pk in (line.places, line.messages, keys.turns(*ids), keys.pending_calls(*ids), session_partials(*ids)):
             async for _ in delete_partition(self._table, pk):
                 yield
-        for prefix in (line.blobs, keys.session_blobs(tenant, agent_id, session_id, ephemeral=ephemeral)):
+        for prefix in (line.blobs, keys.session_blobs(tenant, agent_id, session_id, expires=ephemeral)):
             async for _ in self._blobs.delete_prefix(prefix):
                 yield

@@ -27,13 +27,13 @@ from typing import NoReturn
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.vector_stores import DocumentSettings, IngestionProgress, LastError, StoredContent
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
+from stint.store.records import is_live
 from stint.store.stored_documents import StoredDocument, to_document, to_generations, to_text
 from stint.store.table import Table
-from stint.store.tombstones import is_live
 from stint.store.vector_store_documents import IN_PROGRESS, OPEN
 from stint.store.vector_stores import LIVE
 

@@ -5,13 +5,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import cast
 
 from stint.domain.end_users import OwnedKind, OwnedObject
-from stint.store import keys, knowledge_keys, request_keys
-from stint.store.chat_keys import chat_completion
+from stint.store import keys
 from stint.store.items import Item
-from stint.store.keys import Key
+from stint.store.keys import Key, chat_completion
 from stint.store.owners import add_owners, hash_user, user_object, user_objects
+from stint.store.records import mark_deleted
 from stint.store.table import GET_BATCH, Table, take
-from stint.store.tombstones import mark_deleted
 
 UNSTORED_SECONDS = 60
 """Age from which an entry without an object is removed: a request stores the object right after its entry."""
@@ -21,12 +20,12 @@ RECORDS: Mapping[OwnedKind, Callable[..., Key]] = {
     "response": keys.response,
     "conversation": keys.conversation,
     "chat_completion": chat_completion,
-    "file": knowledge_keys.file,
-    "upload": knowledge_keys.upload,
-    "vector_store": knowledge_keys.vector_store,
-    "vector_store_document": knowledge_keys.vector_store_document,
-    "idempotent_request": request_keys.idempotency,
-    "container": knowledge_keys.container,
+    "file": keys.file,
+    "upload": keys.upload,
+    "vector_store": keys.vector_store,
+    "vector_store_document": keys.vector_store_document,
+    "idempotent_request": keys.idempotency,
+    "container": keys.container,
 }
 
 

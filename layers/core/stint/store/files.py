@@ -1,4 +1,8 @@
-"""Files in the table: one record for the list entry, the metadata and a small content. A larger content is in S3."""
+"""Files in the table: one record for the list entry, the metadata and a small content. A larger content is in S3.
+
+The content of a file that was uploaded in parts stays in the objects of its parts. The record has a compact list of
+them.
+"""
 
 import builtins
 import zlib
@@ -12,16 +16,47 @@ from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.openai.files import FileObject, FilePurpose
 from stint.domain.paging import Page
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing, ConditionFailed
-from stint.store.file_parts import StoredPart, unpack_parts
 from stint.store.items import Item, write_units
 from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
-from stint.store.partitions import delete_partition
+from stint.store.records import delete_partition, is_live, mark_deleted, read_marked
 from stint.store.table import SMALL_PAGE, Table, take
-from stint.store.tombstones import is_live, mark_deleted, read_marked
+
+PREFIX = 16
+"""Bytes of the random end of an object's key."""
+
+LENGTH = 4
+DIGEST = 32
+SIZE = PREFIX + LENGTH + DIGEST
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """An object in S3."""
+
+    blob: str
+    length: int
+    digest: bytes
+
+
+def pack_parts(parts: Sequence[StoredPart]) -> bytes:
+    """Return SIZE bytes for each part. The keys of the objects differ only in their random end."""
+    return b"".join(
+        bytes.fromhex(part.blob[-2 * PREFIX :]) + part.length.to_bytes(LENGTH, "big") + part.digest for part in parts
+    )
+
+
+def unpack_parts(prefix: str, packed: bytes) -> list[StoredPart]:
+    """Return the parts that `pack_parts` packed. `prefix` is that of their keys."""
+    entries = [packed[at : at + SIZE] for at in range(0, len(packed), SIZE)]
+    return [
+        StoredPart(prefix + each[:PREFIX].hex(), int.from_bytes(each[PREFIX:-DIGEST], "big"), each[-DIGEST:])
+        for each in entries
+    ]
+
 
 Order = Literal["asc", "desc"]
 

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from stint.dataclasses import dataclass
 from stint.domain.errors import IdempotencyKeyReused, NotFound
 from stint.domain.idempotency import StoredAnswer
-from stint.store import request_keys
+from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
@@ -93,7 +93,7 @@ class RequestRecords:
     """The records of a tenant's requests. Each expires after KEPT_SECONDS. `key_of` returns a record's key."""
 
     def __init__(
-        self, table: Table, documents: Documents, key_of: Callable[[str, str], Key] = request_keys.idempotency
+        self, table: Table, documents: Documents, key_of: Callable[[str, str], Key] = keys.idempotency
     ) -> None:
         self._table = table
         self._key_of = key_of
@@ -154,7 +154,7 @@ class RequestRecords:
         ends = item["expires_at"] = int(item["expires_at"]) if end is None else min(int(item["expires_at"]), end)
         # Before the answer, as for all objects of end users: none exists that their index does not have.
         item |= await add_entries(self._table, tenant, owners, "idempotent_request", digest, expires_at=ends)
-        prefix, held = request_keys.idempotency_blobs(tenant, digest), {":held": record.lease.lease_id}
+        prefix, held = keys.idempotency_blobs(tenant, digest), {":held": record.lease.lease_id}
         try:
             await self._documents.put_new(item, answer, prefix, condition="lock_id = :held", values=held)
         except ConditionFailed:

@@ -9,9 +9,9 @@ from stint.store.agents import AgentStore
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.records import expiry
 from stint.store.sessions import LastTurn, SessionStore
 from stint.store.table import Table
-from stint.store.tombstones import expiry
 from stint.store.turn_documents import TurnDocument, TurnDocuments
 from stint.store.turns import TurnStore
 
@@ -79,7 +79,7 @@ class ImportStore:
 
     async def _put(self, place: SessionPlace, key: keys.Key, document: TurnDocument, turn_id: str) -> None:
         ephemeral = place.expires_at is not None
-        prefix = keys.turn_blobs(place.tenant, place.agent_id, place.session_id, turn_id, ephemeral=ephemeral)
+        prefix = keys.turn_blobs(place.tenant, place.agent_id, place.session_id, turn_id, expires=ephemeral)
         item: Item = key._asdict() | expiry(place.expires_at)
         ending = getattr(document, "ending", None)
         if ending is not None:

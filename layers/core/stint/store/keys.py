@@ -1,45 +1,60 @@
-"""The keys of all records and blobs. No other module knows a prefix.
+"""The keys of all records and blobs: one table of templates. Few other modules know a prefix.
+
+`Partition("session:{agent}")` makes the `pk` of an agent's sessions, and its `record("{session}")` the key of one.
+Both are called with the tenant and the values of the placeholders, in order. Each placeholder has a check, so no
+text from outside can address another record: an id of another form raises NotFound with the name of its kind. The
+templates have the form of the table in docs/architecture.md.
 
 `pk` without the tenant, followed by ":" and `sk`, is the key that Llama Stack's KV store uses for the same thing.
-Functions with a plural name return partitions (`pk`), the others whole keys.
+Plural names are partitions (`pk`), the others whole keys.
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from hashlib import sha256
+from string import Formatter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stint.domain.errors import Conflict, NotFound
-from stint.domain.ids import TENANT_PATTERN, is_id, is_name, order_of
+from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.domain.ids import HEX, TENANT_PATTERN, is_name, order_of
+from stint.domain.ids import PATTERN as UUID
 
-LAST_INDEX = 9_999
-"""The highest index in a turn's log, because keys have four digits."""
-
-AFTER_TURNS = "g"
-"""Sorts after all turns and records, and before the other records in a session's partition."""
-
-SEGMENTS = "history:"
-
-AFTER_SEGMENTS = "i"
-"""Sorts after all turns and segments, and before the session's other records."""
-
-IMPORTED = "imported:"
+if TYPE_CHECKING:
+    from stint.domain.usage import UsageSource
 
 SHARDS = 8
-"""Number of shards of the list entries of a tenant's responses, or conversations."""
+"""Number of partitions of the list entries of a kind, so that a tenant does not write all of them to one."""
 
-AFTER_INDEXES = "a"
-"""Sorts after the indexes of a log, and before the other records of a response."""
-
-AFTER_RECORDS = "n"
-"""Sorts after the log, the lease and the header of a response, and before its stored stream."""
+LAST_INDEX = 9_999
+"""The highest index in a log, because keys have four digits."""
 
 LONGEST_PK, LONGEST_SK = 2048, 1024
 """Maximum bytes of a key (DynamoDB, "Quotas": partition keys and sort keys)."""
 
-LEASE = "lease"
-EVENTS = "stream:"
-ITEMS = "item:"
+IDS: Mapping[str, tuple[str, str]] = {
+    "agent": ("Agent", ""),
+    "session": ("Session", ""),
+    "turn": ("Turn", ""),
+    "response": ("Response", "resp_"),
+    "conversation": ("Conversation", "conv_"),
+    "chat_completion": ("Chat completion", "chatcmpl_"),
+    "file": ("File", "file-"),
+    "upload": ("Upload", "upload_"),
+    "part": ("Upload part", "part_"),
+    "container": ("Container", "cntr_"),
+    "store": ("Vector store", "vs_"),
+    "batch": ("File batch", "vsfb_"),
+}
+"""The placeholders of ids: the name of the kind in NotFound, and the prefix before 32 hex digits. Without: a UUID."""
+
+FREE = frozenset({"day", "event", "first", "folder", "identifier", "kind", "month", "retry_count", "shard"})
+"""The placeholders of texts and numbers that callers have checked."""
+
+Check = Callable[[Any], str | int]
 
 ITEM = re.compile(r"[a-z]+_([0-9a-f]{32})([0-9]{2,4}|[0-9]{8})?")
+KEY_ID = r"[A-Za-z0-9_-]{1,64}"
 
 
 class Key(NamedTuple):
@@ -47,39 +62,262 @@ class Key(NamedTuple):
     sk: str
 
 
-def agents(tenant: str) -> str:
-    return f"{checked_tenant(tenant)}#agent"
+class Template:
+    """Texts with placeholders, which are checked when they are filled in, in the order of the texts.
+
+    `{file_digits}` is the id of a file without its prefix.
+    """
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+
+    @cached_property
+    def _compiled(self) -> tuple[list[Check], list[Callable[..., str]]]:
+        # When first used: a cold start uses few of the templates.
+        checks, forms = list[Check](), list[Callable[..., str]]()
+        for text in self.texts:
+            form = ""
+            for before, field, spec, _ in Formatter().parse(text):
+                form += before
+                if field is not None:
+                    form += f"{{{len(checks)}:{spec}}}"
+                    checks.append(_check_of(field))
+            forms.append(form.format)
+        return checks, forms
+
+    def fill(self, *values: str | int) -> list[str]:
+        checks, forms = self._compiled
+        checked = [check(value) for check, value in zip(checks, values, strict=True)]
+        return [form(*checked) for form in forms]
 
 
-def agent(tenant: str, agent_id: str) -> Key:
-    """The list entry of an agent, which exists as long as its entry."""
-    return Key(agents(tenant), _id("Agent", agent_id))
+class Partition(Template):
+    """The partitions of a kind of record."""
+
+    def __init__(self, pk: str) -> None:
+        super().__init__(f"{{tenant}}#{pk}")
+
+    def __call__(self, tenant: str, *values: str | int) -> str:
+        return self.fill(tenant, *values)[0]
+
+    def record(self, sk: str) -> "Record":
+        return Record(*self.texts, sk)
 
 
-def agent_config(tenant: str, agent_id: str) -> Key:
-    return Key(f"{agents(tenant)}:{_id('Agent', agent_id)}", "config")
+class Record(Template):
+    """The keys of a kind of record."""
+
+    def __call__(self, tenant: str, *values: str | int) -> Key:
+        return Key(*self.fill(tenant, *values))
 
 
-def sessions(tenant: str, agent_id: str) -> str:
-    return f"{checked_tenant(tenant)}#session:{_id('Agent', agent_id)}"
+class Shards:
+    """The partitions of list entries. The last digit of an id decides in which one its entry is."""
+
+    def __init__(self, name: str, sk: str) -> None:
+        self._shard = Partition(f"{name}.{{shard}}")
+        self._sk = Template(sk)
+
+    def __call__(self, tenant: str) -> list[str]:
+        return [self._shard(tenant, shard) for shard in range(SHARDS)]
+
+    def entry(self, tenant: str, identifier: str) -> Key:
+        [sk] = self._sk.fill(identifier)
+        return Key(self._shard(tenant, shard_of(sk)), sk)
 
 
-def session(tenant: str, agent_id: str, session_id: str) -> Key:
-    return Key(sessions(tenant, agent_id), _id("Session", session_id))
+class Prefix(Template):
+    """The prefixes of the objects of a kind in the bucket. Rules of the bucket remove those of objects that expire."""
+
+    def __init__(self, path: str, *, kept: str = "kept", expiring: str = "expiring") -> None:
+        super().__init__(f"{{folder}}/{{tenant}}/{path}")
+        self._kept, self._expiring = kept, expiring
+
+    def __call__(self, tenant: str, *values: str | int, expires: bool = False) -> str:
+        return self.fill(self._expiring if expires else self._kept, tenant, *values)[0]
 
 
-def turns(tenant: str, agent_id: str, session_id: str) -> str:
-    """The turns of a session: headers, logs, segments, and the session's name if it is long."""
-    return ":".join(session(tenant, agent_id, session_id))
+def checked_tenant(value: str) -> str:
+    """Return a tenant that may be part of a key. Raises ValueError."""
+    if TENANT_PATTERN.fullmatch(value) is None:
+        raise ValueError(f"{value!r} is not a valid tenant: use up to 32 of a-z, 0-9 and '-', not beginning with '-'")
+    return value
 
 
-def session_name(tenant: str, agent_id: str, session_id: str) -> Key:
-    return Key(turns(tenant, agent_id, session_id), "name")
+def _check_of(field: str) -> Check:
+    """Return the check of a placeholder, which returns what the key has of a value."""
+    name = field.removesuffix("_digits")
+    if name not in IDS:
+        return _as_is if name in FREE else CHECKS[name]
+    kind, prefix = IDS[name]
+    pattern = re.compile(f"{prefix}({HEX.pattern})") if prefix else UUID
+    part = 0 if name == field else 1
+
+    def check(value: str) -> str:
+        found = pattern.fullmatch(value)
+        if found is None:
+            raise NotFound(kind, value)
+        return found[part]
+
+    return check
 
 
-def turn(tenant: str, agent_id: str, session_id: str, turn_id: str) -> Key:
-    """The header of a turn."""
-    return Key(turns(tenant, agent_id, session_id), _id("Turn", turn_id))
+def _as_is(value: str | int) -> str | int:
+    return value
+
+
+def _document(value: str) -> str:
+    """Return the id of a file, or the key of a document without a file."""
+    if not is_name("doc", value, "-") and not is_file_id(value):
+        raise NotFound("File", value)
+    return value
+
+
+def checked_digest(value: str) -> str:
+    """Return the SHA-256 of a request in hex. Raises ValueError."""
+    if re.fullmatch("[0-9a-f]{64}", value) is None:
+        raise ValueError(f"{value!r} is not the SHA-256 of a request in hex.")
+    return value
+
+
+def _fingerprint(value: str) -> str:
+    if HEX.fullmatch(value) is None:
+        raise ValueError(f"{value!r} is not the fingerprint of a request.")
+    return value
+
+
+def _object_id(value: str) -> str:
+    if HEX.fullmatch(value.rpartition("_")[2].replace("-", "")) is None:
+        raise ValueError(f"{value!r} is not the id of an object.")
+    return value
+
+
+def _key_id(value: str) -> str:
+    if not re.fullmatch(KEY_ID, value):
+        raise InvalidRequest("The id of the API key is invalid.")
+    return value
+
+
+def short_hash(text: str) -> str:
+    """Return a text of a fixed length for one that may have any characters."""
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+CHECKS: Mapping[str, Callable[[str], str]] = {
+    "digest": checked_digest,
+    "document": _document,
+    "entity": short_hash,
+    "fingerprint": _fingerprint,
+    "key": _key_id,
+    "object": _object_id,
+    "subject": short_hash,
+    "tenant": checked_tenant,
+}
+"""The placeholders of other texts. Entities and subjects may have any characters, so keys have their hashes."""
+
+
+# Agents, sessions and turns. A list entry exists as long as its agent.
+agents = Partition("agent")
+agent = agents.record("{agent}")
+agent_config = Partition("agent:{agent}").record("config")
+agent_blobs = Prefix("{agent}/", expiring="ephemeral")
+sessions = Partition("session:{agent}")
+session = sessions.record("{session}")
+session_blobs = Prefix("{agent}/{session}/", expiring="ephemeral")
+session_files = Prefix("{agent}/{session}/files/", expiring="ephemeral")
+turns = Partition("session:{agent}:{session}")
+session_name = turns.record("name")
+turn = turns.record("{turn}")
+turn_blobs = Prefix("{agent}/{session}/{turn}/", expiring="ephemeral")
+segment = turns.record("history:{turn}")
+imported_turn = turns.record("imported:{turn}")
+pending_calls = Partition("in_progress_tool_call_step:{agent}:{session}")
+pending = pending_calls.record("{turn}")
+session_partials = Partition("partial_step:{agent}:{session}")
+session_places = Partition("waiting_session:{agent}:{session}")
+waiting_turns = Partition("waiting_turn:{agent}:{session}")
+session_waiting_blobs = Prefix("{agent}/{session}/waiting/", expiring="ephemeral")
+
+# Responses and conversations
+responses = Shards("response", "{response}")
+response_entry = responses.entry
+response_records = Partition("response:{response}")
+response = response_records.record("meta")
+response_lease = response_records.record("lease")
+response_events = response_records.record("stream:{first:08d}")
+response_blobs = Prefix("responses/{response}/")
+_response_partials = Partition("partial_step:{response}")
+conversations = Shards("conversation", "{conversation}")
+conversation_entry = conversations.entry
+conversation_items = Partition("conversation:{conversation}")
+conversation = conversation_items.record("meta")
+conversation_blobs = Prefix("conversations/{conversation}/")
+conversation_places = Partition("waiting_conversation:{conversation}")
+left_places = Partition("left_conversation:{conversation}")
+conversation_waiting_blobs = Prefix("conversations/{conversation}/waiting/")
+waiting_responses = Partition("waiting_response")
+chat_completions = Shards("chat_completion", "{chat_completion}")
+chat_completion = chat_completions.entry
+chat_completion_blobs = Prefix("chat_completions/{chat_completion}/")
+
+# Files, containers and vector stores
+files = Shards("file", "{file}")
+file = files.entry
+file_blobs = Prefix("files/{file_digits}/")
+_upload_records = Partition("upload:{upload}")
+upload = _upload_records.record("meta")
+upload_part = _upload_records.record("part:{part}")
+upload_blobs = Prefix("uploads/{upload_digits}/")
+containers = Shards("container", "{container}")
+container = containers.entry
+container_blobs = Prefix("containers/{container_digits}/", kept="expiring")
+vector_stores = Shards("vector_store", "{store}")
+vector_store = vector_stores.entry
+_store_digits = Template("{store_digits}")
+vector_store_blobs = Prefix("vector_stores/{store_digits}/")
+vector_store_records = Partition("vector_store:{store}")
+vector_store_document = vector_store_records.record("document:{document}")
+document_blobs = Prefix("vector_stores/{store_digits}/documents/{document}/")
+entity = vector_store_records.record("entity:{entity}")
+entity_document = vector_store_records.record("entity:{entity}:{document}")
+file_batch = vector_store_records.record("batch:{batch}")
+vector_db_names = Partition("vector_db")
+vector_db_name = vector_db_names.record("{identifier}")
+
+# Requests. The function `admin` reaches no records of other requests.
+idempotency = Partition("idempotency:{digest}").record("request")
+admin_idempotency = Partition("admin-idempotency:{digest}").record("request")
+idempotency_blobs = Prefix("idempotency/{digest}/", kept="expiring")
+event = Partition("event:{event}").record("claim")
+retry_claim = Partition("retry:{object}").record("{retry_count:04d}")
+creation_attempts = Partition("attempt:{fingerprint}")
+creation_attempt = creation_attempts.record("{object}")
+
+# The rest of a tenant. The partition of the signing key is never deleted.
+registrations = Partition("registry")
+registration = registrations.record("{kind}:{identifier}")
+registration_blobs = Prefix("registry/")
+signing_key = Partition("signing_key").record("opaque")
+tenant_budget = Partition("budget:tenant").record("{month}")
+key_budget = Partition("budget:key:{key}").record("{month}")
+subject_budget = Partition("budget:subject:{subject}").record("{month}")
+_usage_of_day = Partition("usage:{day}")
+
+
+DOCUMENTS = "document:"
+ITEMS = "item:"
+
+AFTER_TURNS = "g"
+"""Sorts after all turns and records, and before the other records in a session's partition."""
+
+AFTER_SEGMENTS = "i"
+"""Sorts after all turns and segments, and before the session's other records."""
+
+AFTER_INDEXES = "a"
+"""Sorts after the indexes of a log, and before the other records of a response."""
+
+AFTER_RECORDS = "n"
+"""Sorts after the log, the lease and the header of a response, and before its stored stream."""
 
 
 def record(tenant: str, agent_id: str, session_id: str, turn_id: str, index: int) -> Key:
@@ -96,46 +334,9 @@ def after_records(tenant: str, agent_id: str, session_id: str, turn_id: str) -> 
     return Key(pk, f"{sk}:{AFTER_INDEXES}")
 
 
-def segment(tenant: str, agent_id: str, session_id: str, first_turn: str) -> Key:
-    """The segment of a session's history that begins with a turn."""
-    return Key(turns(tenant, agent_id, session_id), f"{SEGMENTS}{_id('Turn', first_turn)}")
-
-
-def imported_turn(tenant: str, agent_id: str, session_id: str, old_id: str) -> Key:
-    """The record that names the turn which had another id on the server that it was imported from."""
-    return Key(turns(tenant, agent_id, session_id), f"{IMPORTED}{_id('Turn', old_id)}")
-
-
 def first_turn(sk: str) -> str | None:
     """Return the first turn of a segment; None if the key is not that of a segment."""
-    return sk.removeprefix(SEGMENTS) if sk.startswith(SEGMENTS) else None
-
-
-def pending_calls(tenant: str, agent_id: str, session_id: str) -> str:
-    ids = f"{_id('Agent', agent_id)}:{_id('Session', session_id)}"
-    return f"{checked_tenant(tenant)}#in_progress_tool_call_step:{ids}"
-
-
-def pending(tenant: str, agent_id: str, session_id: str, turn_id: str) -> Key:
-    return Key(pending_calls(tenant, agent_id, session_id), _id("Turn", turn_id))
-
-
-def agent_blobs(tenant: str, agent_id: str, *, ephemeral: bool = False) -> str:
-    """The prefix of the blobs of an agent's configuration and of its sessions."""
-    return f"{'ephemeral' if ephemeral else 'kept'}/{checked_tenant(tenant)}/{_id('Agent', agent_id)}/"
-
-
-def session_blobs(tenant: str, agent_id: str, session_id: str, *, ephemeral: bool) -> str:
-    return f"{agent_blobs(tenant, agent_id, ephemeral=ephemeral)}{_id('Session', session_id)}/"
-
-
-def session_files(tenant: str, agent_id: str, session_id: str, *, ephemeral: bool) -> str:
-    """The prefix of the files of a session that its code reads."""
-    return f"{session_blobs(tenant, agent_id, session_id, ephemeral=ephemeral)}files/"
-
-
-def turn_blobs(tenant: str, agent_id: str, session_id: str, turn_id: str, *, ephemeral: bool) -> str:
-    return f"{session_blobs(tenant, agent_id, session_id, ephemeral=ephemeral)}{_id('Turn', turn_id)}/"
+    return _rest_of(sk, "history:")
 
 
 def turn_of(sk: str) -> str:
@@ -158,54 +359,6 @@ def is_header(sk: str) -> bool:
     return ":" not in sk
 
 
-def registrations(tenant: str) -> str:
-    """The registered models, toolgroups and shields."""
-    return f"{checked_tenant(tenant)}#registry"
-
-
-def registration(tenant: str, kind: str, identifier: str) -> Key:
-    return Key(registrations(tenant), f"{kind}:{identifier}")
-
-
-def is_storable(key: Key) -> bool:
-    """Return whether DynamoDB accepts a key. No record has a longer one."""
-    return len(key.pk.encode()) <= LONGEST_PK and len(key.sk.encode()) <= LONGEST_SK
-
-
-def registration_blobs(tenant: str) -> str:
-    return f"kept/{checked_tenant(tenant)}/registry/"
-
-
-def split_registration(sk: str) -> tuple[str, str]:
-    """Return the kind and the identifier in a sort key."""
-    kind, _, identifier = sk.partition(":")
-    return kind, identifier
-
-
-def signing_key(tenant: str) -> Key:
-    """The key that signs opaque texts. Its partition is never deleted."""
-    return Key(f"{checked_tenant(tenant)}#signing_key", "opaque")
-
-
-def responses(tenant: str) -> list[str]:
-    """The shards of list entries, so that a tenant's responses are not all written to one partition."""
-    return [f"{checked_tenant(tenant)}#response.{shard}" for shard in range(SHARDS)]
-
-
-def response_entry(tenant: str, response_id: str) -> Key:
-    return Key(f"{checked_tenant(tenant)}#response.{shard_of(_response(response_id))}", response_id)
-
-
-def response_records(tenant: str, response_id: str) -> str:
-    """The partition of a response: header, log, lease and stored stream."""
-    return f"{checked_tenant(tenant)}#response:{_response(response_id)}"
-
-
-def response(tenant: str, response_id: str) -> Key:
-    """The header of a response."""
-    return Key(response_records(tenant, response_id), "meta")
-
-
 def response_record(tenant: str, response_id: str, index: int) -> Key:
     """One entry of a response's log. Raises Conflict if the log is full."""
     if index > LAST_INDEX:
@@ -224,45 +377,14 @@ def is_response_record(sk: str) -> bool:
     return sk.isdigit()
 
 
-def response_lease(tenant: str, response_id: str) -> Key:
-    return Key(response_records(tenant, response_id), LEASE)
-
-
 def is_response_lease(sk: str) -> bool:
-    return sk == LEASE
-
-
-def response_events(tenant: str, response_id: str, first: int) -> Key:
-    """The batch of stored events that starts with a sequence number."""
-    return Key(response_records(tenant, response_id), f"{EVENTS}{first:08d}")
+    return sk == "lease"
 
 
 def first_event(sk: str) -> int | None:
     """Return the first sequence number of a batch; None if the key is not that of a batch."""
-    return int(sk.removeprefix(EVENTS)) if sk.startswith(EVENTS) else None
-
-
-def response_blobs(tenant: str, response_id: str, *, expires: bool = False) -> str:
-    return f"{'expiring' if expires else 'kept'}/{checked_tenant(tenant)}/responses/{_response(response_id)}/"
-
-
-def conversations(tenant: str) -> list[str]:
-    """The shards of list entries, as for responses."""
-    return [f"{checked_tenant(tenant)}#conversation.{shard}" for shard in range(SHARDS)]
-
-
-def conversation_entry(tenant: str, conversation_id: str) -> Key:
-    shard = shard_of(_conversation(conversation_id))
-    return Key(f"{checked_tenant(tenant)}#conversation.{shard}", conversation_id)
-
-
-def conversation_items(tenant: str, conversation_id: str) -> str:
-    """The partition of a conversation: its items, followed by its own record."""
-    return f"{checked_tenant(tenant)}#conversation:{_conversation(conversation_id)}"
-
-
-def conversation(tenant: str, conversation_id: str) -> Key:
-    return Key(conversation_items(tenant, conversation_id), "meta")
+    first = _rest_of(sk, "stream:")
+    return None if first is None else int(first)
 
 
 def conversation_item(tenant: str, conversation_id: str, item_id: str) -> Key:
@@ -274,29 +396,92 @@ def conversation_item(tenant: str, conversation_id: str, item_id: str) -> Key:
     return Key(conversation_items(tenant, conversation_id), f"{ITEMS}{made}{order_of(place)}")
 
 
-def conversation_blobs(tenant: str, conversation_id: str, *, expires: bool = False) -> str:
-    return (
-        f"{'expiring' if expires else 'kept'}/{checked_tenant(tenant)}/conversations/{_conversation(conversation_id)}/"
-    )
+def split_registration(sk: str) -> tuple[str, str]:
+    """Return the kind and the identifier in a sort key."""
+    kind, _, identifier = sk.partition(":")
+    return kind, identifier
 
 
-def event(tenant: str, event_id: str) -> Key:
-    """The idempotency record of an event of the bus, or of a direct invocation."""
-    return Key(f"{checked_tenant(tenant)}#event:{event_id}", "claim")
+def part_of(sk: str) -> str:
+    """Return the id of the part of an upload with a sort key."""
+    return sk.removeprefix("part:")
 
 
-def _response(value: str) -> str:
-    return _named("Response", "resp", value)
+def is_file_id(value: str) -> bool:
+    return is_name("file", value, "-")
 
 
-def _conversation(value: str) -> str:
-    return _named("Conversation", "conv", value)
+def vector_index(tenant: str, store_id: str) -> str:
+    """Return the name of the index of a vector store: 3 to 63 characters of a-z, 0-9 and - (S3 Vectors, "Indexes")."""
+    return f"vs-{_store_digits.fill(store_id)[0]}-{index_owner(tenant)}"
 
 
-def _named(kind: str, prefix: str, value: str) -> str:
-    if not is_name(prefix, value):
-        raise NotFound(kind, value)
-    return value
+def index_owner(tenant: str) -> str:
+    """Return the part of a tenant in the names of its indexes. A policy of IAM compares it."""
+    return sha256(checked_tenant(tenant).encode()).hexdigest()[:16]
+
+
+def document_key(document_id: str) -> str:
+    """Return the key of a document that has no file, by any id that its caller chose."""
+    return f"doc-{short_hash(document_id)}"
+
+
+def links_of(entity_key: Key) -> str:
+    """Return the beginning of the sort keys of the links of an entity."""
+    return f"{entity_key.sk}:"
+
+
+def linked_document(sk: str) -> str:
+    """Return the document of a link."""
+    return sk.rpartition(":")[2]
+
+
+def usage_shards(tenant: str, day: str) -> list[str]:
+    """The partitions of a tenant's sums of a day (YYYY-MM-DD)."""
+    return [f"{_usage_of_day(tenant, day)}.{shard}" for shard in range(SHARDS)]
+
+
+def usage(tenant: str, day: str, shard: int, source: "UsageSource") -> Key:
+    """The sum of a day and a source: an agent, a session and an API key, or a caller without a key."""
+    caller = source.key_id if source.key_id or not source.subject else f":{short_hash(source.subject)}"
+    return Key(usage_shards(tenant, day)[shard], f"{source.agent_id}:{source.session_id}:{caller}")
+
+
+class PartialPlace(NamedTuple):
+    """The place of the parts of a run's unfinished steps: a partition, and the prefix of the run in it.
+
+    They are in partitions of their own, which no history is read from.
+    """
+
+    pk: str
+    prefix: str
+
+    def part(self, step_id: str, number: int) -> Key:
+        """The part of a step with a number."""
+        return Key(self.pk, f"{self.prefix}{step_id}:{number:06d}")
+
+    def after_step(self, step_id: str | None) -> str:
+        """Sorts after the parts of a step, and before those of later ones. Step ids sort by creation."""
+        return f"{self.prefix}{step_id}:g" if step_id is not None else self.prefix or "0"
+
+    @property
+    def end(self) -> str:
+        """Sorts after all parts of the run."""
+        return f"{self.prefix}g"
+
+
+def turn_partials(tenant: str, agent_id: str, session_id: str, turn_id: str) -> PartialPlace:
+    turn_sk = turn(tenant, agent_id, session_id, turn_id).sk
+    return PartialPlace(session_partials(tenant, agent_id, session_id), f"{turn_sk}:")
+
+
+def response_partials(tenant: str, response_id: str) -> PartialPlace:
+    return PartialPlace(_response_partials(tenant, response_id), "")
+
+
+def is_storable(key: Key) -> bool:
+    """Return whether DynamoDB accepts a key. No record has a longer one."""
+    return len(key.pk.encode()) <= LONGEST_PK and len(key.sk.encode()) <= LONGEST_SK
 
 
 def shard_of(value: str) -> int:
@@ -304,15 +489,5 @@ def shard_of(value: str) -> int:
     return int(value[-1], 16) % SHARDS
 
 
-def _id(kind: str, value: str) -> str:
-    """Accept only ids in a key, so that no text from outside can address another record."""
-    if not is_id(value):
-        raise NotFound(kind, value)
-    return value
-
-
-def checked_tenant(value: str) -> str:
-    """Return a tenant that may be part of a key. Raises ValueError."""
-    if TENANT_PATTERN.fullmatch(value) is None:
-        raise ValueError(f"{value!r} is not a valid tenant: use up to 32 of a-z, 0-9 and '-', not beginning with '-'")
-    return value
+def _rest_of(sk: str, prefix: str) -> str | None:
+    return sk.removeprefix(prefix) if sk.startswith(prefix) else None

@@ -41,8 +41,8 @@ from stint.domain.errors import Conflict, Interrupted, StoreUnavailable
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
+from stint.store.records import is_live
 from stint.store.table import Table
-from stint.store.tombstones import is_live
 
 logger = logging.getLogger(__name__)
 

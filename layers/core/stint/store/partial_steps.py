@@ -10,9 +10,9 @@ import time
 
 from stint.domain.partial_steps import PartialStep
 from stint.store.documents import Documents
-from stint.store.partial_keys import PartialPlace
+from stint.store.keys import PartialPlace
+from stint.store.records import is_expired
 from stint.store.table import Table
-from stint.store.tombstones import is_expired
 
 LIFE_SECONDS = 3_600
 """Seconds after which a part expires. Readers get the events of a step whose process died as long."""

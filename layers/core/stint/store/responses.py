@@ -28,20 +28,18 @@ from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.paging import MAX_BYTES, Page
 from stint.store import keys
+from stint.store.attempts import attempt_attributes
 from stint.store.background import BackgroundStore
 from stint.store.blobs import Blobs
-from stint.store.chains import NO_LINKS, Chain, ChainReader, KnownLinks
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, mark_of
+from stint.store.keys import response_partials
 from stint.store.log import ENDS, LogItems, response_log
 from stint.store.owners import add_owners, remove_owners
-from stint.store.partial_keys import response_partials
-from stint.store.partitions import delete_partition, query_shards
-from stint.store.response_attempts import attempt_attributes
-from stint.store.response_logs import ROUND, ResponseLogs
+from stint.store.records import delete_partition, expiry, is_expired, mark_deleted, new_seal, query_shards, read_marked
+from stint.store.response_logs import NO_LINKS, ROUND, Chain, ChainReader, KnownLinks, ResponseLogs
 from stint.store.table import Table
-from stint.store.tombstones import expiry, is_expired, mark_deleted, new_seal, read_marked
 
 Order = Literal["asc", "desc"]
 

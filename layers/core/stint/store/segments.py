@@ -33,8 +33,8 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, mark_of
 from stint.store.parallel import map_concurrently
+from stint.store.records import is_expired, is_live
 from stint.store.table import Table
-from stint.store.tombstones import is_expired, is_live
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ class SegmentStore:
         item |= {name: value for name, value in (("after", after), ("expires_at", expires_at)) if value is not None}
         item |= mark_of(turns[0].compacted)
         ephemeral = expires_at is not None
-        blobs = keys.turn_blobs(tenant, agent_id, session_id, turns[0].turn_id, ephemeral=ephemeral)
+        blobs = keys.turn_blobs(tenant, agent_id, session_id, turns[0].turn_id, expires=ephemeral)
         packed = await self._documents.pack(key._asdict() | item, Segment.of(turns), blobs)
         try:
             await self._table.put_new(packed)

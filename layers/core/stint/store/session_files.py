@@ -93,4 +93,4 @@ class SessionFiles:
 def prefix_of(lease: SessionLease) -> str:
     """Return the prefix of the objects of a session's files."""
     ephemeral = lease.expires_at is not None
-    return keys.session_files(lease.tenant, lease.agent_id, lease.session_id, ephemeral=ephemeral)
+    return keys.session_files(lease.tenant, lease.agent_id, lease.session_id, expires=ephemeral)

@@ -38,9 +38,9 @@ from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
 from stint.store.log import ENDS
 from stint.store.owners import add_entries
+from stint.store.records import is_live
 from stint.store.sessions import UNKNOWN, LastTurn, last_turn
 from stint.store.table import LIVE, Table, take
-from stint.store.tombstones import is_live
 
 IS_LAST = "last_turn = :set_lease_turn"
 # Turns are in the order of their ids. A process whose clock is behind would add its turn before those that exist.

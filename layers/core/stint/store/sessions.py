@@ -28,8 +28,8 @@ from stint.store.documents import Documents, fitting
 from stint.store.items import Item
 from stint.store.lease import settle
 from stint.store.owners import add_owners, remove_owners
+from stint.store.records import is_expired, is_live, mark_deleted
 from stint.store.table import Table
-from stint.store.tombstones import is_expired, is_live, mark_deleted
 
 MAX_INLINE_NAME = 200
 """Maximum bytes of a name in the session's record, which stays under 1 KB so that a lease costs one unit."""
@@ -128,7 +128,7 @@ class SessionStore:
         await self._documents.put_new(
             keys.session_name(tenant, agent_id, session.session_id)._asdict() | expiry,
             SessionName(name=session.session_name),
-            keys.session_blobs(tenant, agent_id, session.session_id, ephemeral=bool(expiry)),
+            keys.session_blobs(tenant, agent_id, session.session_id, expires=bool(expiry)),
         )
 
     async def get(self, tenant: str, agent_id: str, session_id: str) -> SessionRecord:

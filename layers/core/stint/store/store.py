@@ -13,44 +13,35 @@ if TYPE_CHECKING:
 
     from stint.aws.dynamodb import DynamoDBClient
     from stint.store.agents import AgentStore
+    from stint.store.attempts import CreationAttempts, ResponseAttempts, RetryClaims
     from stint.store.background import BackgroundStore
-    from stint.store.budgets import BudgetStore
+    from stint.store.budgets import BudgetStore, UsageStore
     from stint.store.chat_completions import ChatCompletionStore
     from stint.store.containers import ContainerStore
-    from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
-    from stint.store.creation_attempts import CreationAttempts
     from stint.store.deletion import Deletion
     from stint.store.document_leases import DocumentLeases
-    from stint.store.document_owners import DocumentOwners
     from stint.store.end_users import EndUserIndex
-    from stint.store.entity_links import EntityLinks
-    from stint.store.file_batches import FileBatchStore
     from stint.store.files import FileStore
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.idempotent_requests import RequestRecords
     from stint.store.imports import ImportStore
-    from stint.store.inbox import Inbox
+    from stint.store.objects import Inbox
     from stint.store.partial_steps import PartialStepStore
     from stint.store.registrations import Registrations
-    from stint.store.response_attempts import ResponseAttempts
-    from stint.store.response_leases import ResponseLeases
+    from stint.store.response_leases import ConversationLeases, ResponseLeases
     from stint.store.responses import ResponseStore
-    from stint.store.retry_claims import RetryClaims
-    from stint.store.run_signals import RunSignalStore
+    from stint.store.run_signals import RunSignalStore, StopStore
     from stint.store.session_files import SessionFiles
     from stint.store.session_leases import SessionLeases
     from stint.store.sessions import SessionStore
     from stint.store.signing_keys import SigningKeys
-    from stint.store.stops import StopStore
     from stint.store.transactions import Transactions
     from stint.store.turns import TurnStore
     from stint.store.uploads import UploadStore
-    from stint.store.usage import UsageStore
-    from stint.store.vector_db_names import VectorDBNames
-    from stint.store.vector_store_contents import VectorStoreContents
+    from stint.store.vector_store_contents import DocumentOwners, EntityLinks, VectorDBNames, VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
-    from stint.store.vector_stores import VectorStores
+    from stint.store.vector_stores import FileBatchStore, VectorStores
     from stint.store.waiting_line import WaitingLine
 
 T = TypeVar("T")
@@ -115,7 +106,7 @@ class Store:
         "stint.store.conversations:ConversationStore", lambda self, cls: cls(self._table, self._documents, self._blobs)
     )
     conversation_leases: "Part[ConversationLeases]" = lazy(
-        "stint.store.conversation_leases:ConversationLeases", lambda self, cls: cls(self._table)
+        "stint.store.response_leases:ConversationLeases", lambda self, cls: cls(self._table)
     )
     files: "Part[FileStore]" = lazy("stint.store.files:FileStore", lambda self, cls: cls(self._table, self._blobs))
     containers: "Part[ContainerStore]" = lazy(
@@ -131,9 +122,9 @@ class Store:
     budgets: "Part[BudgetStore]" = lazy(
         "stint.store.budgets:BudgetStore", lambda self, cls: cls(self._dynamodb, self._table_name)
     )
-    usage: "Part[UsageStore]" = lazy("stint.store.usage:UsageStore", lambda self, cls: cls(self._table, self.budgets))
+    usage: "Part[UsageStore]" = lazy("stint.store.budgets:UsageStore", lambda self, cls: cls(self._table, self.budgets))
     stops: "Part[StopStore]" = lazy(
-        "stint.store.stops:StopStore", lambda self, cls: cls(self._dynamodb, self._table_name)
+        "stint.store.run_signals:StopStore", lambda self, cls: cls(self._dynamodb, self._table_name)
     )
     run_signals: "Part[RunSignalStore]" = lazy(
         "stint.store.run_signals:RunSignalStore", lambda self, cls: cls(self._table, self.stops)
@@ -145,14 +136,14 @@ class Store:
         "stint.store.idempotent_requests:RequestRecords", lambda self, cls: cls(self._table, self._documents)
     )
     response_attempts: "Part[ResponseAttempts]" = lazy(
-        "stint.store.response_attempts:ResponseAttempts", lambda self, cls: cls(self._table)
+        "stint.store.attempts:ResponseAttempts", lambda self, cls: cls(self._table)
     )
     creation_attempts: "Part[CreationAttempts]" = lazy(
-        "stint.store.creation_attempts:CreationAttempts", lambda self, cls: cls(self._table)
+        "stint.store.attempts:CreationAttempts", lambda self, cls: cls(self._table)
     )
-    retry_claims: "Part[RetryClaims]" = lazy("stint.store.retry_claims:RetryClaims", lambda self, cls: cls(self._table))
+    retry_claims: "Part[RetryClaims]" = lazy("stint.store.attempts:RetryClaims", lambda self, cls: cls(self._table))
     vector_db_names: "Part[VectorDBNames]" = lazy(
-        "stint.store.vector_db_names:VectorDBNames", lambda self, cls: cls(self._table)
+        "stint.store.vector_store_contents:VectorDBNames", lambda self, cls: cls(self._table)
     )
     signing_keys: "Part[SigningKeys]" = lazy("stint.store.signing_keys:SigningKeys", lambda self, cls: cls(self._table))
     vector_stores: "Part[VectorStores]" = lazy(
@@ -163,38 +154,40 @@ class Store:
         lambda self, cls: cls(self._table, self._transactions),
     )
     document_owners: "Part[DocumentOwners]" = lazy(
-        "stint.store.document_owners:DocumentOwners", lambda self, cls: cls(self._table)
+        "stint.store.vector_store_contents:DocumentOwners", lambda self, cls: cls(self._table)
     )
     document_leases: "Part[DocumentLeases]" = lazy(
         "stint.store.document_leases:DocumentLeases", lambda self, cls: cls(self._table)
     )
-    entity_links: "Part[EntityLinks]" = lazy("stint.store.entity_links:EntityLinks", lambda self, cls: cls(self._table))
+    entity_links: "Part[EntityLinks]" = lazy(
+        "stint.store.vector_store_contents:EntityLinks", lambda self, cls: cls(self._table)
+    )
     file_batches: "Part[FileBatchStore]" = lazy(
-        "stint.store.file_batches:FileBatchStore", lambda self, cls: cls(self._table)
+        "stint.store.vector_stores:FileBatchStore", lambda self, cls: cls(self._table)
     )
     end_users: "Part[EndUserIndex]" = lazy("stint.store.end_users:EndUserIndex", lambda self, cls: cls(self._table))
-    inbox: "Part[Inbox]" = lazy("stint.store.inbox:Inbox", lambda self, cls: cls(self._connect_s3, self._bucket))
+    inbox: "Part[Inbox]" = lazy("stint.store.objects:Inbox", lambda self, cls: cls(self._connect_s3, self._bucket))
     vector_store_contents: "Part[VectorStoreContents]" = lazy(
         "stint.store.vector_store_contents:VectorStoreContents", lambda self, cls: cls(self._blobs)
     )
 
     def session_line(self, tenant: str, agent_id: str, session_id: str) -> "WaitingLine":
         """Return the requests that wait for a session."""
-        from stint.store import waiting_keys, waiting_line  # noqa: PLC0415 - few requests wait
+        from stint.store import waiting_line  # noqa: PLC0415 - few requests wait
 
-        keys = waiting_keys.session_line(tenant, agent_id, session_id)
+        keys = waiting_line.session_line(tenant, agent_id, session_id)
         return waiting_line.WaitingLine(self._table, self._documents, keys)
 
     def conversation_line(self, tenant: str, conversation_id: str) -> "WaitingLine":
         """Return the requests that wait for a conversation."""
-        from stint.store import waiting_keys, waiting_line  # noqa: PLC0415 - few requests wait
+        from stint.store import waiting_line  # noqa: PLC0415 - few requests wait
 
-        keys = waiting_keys.conversation_line(tenant, conversation_id)
+        keys = waiting_line.conversation_line(tenant, conversation_id)
         return waiting_line.WaitingLine(self._table, self._documents, keys)
 
     def waiting_responses(self, tenant: str) -> "WaitingLine":
         """Return the messages that wait for the conversations of a tenant, without their places."""
-        from stint.store import waiting_keys, waiting_line  # noqa: PLC0415 - few requests wait
+        from stint.store import keys, waiting_line  # noqa: PLC0415 - few requests wait
 
-        keys = waiting_keys.LineKeys("", waiting_keys.waiting_responses(tenant), "")
-        return waiting_line.WaitingLine(self._table, self._documents, keys)
+        line = waiting_line.LineKeys("", keys.waiting_responses(tenant), "")
+        return waiting_line.WaitingLine(self._table, self._documents, line)

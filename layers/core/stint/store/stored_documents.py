@@ -16,9 +16,9 @@ from stint.domain.vector_stores import (
     StoredContent,
     is_same,
 )
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.items import Item
-from stint.store.tombstones import is_live
+from stint.store.records import is_live
 
 
 @dataclass(frozen=True, slots=True)

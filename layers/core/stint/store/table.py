@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.paging import MAX_ENTRIES, Window
-from stint.store.capacity import call_counted
-from stint.store.failures import ConditionFailed
+from stint.metering import count_capacity
+from stint.store.failures import ConditionFailed, table_errors
 from stint.store.items import Item, decode, encode
-from stint.store.key_conditions import sk_condition
 from stint.store.keys import Key
 from stint.store.parallel import map_concurrently
 
 if TYPE_CHECKING:
     from stint.aws.dynamodb import DynamoDBClient
+
 
 T = TypeVar("T")
 
@@ -278,3 +278,32 @@ async def _pause(attempt: int) -> None:
     """Wait before an attempt other than the first one, longer each time."""
     if attempt:
         await asyncio.sleep(random.uniform(0, 0.025 * 2**attempt))  # noqa: S311 - spreads the load, hides nothing
+
+
+CONDITIONS = {
+    "begins_with(sk, :prefix)": {":prefix"},
+    "sk BETWEEN :since AND :before": {":since", ":before"},
+    "sk < :before": {":before"},
+    "sk >= :since": {":since"},
+}
+"""The conditions, and the values that each needs. DynamoDB accepts one condition of a sort key."""
+
+
+def sk_condition(*, prefix: str | None, before: str | None, since: str | None) -> tuple[str, Item]:
+    """Return the condition for the given bounds, or an empty text, and its values.
+
+    With `since`, no record may have the key `before`, which BETWEEN includes.
+    """
+    bounds = {":prefix": prefix, ":before": before, ":since": since}
+    values = {name: value for name, value in bounds.items() if value is not None}
+    condition = next((text for text, names in CONDITIONS.items() if names <= values.keys()), "")
+    return condition, {name: values[name] for name in CONDITIONS.get(condition, ())}
+
+
+async def call_counted(client: "DynamoDBClient", operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Call an operation, and count the units that it consumed. Raises as `table_errors`."""
+    with table_errors():
+        answer = await client.call(operation, {**request, "ReturnConsumedCapacity": "TOTAL"})
+    if consumed := answer.get("ConsumedCapacity"):
+        count_capacity(operation, consumed)
+    return answer

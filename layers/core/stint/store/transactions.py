@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from stint.aws.errors import DynamoDBError
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError, StoreUnavailable
-from stint.store.capacity import call_counted
 from stint.store.failures import TRY_AGAIN, ConditionFailed
 from stint.store.items import Item, decode, encode
 from stint.store.keys import Key
-from stint.store.table import NEW
+from stint.store.table import NEW, call_counted
 
 if TYPE_CHECKING:
     from stint.aws.dynamodb import DynamoDBClient

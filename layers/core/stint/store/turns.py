@@ -31,11 +31,11 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, mark_of
 from stint.store.log import ENDS, LogItems, turn_log, turn_logs
+from stint.store.records import is_expired, is_live, new_seal
 from stint.store.segments import NewestTurns, SegmentStore, unexpired
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.table import Table
-from stint.store.tombstones import is_expired, is_live, new_seal
 from stint.store.turn_documents import TurnDocuments
 
 
@@ -279,7 +279,7 @@ def _item(lease: SessionLease, key: keys.Key) -> Item:
 
 def _blobs(lease: SessionLease, turn_id: str) -> str:
     ephemeral = lease.expires_at is not None
-    return keys.turn_blobs(lease.tenant, lease.agent_id, lease.session_id, turn_id, ephemeral=ephemeral)
+    return keys.turn_blobs(lease.tenant, lease.agent_id, lease.session_id, turn_id, expires=ephemeral)
 
 
 def _interrupted(turn_id: str) -> Interrupted:

@@ -11,17 +11,16 @@ from stint.dataclasses import dataclass, field
 from stint.domain.errors import NotFound
 from stint.domain.openai.files import FileObject
 from stint.domain.openai.uploads import CreateUpload, Upload, UploadPart, UploadStatus
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
-from stint.store.file_parts import StoredPart, pack_parts, unpack_parts
+from stint.store.files import StoredPart, pack_parts, unpack_parts
 from stint.store.items import Item
 from stint.store.keys import Key
 from stint.store.owners import add_entries, add_owners
 from stint.store.parallel import map_concurrently
-from stint.store.partitions import delete_partition
+from stint.store.records import delete_partition, is_live
 from stint.store.table import Table
-from stint.store.tombstones import is_live
 from stint.store.transactions import Put, Transactions, Update
 
 KEPT_SECONDS = 86_400

@@ -19,14 +19,13 @@ from contextlib import suppress
 from stint.dataclasses import replace
 from stint.domain.errors import NotFound
 from stint.domain.vector_stores import DocumentSettings, LastError
-from stint.store import knowledge_keys as keys
+from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import settle
-from stint.store.partitions import delete_partition
+from stint.store.records import delete_partition, is_live, mark_deleted
 from stint.store.stored_documents import StoredDocument, to_document
 from stint.store.table import Table
-from stint.store.tombstones import is_live, mark_deleted
 from stint.store.transactions import MAX_WRITES, Put, TransactionCancelled, Transactions, Update
 from stint.store.vector_stores import LIVE, changed
 

@@ -29,20 +29,21 @@ import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from typing import NamedTuple
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
+from stint.store import keys
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
 from stint.store.lease import is_unrenewed
+from stint.store.records import is_expired
 from stint.store.table import WRITE_BATCH, Table, take
-from stint.store.tombstones import is_expired
-from stint.store.waiting_keys import LineKeys, conversation_line
 
 MAX_WAITING = 20
 """Maximum messages that wait for one session or conversation."""
@@ -64,6 +65,35 @@ ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 OPEN = "attribute_exists(pk) AND attribute_not_exists(cancelled_at) AND attribute_not_exists(failure)"
 UNCLAIMED = f"{OPEN} AND attribute_not_exists(run_id) AND attribute_not_exists(merged_into)"
+
+
+class LineKeys(NamedTuple):
+    """The partitions of the places in line, and of the messages, and the prefix of long messages in the bucket.
+
+    `left` is the partition of the places that have left the line, None if `messages` has only the messages of the line.
+    """
+
+    places: str
+    messages: str
+    blobs: str
+    left: str | None = None
+
+
+def session_line(tenant: str, agent_id: str, session_id: str) -> LineKeys:
+    """Return the keys of the messages that wait for a session."""
+    ids = tenant, agent_id, session_id
+    return LineKeys(keys.session_places(*ids), keys.waiting_turns(*ids), keys.session_waiting_blobs(*ids, expires=True))
+
+
+def conversation_line(tenant: str, conversation_id: str) -> LineKeys:
+    """Return the keys of the messages that wait for a conversation. Those of all conversations are in one partition."""
+    ids = tenant, conversation_id
+    return LineKeys(
+        keys.conversation_places(*ids),
+        keys.waiting_responses(tenant),
+        keys.conversation_waiting_blobs(*ids, expires=True),
+        keys.left_places(*ids),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from stint.domain.paging import Page
 from stint.domain.principals import ANONYMOUS, Principal
 from stint.domain.stops import stop_name
 from stint.services.access.api_keys import ApiKeys
-from stint.store.stops import StopStore
+from stint.store.run_signals import StopStore
 
 ENDS_TOO_LATE = (
     "Keys that a token or a role creates or rotates end at {} at the latest. Send an earlier expires_at, or use the "

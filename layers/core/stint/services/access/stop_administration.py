@@ -22,7 +22,7 @@ from stint.domain.stop_requests import StopObject, StopRequest
 from stint.domain.stops import StopKind, describe_stop, stop_name
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
-from stint.store.stops import StopStore
+from stint.store.run_signals import StopStore
 
 logger = logging.getLogger(__name__)
 

@@ -28,8 +28,8 @@ from stint.services.responses.recovery import MESSAGE_SECONDS, Recovery, WorkQue
 from stint.services.responses.replay import replay
 from stint.services.responses.response_log import end_users
 from stint.services.responses.responses import Responses
+from stint.store.attempts import new_response_id
 from stint.store.parallel import value_of
-from stint.store.response_attempts import new_response_id
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 

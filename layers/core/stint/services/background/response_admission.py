@@ -35,7 +35,7 @@ from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.responses import Responses
 from stint.services.runs.admission import Claim, new_message, place_of
 from stint.services.runs.run_handle import RequestContext
-from stint.store.response_attempts import new_response_id
+from stint.store.attempts import new_response_id
 
 
 class ResponseLine:

@@ -29,8 +29,8 @@ from stint.services.deletions import Deletions, Mark
 from stint.store.end_users import is_recent, owned_object, record_key
 from stint.store.items import Item
 from stint.store.parallel import map_concurrently
+from stint.store.records import is_live
 from stint.store.store import Store
-from stint.store.tombstones import is_live
 
 REQUEST_SECONDS = 20.0
 """Maximum seconds of an erasure in a request. What is left then needs another request."""

@@ -23,9 +23,8 @@ from stint.caller import RequestAttempt, create_once, find_attempt
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound, StintError
 from stint.domain.ids import new_id
-from stint.store.creation_attempts import CreationAttempts
+from stint.store.attempts import CreationAttempts, RetryClaims
 from stint.store.parallel import value_of
-from stint.store.retry_claims import RetryClaims
 
 logger = logging.getLogger(__name__)
 

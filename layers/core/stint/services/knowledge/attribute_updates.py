@@ -8,7 +8,7 @@ from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.retrieval.port import VectorIndex
 from stint.services.knowledge.entries import chunk_keys
 from stint.store.document_leases import DocumentLease
-from stint.store.knowledge_keys import vector_index
+from stint.store.keys import vector_index
 from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument
 

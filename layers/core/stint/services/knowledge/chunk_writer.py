@@ -25,7 +25,7 @@ from stint.services.knowledge.entries import chunk_keys, make_entries
 from stint.services.knowledge.index_provider import index_of
 from stint.spending.waiting import retry_next_minute
 from stint.store.document_leases import DocumentLease
-from stint.store.knowledge_keys import vector_index
+from stint.store.keys import vector_index
 from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore
 

@@ -23,11 +23,10 @@ from stint.domain.vector_stores import DocumentSettings, DocumentStatus
 from stint.services.knowledge.expired_stores import refuse_expired
 from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.usage import UsageCounter
-from stint.store.file_batches import StoredFileBatch
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument
-from stint.store.vector_stores import Order, StoredVectorStore
+from stint.store.vector_stores import Order, StoredFileBatch, StoredVectorStore
 
 
 @dataclass(frozen=True, slots=True)

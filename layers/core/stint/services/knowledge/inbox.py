@@ -8,7 +8,7 @@ from stint.domain.errors import Conflict, NotFound
 from stint.domain.vector_stores import DocumentSettings, ObjectContent
 from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.store_documents import StoreDocuments
-from stint.store.knowledge_keys import document_key
+from stint.store.keys import document_key
 from stint.store.store import Store
 from stint.store.vector_stores import StoredVectorStore
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stint.domain.errors import InvalidRequest
-from stint.store.knowledge_keys import vector_index
+from stint.store.keys import vector_index
 from stint.store.vector_stores import StoredVectorStore
 
 LLAMA_STACK_PROVIDERS = ("faiss", "sqlite-vec", "sqlite_vec", "chromadb", "pgvector", "milvus", "qdrant", "weaviate")

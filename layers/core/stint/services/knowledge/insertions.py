@@ -39,7 +39,7 @@ from stint.services.knowledge.expired_stores import refuse_expired
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.knowledge_keys import document_key
+from stint.store.keys import document_key
 from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore

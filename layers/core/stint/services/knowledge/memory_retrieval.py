@@ -13,7 +13,7 @@ from stint.services.knowledge.query_generator import QueryGenerator
 from stint.services.knowledge.rag import ChunkSearch
 from stint.services.knowledge.rag_context import fitting
 from stint.services.knowledge.vector_dbs import VectorDBs
-from stint.store.knowledge_keys import document_key
+from stint.store.keys import document_key
 from stint.store.parallel import map_concurrently
 from stint.tools.port import CallerSession, ToolOutcome
 

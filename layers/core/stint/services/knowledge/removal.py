@@ -30,7 +30,7 @@ from stint.domain.tasks import DeletionTask
 from stint.domain.vector_stores import LastError
 from stint.retrieval.port import VectorIndex
 from stint.services.knowledge.entries import chunk_keys
-from stint.store.knowledge_keys import vector_index
+from stint.store.keys import vector_index
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument

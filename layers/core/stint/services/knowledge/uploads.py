@@ -24,8 +24,7 @@ from stint.domain.openai.files import MAX_FILE_BYTES, FileObject
 from stint.domain.openai.uploads import UPLOAD_SECONDS, CompleteUpload, CreateUpload, Upload, UploadPart
 from stint.domain.tasks import DeletionTask
 from stint.services.deletions import Deletions
-from stint.store.file_parts import StoredPart
-from stint.store.files import FileStore
+from stint.store.files import FileStore, StoredPart
 from stint.store.uploads import StoredUpload, UploadStore
 
 GRACE = 60

@@ -28,7 +28,7 @@ from stint.services.knowledge.index_provider import choose_index
 from stint.services.registry.folded_names import fold_name
 from stint.store.failures import ConditionFailed
 from stint.store.store import Store
-from stint.store.vector_db_names import NamedVectorDB
+from stint.store.vector_store_contents import NamedVectorDB
 from stint.store.vector_stores import StoredVectorStore
 
 CHUNK_TOKENS = 512

@@ -39,8 +39,8 @@ from stint.services.responses.links import Context, add_cached_link, add_link
 from stint.services.responses.output_items import output_of
 from stint.services.responses.recovery import Recovery, mark_interrupted
 from stint.services.responses.search_items import files_in
-from stint.store.chains import NO_LINKS, Chain, place_after_chain, place_after_response
 from stint.store.lease import Lease
+from stint.store.response_logs import NO_LINKS, Chain, place_after_chain, place_after_response
 from stint.store.store import Store
 
 

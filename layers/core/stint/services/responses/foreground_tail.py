@@ -16,7 +16,7 @@ from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.output_items import Encode, OutputItems
 from stint.services.responses.recovery import Recovery
 from stint.services.runs.run_tail import PartialReader, RunTail
-from stint.store.partial_keys import response_partials
+from stint.store.keys import response_partials
 from stint.store.store import Store
 
 QUIET_SECONDS = 3.0

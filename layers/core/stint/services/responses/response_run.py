@@ -23,7 +23,7 @@ from stint.services.runs.partial_writer import PartialStorage, PartialWriter, ma
 from stint.store.store import Store
 
 if TYPE_CHECKING:
-    from stint.store.partial_keys import PartialPlace
+    from stint.store.keys import PartialPlace
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ async def response_events(response: ResponseRun, first: RunTools | None = None) 
 
 def find_partials(log: ResponseLog) -> "PartialPlace":
     """Return where the parts of a response's unfinished steps are stored."""
-    from stint.store.partial_keys import response_partials  # noqa: PLC0415 - few steps run long
+    from stint.store.keys import response_partials  # noqa: PLC0415 - few steps run long
 
     return response_partials(log.tenant, log.response_id)
 

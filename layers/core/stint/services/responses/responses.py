@@ -39,8 +39,8 @@ from stint.services.responses.response_run import PreparedResponse, ResponseRun,
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
 from stint.spending.meters import Meters, metered
+from stint.store.attempts import new_response_id
 from stint.store.parallel import value_of
-from stint.store.response_attempts import new_response_id
 from stint.store.response_leases import ForegroundLease
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData

@@ -20,7 +20,7 @@ from stint.loop.running_step import RunningStep
 from stint.store.store import Store
 
 if TYPE_CHECKING:
-    from stint.store.partial_keys import PartialPlace
+    from stint.store.keys import PartialPlace
 
 logger = logging.getLogger(__name__)
 

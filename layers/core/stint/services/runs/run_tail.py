@@ -25,7 +25,7 @@ from stint.domain.errors import Interrupted, InvalidRequest
 from stint.domain.partial_steps import PartialStep
 from stint.domain.steps import Step
 from stint.services.runs.polling_pauses import PollingPauses
-from stint.store.partial_keys import PartialPlace
+from stint.store.keys import PartialPlace
 from stint.store.partial_steps import PartialStepStore
 
 E = TypeVar("E")

@@ -44,7 +44,7 @@ from stint.store.store import Store
 from stint.store.turns import TurnStore
 
 if TYPE_CHECKING:
-    from stint.store.partial_keys import PartialPlace
+    from stint.store.keys import PartialPlace
     from stint.store.waiting_line import WaitingLine
 
 
@@ -210,6 +210,6 @@ def calls_of_pause(turn_id: str, steps: list[Step], pause: RunOutcome) -> Pendin
 
 def find_partials(lease: SessionLease) -> "PartialPlace":
     """Return where the parts of a turn's unfinished steps are stored."""
-    from stint.store.partial_keys import turn_partials  # noqa: PLC0415 - few steps run long
+    from stint.store.keys import turn_partials  # noqa: PLC0415 - few steps run long
 
     return turn_partials(lease.tenant, lease.agent_id, lease.session_id, lease.turn_id)

@@ -11,8 +11,8 @@ from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted, runs
 from stint.services.runs.run_tail import PartialReader, RunTail
 from stint.services.turns.turn_replay import TurnReplay
+from stint.store.keys import turn_partials
 from stint.store.parallel import value_of
-from stint.store.partial_keys import turn_partials
 from stint.store.store import Store
 
 QUIET_SECONDS = 2.0

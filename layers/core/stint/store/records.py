@@ -1,4 +1,6 @@
-"""Tombstones: marks of deleted records, and seals. Records that are marked or expired do not exist for readers.
+"""The common part of all kinds of records: their states, lists in several shards, and the deletion of a partition.
+
+Records that are marked or expired do not exist for readers.
 
     state      attributes    readers     new leases   ends with
     live       none          see it      allowed      a mark, or its expiry
@@ -11,13 +13,18 @@ object may still write, for longer than that writer can live. It expires, so tha
 """
 
 import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from heapq import merge
+from itertools import islice
 from typing import TypeGuard
 
 from stint.domain.errors import NotMarkedDeleted
+from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
-from stint.store.table import Table
+from stint.store.parallel import map_concurrently
+from stint.store.table import SMALL_PAGE, WRITE_BATCH, Table, take
 
 SEAL_SECONDS = 3_600
 """Seconds for which a seal stays, longer than any function that still writes can run."""
@@ -61,3 +68,47 @@ def new_seal() -> Item:
     # Whether it expires is also how `delete_partition` knows the seals that it must leave.
     now = int(time.time())
     return {"sealed_at": now, "expires_at": now + SEAL_SECONDS}
+
+
+async def query_shards(
+    table: Table,
+    partitions: Sequence[str],
+    *,
+    after: str | None,
+    limit: int,
+    newest_first: bool,
+    model: str | None = None,
+    attributes: str = "sk",
+    accepts: Callable[[Item], bool] | None = None,
+) -> tuple[list[str], bool]:
+    """Merge the sort keys of partitions, those after `after`, and return whether more than `limit` follow.
+
+    The partitions are read concurrently, one call each unless `model` or `accepts` hides many. `attributes` are those
+    that `accepts` reads.
+    """
+
+    async def read(pk: str) -> list[str]:
+        page = max(limit + 1, SMALL_PAGE if model is not None else 0)
+        items = table.query(pk, after=after, model=model, newest_first=newest_first, attributes=attributes, page=page)
+        accepted = (item async for item in items if accepts is None or accepts(item))
+        return [item["sk"] for item in await take(accepted, limit + 1)]
+
+    found = list(islice(merge(*await map_concurrently(read, partitions), reverse=newest_first), limit + 1))
+    return found[:limit], len(found) > limit
+
+
+async def delete_partition(table: Table, pk: str, *, spare: Sequence[str] = ()) -> AsyncGenerator[None, None]:
+    """Delete the records of a partition, except seals that expire and those with the sort keys `spare`.
+
+    Yield after each batch.
+    """
+
+    def is_doomed(item: Item) -> bool:
+        return not ("sealed_at" in item and "expires_at" in item) and item["sk"] not in spare
+
+    # Seals of earlier releases have no expiry: nothing else would delete them.
+    items = table.query(pk, attributes="sk, sealed_at, expires_at")
+    doomed = (keys.Key(pk, item["sk"]) async for item in items if is_doomed(item))
+    while batch := await take(doomed, WRITE_BATCH):
+        await table.delete_many(batch)
+        yield

@@ -1,4 +1,7 @@
-"""Requests with the header Idempotency-Key: they run once, and repetitions get the first one's answer."""
+"""Requests with the header Idempotency-Key: they run once, and repetitions get the first one's answer.
+
+docs/decisions.md, entry 50, has the reasons.
+"""
 
 import json
 import re

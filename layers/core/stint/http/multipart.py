@@ -1,4 +1,7 @@
-"""Bodies of type multipart/form-data, with bounded numbers and sizes of their parts."""
+"""Bodies of type multipart/form-data, with bounded numbers and sizes of their parts.
+
+docs/decisions.md, entry 64, has the reasons.
+"""
 
 import re
 from collections.abc import Callable, Coroutine, Mapping

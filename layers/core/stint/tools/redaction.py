@@ -1,4 +1,7 @@
-"""Redaction of credentials in the results, lists and errors of tools, because servers may echo them."""
+"""Redaction of credentials in the results, lists and errors of tools, because servers may echo them.
+
+docs/decisions.md, entry 89, has the reasons.
+"""
 
 import asyncio
 import base64

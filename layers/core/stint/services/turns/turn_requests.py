@@ -7,6 +7,8 @@ What becomes of a request is decided here, once:
 3. Otherwise `when_busy` decides: it is refused, it waits in line as a stored message, or it interrupts the other turn.
 
 The modules of 1 and 3 are loaded by the first request that needs them, because most need neither.
+
+docs/decisions.md, entry 43, has the reasons.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence

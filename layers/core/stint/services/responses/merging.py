@@ -1,4 +1,10 @@
-"""Requests that the running response of a conversation takes before its next model call."""
+"""Requests that the running response of a conversation takes before its next model call.
+
+A request is taken only if all that it sets is equal, because one run answers both. Its items get ids with the digits of
+the response, and no output index: output has no user's message, and a gap would break clients that accumulate events.
+So the stream does not show them. If the response fails, the request is not run again, because its client has seen the
+failure in the same stream, and would run tools twice.
+"""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress

@@ -36,6 +36,7 @@ def handler(event: Any, context: Any) -> dict[str, Any]:
     except InvalidCredential as error:
         status = 401
         add_log_keys(reason=str(error))
+        # The reason is logged and not answered: it would help to guess.
         raise Exception(UNAUTHORIZED) from None
     except AccessRefused as error:
         status = 403

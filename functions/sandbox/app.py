@@ -41,6 +41,7 @@ def handler(event: Any, context: Any) -> dict[str, Any]:
         code, files, seconds = read_event(event)
     except ValueError as error:
         return {"refused": str(error)}
+    # Lambda's machine runs nothing else. A shared one needs namespaces, and runs no code without.
     isolated = bool(os.environ.get("SANDBOX_NAMESPACES"))
     if isolated and not is_available():
         return {"refused": NOT_AVAILABLE}

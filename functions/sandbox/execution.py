@@ -199,6 +199,7 @@ def read_output(process: "subprocess.Popen[bytes]", limits: Limits, measure: Cal
             if measure() > limits.memory:
                 ended_by = f"the memory limit of {limits.memory // MEGABYTE} MB"
                 break
+        # What the process wrote just before its end is still in the pipes.
         while ended_by is None and read_ready(selector, 0):
             pass
     truncated = output.truncated or errors.truncated

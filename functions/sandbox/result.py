@@ -1,4 +1,9 @@
-"""The result of a run: the beginning of its output, and the files that it wrote."""
+"""The result of a run: the beginning of its output, and the files that it wrote.
+
+The code decides what lies in its folder, and this process, which may read more than the code, reads it. So only regular
+files with one name are read, through the descriptor of the folder, and everything else is named in `omitted`. A
+response of Lambda has 6 MB at most: all limits together stay below it, with files in base64.
+"""
 
 import base64
 import os
@@ -21,20 +26,22 @@ MOST_OMITTED = 20
 
 @dataclass
 class Result:
-    """The result of a run. `ended_by` is a limit that ended it.
-
-    `files` are those that the code wrote, `removed` its given files that are gone, and `omitted` those that are too
-    many, too large or no plain files.
-    """
+    """The result of a run."""
 
     stdout: str = ""
     stderr: str = ""
     exit_code: int = 0
+    """Not 0 if the code failed, or if the run was ended."""
     ended_by: str | None = None
+    """The limit that ended the run; None if it ended by itself."""
     truncated: bool = False
+    """Whether the output is only its beginning."""
     files: list[dict[str, str]] = field(default_factory=list)
+    """The files that the code wrote or changed: `name`, and `content` in base64."""
     removed: list[str] = field(default_factory=list)
+    """The names of given files that are gone."""
     omitted: list[str] = field(default_factory=list)
+    """The names of files that are too many, too large or no plain files, in ASCII, at most MOST_OMITTED."""
 
 
 @dataclass
@@ -88,11 +95,13 @@ def omit(name: str, result: Result) -> None:
 def read_file(folder: int, name: str, most: int) -> bytes | None:
     """Return the content of a regular file of at most this many bytes."""
     try:
+        # Neither a link to a file of this function, nor a pipe, which would block the open.
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError:
         return None
     try:
         status = os.fstat(descriptor)
+        # A second link may be that of a file which the code cannot read, and this process can.
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > most:
             return None
         return os.read(descriptor, most)

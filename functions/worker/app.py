@@ -1,4 +1,19 @@
-"""The worker of the queue's messages (background responses, ingestions, long deletions), and of events of the buses."""
+"""The worker of the queue's messages (background responses, ingestions, long deletions), and of events of the buses.
+
+Nobody waits for this function, so it may take its whole time. What it cannot do then is done at a later delivery:
+
+    a message of the queue      a task of this system: RECEIVES deliveries, then the dead-letter queue
+    an event of the bus, or a   a request of somebody who may invoke this function, answered by an event: Lambda
+    direct invocation           delivers it again after an error
+    an event of the inbox       an object of S3 was written or deleted
+
+Each task can be delivered twice, or while another process still runs it. It is safe to repeat: the services take a
+lease or a condition for what they do, and a task whose work is done does nothing. The last delivery ends what it cannot
+complete (`last`), so that a response does not stay in progress.
+
+A process serves several tenants, one after the other. Each event sets its own tenant, and runs in a copy of the
+context; the event loop is one for all, because connections belong to it.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -45,9 +60,11 @@ def handler(event: Any, context: Any) -> Any:
     are logged and dropped. Any other failure is raised, or reported for a message, so that it is retried: twice, and
     then it is moved to a queue of failures.
     """
+    # An event that names no tenant must not act for the tenant of the event before.
     set_tenant("")
     seconds = context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS
     if isinstance(event, dict) and "Records" in event:
+        # If all messages fail, they are listed as if some did: the function itself has not failed.
         processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
         take = partial(handle_message, context=context, seconds=seconds)
         return process_partial_response(event=event, record_handler=take, processor=processor, context=context)
@@ -144,6 +161,7 @@ def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observat
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
         worker = composition.make_worker(task.tenant)
+        # This task was sent before its response was stored, in case nothing else would start it.
         if task.unstarted_only and first and not await worker.recovery.is_queued(task.response_id):
             return 200
         stored = await worker.handle(task.response_id, deadline, last=last)

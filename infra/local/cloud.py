@@ -1,4 +1,18 @@
-"""Composition of the local cloud: the engine, the functions with Lambda's API, and the front."""
+"""Composition of the local cloud: the engine, the functions with Lambda's API, and the front.
+
+It runs the template that is deployed, so that a route, a right or a limit that is wrong there fails here. Three parts
+replace AWS, each only as far as the template uses it; an unknown setting is an error, so that nothing is ignored
+silently.
+
+    part                  stands for                             runs
+    engine.py             DynamoDB, S3, SQS, EventBridge, ...    ministack, in a process of its own
+    functions.py          Lambda, and its API for tools          in this process; each function in processes of its own
+    front.py              API Gateway                            in this process
+    event_sources.py      event source mappings and rules        in this process
+
+A start is a developer's wait: the templates are translated while the engine starts. Stopping goes the other way, and
+the engine saves its state last.
+"""
 
 import asyncio
 import contextlib
@@ -25,7 +39,7 @@ from infra.local.errors import LocalCloudError
 from infra.local.front import Front, Log
 from infra.local.functions import Functions, FunctionSpec
 from infra.local.lambda_api import lambda_api
-from infra.local.layer_folders import layer_folders
+from infra.local.opt import layer_folders
 from infra.local.queues import Queues
 from infra.local.server import listen_apart, serving
 from infra.local.sources import retries
@@ -63,22 +77,25 @@ class Cloud:
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a local cloud. `shell` is the environment with the user's settings; `python` runs the functions.
-
-    `tools` is a template with functions to use as tools. `visibility`, in seconds, replaces the visibility timeout of
-    the queues that trigger functions. With `shared`, a streaming function is one process for many invocations, as on
-    Lambda Managed Instances, and requests that find no place wait; otherwise everything is as in Lambda. Without
-    `authorize`, everyone may call the API, as if it was built with AUTH=none.
-    """
+    """Settings of a local cloud."""
 
     shell: Mapping[str, str]
+    """The environment with the user's settings."""
     template: Path = TEMPLATE
+    """The template of the system."""
     tools: Path = TOOLS
+    """A template with functions to use as tools."""
     python: Path = Path(sys.executable)
+    """The interpreter that runs the functions."""
     concurrency: int = CONCURRENCY
+    """Maximum processes of one function."""
     shared: bool = False
+    """A streaming function is one process for many invocations, as on Lambda Managed Instances, and requests that
+    find no place wait. Otherwise everything is as in Lambda."""
     authorize: bool = False
+    """Callers need keys. Without it, everyone may call the API, as if it was built with AUTH=none."""
     visibility: int | None = None
+    """Seconds that replace the visibility timeout of the queues that trigger functions."""
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,10 @@
-"""Local AWS services: a ministack process with the data resources of `infra/aws/data.yaml`."""
+"""Local AWS services: a ministack process with the data resources of `infra/aws/data.yaml`.
+
+The process has its own environment of Python packages, and must neither outlive this process nor be killed before it
+has saved its state. So it stops when its standard input is closed, which happens however this process ends, and is in
+another session, where Ctrl-C does not reach it. It inherits the listening socket, so that there is no port to find out,
+and the locked file of the state, which stays locked until it has ended.
+"""
 
 import shutil
 import socket
@@ -136,6 +142,7 @@ class Engine:
             try:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
+                # It hangs. What it has not saved is lost, which `unsaved` tells.
                 process.kill()
                 process.wait()
             if self._kept is not None and process.returncode:

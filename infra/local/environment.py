@@ -1,4 +1,15 @@
-"""The environment of function processes: the template's variables, overridden by those of the user's shell."""
+"""The environment of function processes: the template's variables, overridden by those of the user's shell.
+
+Where a variable comes from, the first that has it:
+
+    always            the region of the engine, the proxies' exceptions, the refused ports: nothing works with others
+    the shell         settings of the product and of AWS, by their prefixes (`SETTINGS`); nothing else of the shell
+    services          the endpoints of the engine and of the local Lambda service
+    the template      what the function has when it is deployed
+
+A setting that is a parameter of the template is also passed to the template, so that whatever else depends on the
+parameter changes, too. A function gets no setting that the template declares for other functions only.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

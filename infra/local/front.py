@@ -1,4 +1,13 @@
-"""Local API Gateway: an ASGI app that invokes functions by the routes of the translated template."""
+"""Local API Gateway: an ASGI app that invokes functions by the routes of the translated template.
+
+A request passes what it passes in API Gateway, in the same order: the route, the authorizer, the integration. What API
+Gateway refuses itself is refused here with its own responses (`gateway_response.py`), since clients must handle them. A
+streamed response begins with a prelude of status and headers (`read_prelude`); after it, an error has no way to the
+client but a closed connection.
+
+Web pages of other origins are refused before anything else: a page in the developer's browser could otherwise call an
+API that listens on this machine without keys.
+"""
 
 import asyncio
 import json

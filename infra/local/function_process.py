@@ -1,4 +1,18 @@
-"""One function process, run as in Lambda: with its own Runtime API, environment and timeout."""
+"""One function process, run as in Lambda: with its own Runtime API, environment and timeout.
+
+    state       begins with                           ends with
+    init        the start of the process              its first request for an event (`ready`), or a timeout
+    waiting     a request for an event                an event, or the death of the process
+    running     an event                              the next request for an event, or the function's timeout
+    dead        an exit, a timeout, or an init error  -
+
+An invocation lasts until the next request for an event, not until its response: code may work after its last byte, and
+Lambda bills that and stops it at the timeout, too.
+
+A process that is killed from outside while it waits is a race: the event may have been sent and not read. If it was not
+read, `serve` returns False, and the event goes to another process. If it was read, the invocation failed, because it
+may have had effects.
+"""
 
 import asyncio
 import contextlib
@@ -30,25 +44,28 @@ _ACCOUNT = "000000000000"
 
 @dataclass(frozen=True)
 class FunctionSpec:
-    """The specification of a function.
-
-    `code` becomes LAMBDA_TASK_ROOT. Each of `layers` is a folder whose content goes into /opt. `timeout` is in seconds,
-    `memory` in MB. `wrapper` is AWS_LAMBDA_EXEC_WRAPPER, for example `/opt/stint-runtime`; without one, the function
-    runs on AWS's own `awslambdaric`. `retries` is for asynchronous invocations. A process runs `at_once` invocations
-    at a time, more than one on Managed Instances only.
-    """
+    """The specification of a function."""
 
     name: str
     handler: str
     code: Path
+    """The folder that becomes LAMBDA_TASK_ROOT."""
     layers: tuple[Path, ...]
+    """Folders whose contents go into /opt."""
     environment: Mapping[str, str]
     timeout: float
+    """Seconds."""
     memory: int
+    """MB."""
     wrapper: str | None
+    """AWS_LAMBDA_EXEC_WRAPPER, for example `/opt/stint-runtime`. Without one, the function runs on AWS's own
+    `awslambdaric`."""
     python: Path
+    """The interpreter that runs it."""
     retries: Retries = field(default_factory=Retries)
+    """Those of asynchronous invocations."""
     at_once: int = 1
+    """Invocations that a process runs at a time, more than one on Managed Instances only."""
 
     @property
     def arn(self) -> str:
@@ -90,6 +107,7 @@ class FunctionProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=PIPE,
                 stderr=STDOUT,
+                # Its own process group, so that descendants can be killed with it, and Ctrl-C does not reach it.
                 start_new_session=True,
             )
         except BaseException:

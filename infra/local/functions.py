@@ -1,13 +1,21 @@
-"""The local Lambda service. It starts function processes on demand, reuses, limits and replaces them."""
+"""The local Lambda service. It starts function processes on demand, reuses, limits and replaces them.
+
+    kind of call   waits for a process                             fails
+    synchronous    if no other call waits; else it is Throttled    with the function's error
+    asynchronous   as long as it takes                             after retries, with a record for a queue
+
+Work runs in tasks of this service, not of the callers, because an invocation goes on if its caller leaves.
+"""
 
 import asyncio
+import json
 import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from infra.local.failure_record import failure_record
 from infra.local.function_process import FunctionProcess, FunctionSpec, Log, Root
 from infra.local.guardian import Guardian
 from infra.local.invocation import FunctionError, Invocation
@@ -124,6 +132,7 @@ class Functions:
         retries, attempts = pool.spec.retries, 1 + pool.spec.retries.count
         for attempt in range(attempts):
             await asyncio.sleep(self._retry_delay * attempt)
+            # An asynchronous event is never throttled: Lambda keeps it in a queue of its own.
             await pool.acquire(queue=True)
             invocation = Invocation(request_id, event, limit=BUFFERED_LIMIT)
             await self._run(pool, invocation)
@@ -140,6 +149,7 @@ class Functions:
         except OSError as error:
             invocation.finish(FunctionError.of("Runtime.InvalidEntrypoint", f"The function can't be started: {error}"))
         finally:
+            # Without effect on an invocation that has ended. A cancelled one must not leave its reader waiting.
             invocation.finish(FunctionError.of("Sandbox.Failure", "The function was stopped."))
             pool.release()
 
@@ -165,3 +175,23 @@ class Functions:
             if not root.opt.exists():
                 merge_layers(spec.layers, root.opt)
             return self._guardian
+
+
+def failure_record(invocation: Invocation, arn: str, attempts: int) -> str:
+    """Return the record that a failure destination gets of an event, from the invocation of its last attempt.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+    """
+    payload = invocation.error.payload if invocation.error else b"null"
+    context: dict[str, Any] = {"requestId": invocation.request_id, "functionArn": f"{arn}:$LATEST"}
+    context |= {"condition": "RetriesExhausted", "approximateInvokeCount": attempts}
+    return json.dumps(
+        {
+            "version": "1.0",
+            "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "requestContext": context,
+            "requestPayload": json.loads(invocation.event),
+            "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+            "responsePayload": json.loads(payload),
+        }
+    )

@@ -1,4 +1,8 @@
-"""CloudFormation's intrinsic functions that the translated template uses in those parts that the local cloud reads."""
+"""CloudFormation's intrinsic functions that the translated template uses in those parts that the local cloud reads.
+
+Values are resolved when a part is read, and not in the whole template: other parts refer to resources for which there
+is no local value. Whatever cannot be resolved is an error with its place, never an empty text.
+"""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,10 @@
-"""One invocation of a function: the event, and the response as it arrives."""
+"""One invocation of a function: the event, and the response as it arrives.
+
+It is a pipe between the Runtime API, which feeds it, and one reader. Two events tell what has happened: `begun`, after
+which the caller has something to read, and `done`, which is final, whoever ends the invocation first: the function, its
+timeout, or a stop. Bytes that arrive later are dropped. The function is never slowed by its reader, and goes on without
+it, as in Lambda.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,9 @@
-"""`make invoke`: invoke a function with one event, in a process of its own."""
+"""`make invoke`: invoke a function with one event, in a process of its own.
+
+The files in `events/` name objects (sessions, files, keys) that must exist. They are stored again before each event
+that names one, so that an event has the same effect however often it is sent. This needs the product's code, so it is
+imported for such events only.
+"""
 
 import asyncio
 import json

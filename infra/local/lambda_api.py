@@ -4,10 +4,11 @@ https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html and API_InvokeWith
 """
 
 import json
+import struct
 from base64 import b64decode
 from collections.abc import AsyncIterator, Collection
+from zlib import crc32
 
-from infra.local.eventstream import encode_event
 from infra.local.functions import Functions, PayloadTooLarge, Throttled, UnknownFunction
 from infra.local.invocation import Invocation
 from infra.local.web_pages import App, refuse_web_pages
@@ -18,6 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 CLIENT_CONTEXT_LIMIT = 3583
+_STRING = 7
 
 
 class AccessDenied(Exception):
@@ -116,6 +118,22 @@ async def _events(invocation: Invocation) -> AsyncIterator[bytes]:
     if error := invocation.error:
         end = {"ErrorCode": error.type, "ErrorDetails": error.payload.decode("utf-8", "replace")}
     yield encode_event("InvokeComplete", "application/json", json.dumps(end).encode())
+
+
+def encode_event(event_type: str, content_type: str, payload: bytes) -> bytes:
+    """Encode an event message of `application/vnd.amazon.eventstream`, which botocore can only decode.
+
+    https://smithy.io/2.0/aws/amazon-eventstream.html
+    """
+    headers = _event_header(":message-type", "event") + _event_header(":event-type", event_type)
+    headers += _event_header(":content-type", content_type)
+    lengths = struct.pack(">II", len(headers) + len(payload) + 16, len(headers))
+    message = lengths + struct.pack(">I", crc32(lengths)) + headers + payload
+    return message + struct.pack(">I", crc32(message))
+
+
+def _event_header(name: str, value: str) -> bytes:
+    return struct.pack(">B", len(name)) + name.encode() + struct.pack(">BH", _STRING, len(value)) + value.encode()
 
 
 async def _refuse(_request: Request, error: Exception) -> Response:

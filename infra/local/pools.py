@@ -1,5 +1,15 @@
 """The processes of a function: one for each invocation, or one for many.
 
+    ProcessPool   Lambda's default. A process has one event; an idle one is reused; more are started up to a limit.
+    SharedPool    as on Lambda Managed Instances. A process has many events at once; another one is started only if
+                  all that there are request no events for a while.
+
+A process may die while it waits for an event, so both run an event again that its process never read.
+
+Right after its response, a process is busy for some milliseconds until it requests the next event. A call that comes
+then waits for it (`_WIND_DOWN`), because a cold start takes far longer, and a client that sends one request after
+another would otherwise get two processes.
+
 A process for each stream takes 70 MB and a start, so `make run` has one for all streams of a function, with the memory
 of Managed Instances. `CONCURRENCY=lambda`, `make invoke` and the tests of deployed behaviour have one for each.
 """
@@ -136,6 +146,8 @@ class SharedPool:
     async def run(self, invocation: Invocation) -> None:
         taken = False
         while not taken:
+            # One event at a time looks for a process, so that a burst starts one process, and arrival decides the
+            # order.
             async with self._turn:
                 dispatched = await self._dispatch(invocation)
             if dispatched is None:

@@ -26,16 +26,21 @@ _IDENTITY = (
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """An HTTP request; `path` is raw and without the stage, `base_path` is the stage's part of the path."""
+    """An HTTP request."""
 
     method: str
     path: str
+    """The raw path without the stage."""
     base_path: str
+    """The stage's part of the path, empty if the request had none."""
     query: str
+    """The raw query."""
     headers: list[tuple[str, str]]
     body: bytes
     client: str
+    """The address of the client."""
     host: str
+    """The value of the Host header."""
     port: int
     request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     trace_id: str = field(default_factory=lambda: f"Root=1-{int(time.time()):08x}-{secrets.token_hex(12)}")

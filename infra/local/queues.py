@@ -1,4 +1,14 @@
-"""Queues of the engine, polled as Lambda polls the queues of event source mappings."""
+"""Queues of the engine, polled as Lambda polls the queues of event source mappings.
+
+A message is invisible while it is processed, and visible again if nobody deletes it in time. So a function that dies
+needs no handling here: its messages come back. The visibility timeout of the template would be a long wait for a
+developer. A shorter one is renewed during the processing, so that a message does not come back while a function still
+has it.
+
+When the cloud stops, messages that are in process or were just received are made visible at once, so that the next
+start need not wait for them. The receiving runs in a thread that cannot be cancelled, so a stop awaits its end
+(`shield`).
+"""
 
 import asyncio
 import contextlib
@@ -138,6 +148,8 @@ class Poller:
         while True:
             await self._slots.acquire()
             self._receiving = asyncio.create_task(self._receive())
+            # A cancelled receive would lose messages: the engine has made them invisible, and `stop` makes them visible
+            # again.
             messages = await asyncio.shield(self._receiving)
             self._receiving = None
             if not messages:

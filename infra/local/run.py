@@ -1,4 +1,9 @@
-"""`make run`: run the local cloud until Ctrl-C."""
+"""`make run`: run the local cloud until Ctrl-C.
+
+A port or a state folder that is in use is found before anything is started. The first signal stops in order, so that
+the engine saves its state, and the second one at once. If the engine dies, the cloud stops: every request would fail,
+and the next start begins with what was saved before.
+"""
 
 import asyncio
 import contextlib
@@ -55,6 +60,7 @@ async def watch(engine: RunningEngine) -> None:
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         try:
+            # Only a connection: a busy engine answers requests late, but the kernel accepts connections for it.
             _, writer = await asyncio.open_connection(place.hostname, place.port)
         except OSError:
             raise LocalCloudError(
@@ -70,6 +76,7 @@ def stop_on_signals() -> None:
 
     def stop(number: int) -> None:
         for each in signals:
+            # `os._exit` runs no cleanup. The guardian and the engine notice the end of this process themselves.
             loop.add_signal_handler(each, os._exit, 128 + number)
         print_line("\nStopping (Ctrl-C again stops at once) ...")
         if task:

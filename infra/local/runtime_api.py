@@ -82,6 +82,7 @@ class RuntimeApi:
         if not self._polls:
             raise RuntimeError("The process is not waiting for work.")
         delivery = Delivery.of(invocation, timeout, arn)
+        # Answered ones are kept until the next event, so that a second answer is refused as one, not as unknown.
         self._deliveries = {name: each for name, each in self._deliveries.items() if not each.answered}
         self._deliveries[invocation.request_id] = delivery
         self._polls.popleft().set_result(delivery)
@@ -130,12 +131,14 @@ class RuntimeApi:
                 await _refuse(peer, 404, "NotFound", f"No such resource: {method} {path}")
 
     async def _next(self, peer: HttpPeer) -> None:
+        # More requests than the events that it may have are a fault of the runtime, which Lambda refuses, too.
         if self.running + len(self._polls) >= self.at_once:
             await _refuse_transition(peer, "ready" if self._polls else "running", "ready")
             return
         poll: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
         self._polls.append(poll)
         self._update_ready()
+        # The process sends nothing while it waits, so any byte, and the end of the connection, means that it has left.
         gone = asyncio.create_task(peer.next_bytes())
         either: set[asyncio.Future[Any]] = {poll, gone}
         try:
@@ -161,6 +164,7 @@ class RuntimeApi:
             await gone
             peer.check()
         except ConnectionError:
+            # If a response has begun, the process has read the event, whatever became of this connection.
             if not delivery.invocation.begun.is_set():
                 self._take_back(delivery)
             raise

@@ -1,4 +1,9 @@
-"""The store that samples are in, and the removal of what earlier events left there."""
+"""The store that samples are in, and the removal of what earlier events left there.
+
+Ids of samples are fixed, because the files in `events/` contain them. What an earlier event left under an id, even the
+mark of a deletion, would change what the next one does. So the samples are removed before they are stored again: as the
+worker deletes objects, and then what it leaves.
+"""
 
 import contextlib
 import time

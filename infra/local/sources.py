@@ -1,4 +1,8 @@
-"""Event sources of functions in a translated template: SQS queues and EventBridge rules."""
+"""Event sources of functions in a translated template: SQS queues and EventBridge rules.
+
+They are read strictly: a setting that the local cloud does not support is an error at its start. An ignored filter or
+transformation would let a function get other events here than when it is deployed.
+"""
 
 import re
 from collections.abc import Mapping

@@ -40,6 +40,7 @@ class State:
             holder = self._read()
             self._held.close()
             pid, url = holder.get("pid"), holder.get("url")
+            # The engine has inherited the lock, so it is held although the process that wrote this has ended.
             if pid is not None and not is_running(pid):
                 raise LocalCloudError(
                     f"{self.folder} is in use: the engine of process {pid}, which was killed, still saves its state."
@@ -63,6 +64,7 @@ class State:
     async def wait_for_engine(self) -> None:
         """Wait until the engine of a cloud that was killed has ended, for SAVE_SECONDS at most."""
         for _ in range(round(SAVE_SECONDS / PAUSE_SECONDS)):
+            # Another cloud runs: waiting does not help, and entering says so.
             if is_running(self._read().get("pid")) or not self._is_locked():
                 return
             await asyncio.sleep(PAUSE_SECONDS)

@@ -1,4 +1,9 @@
-"""Reader of the translated template: functions, layers, routes, gateway responses."""
+"""Reader of the translated template: functions, layers, routes, gateway responses.
+
+It reads the output of AWS's own translator, not SAM, so that defaults and generated resources are those of a
+deployment. Routes are in the OpenAPI body of the API. Names are resolved in two steps, since the ARN of a function
+contains its name, and names may refer to parameters: first with parameters only, then with the ARNs (`_resolver`).
+"""
 
 import re
 from collections.abc import Mapping
@@ -22,16 +27,20 @@ _URI = re.compile(r":function:(?P<name>[^:/]+)/(?P<operation>invocations|respons
 
 @dataclass(frozen=True)
 class Function:
-    """A function of the template; `layers` are the content folders of its layers, `timeout` is in seconds."""
+    """A function of the template."""
 
     logical_id: str
+    """The name of the resource in the template."""
     name: str
     handler: str
     code: Path
     layers: tuple[Path, ...]
+    """The content folders of its layers."""
     environment: Mapping[str, str]
     timeout: float
+    """Seconds."""
     memory: int
+    """MB."""
 
 
 @dataclass(frozen=True)

@@ -210,6 +210,10 @@ async def admit_run(requests: int = 1, find_model: FindModel | None = None) -> N
         await meter.admit(requests, find_model)
 
 
+ENDING_UNITS = 2
+"""Write units of a small record with an ending, and of the release of the lease."""
+
+
 def read_meter(further_writes: int) -> Consumption | None:
     """Return what the current run has consumed, with the units of the writes that end it; None outside of one."""
     meter = _meter.get()
@@ -217,7 +221,10 @@ def read_meter(further_writes: int) -> Consumption | None:
 
 
 def count_writes(consumption: Consumption, units: int) -> None:
-    """Add write units to what the current run has consumed. Do nothing outside of a run."""
+    """Add write units, and their price in the current run, to a consumption that was read from the run's meter.
+
+    The meter itself does not count them. Do nothing outside of a run.
+    """
     meter = _meter.get()
     if meter is not None:
         dollars = units * meter.prices.infrastructure.write_units / MILLION

@@ -20,8 +20,7 @@ from tests.unit.documents.office_files import (
 )
 from tests.unit.documents.pdf_files import make_encrypted, make_pdf
 
-from stint.documents.files import InvalidFile, UnsupportedFile, extract_text
-from stint.documents.json_escapes import unescape_json
+from stint.documents.files import InvalidFile, UnsupportedFile, extract_text, unescape_json
 from stint.documents.limits import FILE_LIMITS, limits_for_file
 from stint.domain.errors import InvalidRequest
 

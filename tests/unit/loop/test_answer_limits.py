@@ -12,7 +12,7 @@ from stint.domain.inference import (
     ToolCallChunk,
 )
 from stint.domain.limits import MAX_ANSWER_CALLS, MAX_ANSWER_CHARACTERS
-from stint.loop.answer_limits import AnswerLimits
+from stint.loop.model_call import AnswerLimits
 
 HALF = "a\ud83d"
 

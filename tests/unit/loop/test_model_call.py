@@ -11,8 +11,7 @@ from stint.domain.inference import InferenceRequest, TextChunk
 from stint.domain.known_secrets import begin_request, remember
 from stint.domain.redaction import Redactor
 from stint.domain.stops import WHOLE_TENANT
-from stint.loop.model_call import Inference, with_deadline
-from stint.loop.redacted_chunks import ChunkRedactor
+from stint.loop.model_call import ChunkRedactor, Inference, with_deadline
 from stint.run_stop import RunStop, set_run_stop
 
 

@@ -13,7 +13,7 @@ from stint.domain.inference import (
     ToolCallChunk,
 )
 from stint.domain.redaction import Redactor
-from stint.loop.redacted_chunks import ChunkRedactor
+from stint.loop.model_call import ChunkRedactor
 
 KEY = "sk-1234567890"
 STOP = Finished(FinishReason.stop)

@@ -16,6 +16,8 @@ from stint.aws.signed_requests import SignedRequests
 
 CONTENT_TYPE = "application/x-www-form-urlencoded; charset=utf-8"
 ATTEMPTS = 3
+"""Calls of STS for one session, with the first."""
+
 SESSION_SECONDS = 3600
 """The longest session of a role that another role assumes."""
 

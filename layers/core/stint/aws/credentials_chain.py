@@ -29,6 +29,8 @@ CONTAINER_HOST = "169.254.170.2"
 CONTAINER_HOSTS = (CONTAINER_HOST, "169.254.170.23", "fd00:ec2::23", "localhost")
 TIMEOUT_SECONDS = 2.0
 ATTEMPTS = 3
+"""Requests for the credentials of a container or an instance, with the first."""
+
 PAUSE_SECONDS = 1.0
 """Time between two attempts."""
 ASK_AGAIN_SECONDS = 16 * 60

@@ -17,6 +17,8 @@ from stint.aws.signature import Target
 from stint.aws.signed_requests import SignedRequests
 
 ATTEMPTS = 3
+"""Reads of a setting from S3 or Parameter Store, with the first."""
+
 CODE = re.compile(rb"<Code>([A-Za-z]{1,80})</Code>|\"__type\"\s*:\s*\"(?:[^\"]{0,80}#)?([A-Za-z]{1,80})\"")
 EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 

@@ -21,7 +21,7 @@ from stint.services.registry.registry import Registry
 from stint.settings import Settings
 from stint.store.store import Store
 from stint.tools.masking import mask_url
-from stint.tools.port import CODE_PROVIDER, IMAGE_MODELS, RAG_RUNTIME
+from stint.tools.port import CODE_PROVIDER, IMAGE_MODELS, RAG, RAG_RUNTIME
 
 if TYPE_CHECKING:
     from stint.services.runs.cache_keys import CacheKeys, FindCacheKeys
@@ -30,9 +30,6 @@ WEB_SEARCH = "builtin::websearch"
 
 
 WOLFRAM_ALPHA = "builtin::wolfram_alpha"
-
-
-RAG = "builtin::rag"
 
 
 CODE_INTERPRETER = "builtin::code_interpreter"

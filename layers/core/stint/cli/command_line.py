@@ -66,6 +66,7 @@ def select_stack(parsed: argparse.Namespace, environment: Environment) -> None:
     if getattr(parsed, "settings", None):
         environment.update(read_variables(parsed.settings))
     if parsed.state:
+        # Last, so that a folder names all of its stack, whatever the shell has.
         environment.update(local_environment(parsed.state))
 
 

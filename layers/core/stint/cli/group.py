@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "STINT_API_KEY"
 """The environment variable with the API key for commands that call the API."""
 
+NO_DATA_TABLE = (
+    "No table of data is named. Use --data-table with the stack's output TableName, or --state with the folder of a "
+    "running `make run`, such as .stint."
+)
+
 
 class CommandError(Exception):
     """A command cannot run. The message says why, and what to do."""

@@ -51,6 +51,7 @@ async def import_file(arguments: argparse.Namespace, composition: OperatorCompos
         show_json(report)
     else:
         show(report)
+    # After the report, as an exit code: a script must notice what is missing.
     if report.bad:
         raise CommandError(f"{len(report.bad)} rows were not imported. The others were.")
 

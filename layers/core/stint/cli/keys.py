@@ -16,6 +16,7 @@ from stint.bootstrap.operator import OperatorComposition
 from stint.cli.group import CommandError, add_command, check_tenant
 from stint.cli.output import format_time, show_fields, show_json, show_table
 from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, CreateApiKeyRequest, RotateApiKeyRequest
+from stint.domain.expiry import DAY_SECONDS
 from stint.domain.ids import TENANT
 from stint.domain.paging import Page
 from stint.domain.principals import SCOPES
@@ -23,7 +24,6 @@ from stint.domain.principals import SCOPES
 if TYPE_CHECKING:
     from stint.cli.group import Subparsers
 
-DAY = 86_400
 SHOWN_ONCE = "Keep this key: it cannot be shown again."
 REVOKED = (
     "API Gateway caches results of the authorizer, so a revoked key may work for up to 60 seconds more "
@@ -95,6 +95,7 @@ async def list_keys(arguments: argparse.Namespace, composition: OperatorComposit
         page = await composition.api_keys.list_page(check_tenant(arguments.tenant), arguments.after, arguments.limit)
     show_page(page, arguments)
     if page.has_more:
+        # To standard error, so that a script reads keys only.
         print(f"More keys follow. Go on with --after {page.data[-1].id}", file=sys.stderr)
 
 
@@ -133,7 +134,7 @@ async def rotate(arguments: argparse.Namespace, composition: OperatorComposition
 def read_request(arguments: argparse.Namespace) -> CreateApiKeyRequest:
     """Return the request of `create`. Raises ValidationError."""
     days = arguments.expires_in_days
-    expires_at = None if days is None else time.time() + days * DAY
+    expires_at = None if days is None else time.time() + days * DAY_SECONDS
     budgets = ("requests_per_minute", "tokens_per_minute", "dollars_per_month")
     return CreateApiKeyRequest.model_validate(
         {

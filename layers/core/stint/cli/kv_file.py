@@ -43,6 +43,7 @@ def opened(path: Path) -> Iterator[KVFile]:
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+            # The file may be anybody's, and its schema must not call functions.
             connection.execute("PRAGMA trusted_schema = OFF")
             yield KVFile(connection, find_table(connection, path))
     except sqlite3.Error as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from stint.bootstrap.operator import OperatorComposition
-from stint.cli.group import CommandError, add_command, check_tenant
+from stint.cli.group import NO_DATA_TABLE, CommandError, add_command, check_tenant
 from stint.cli.output import show_json, show_table
 from stint.domain.ids import TENANT
 from stint.services.registry.shadowed import ShadowedRegistration, ShownKind
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from stint.cli.group import Subparsers
 
 HEAD = ("KIND", "ID", "NAME OF", "CAN BE KEPT")
-NO_TABLE = (
-    "No table of data is named. Use --data-table with the stack's output TableName, or --state with the folder of a "
-    "running `make run`, such as .stint."
-)
 SETTINGS = (
     "JSON object of the variables of the stack's function registry, whose names the registrations are compared with "
     "(default: the variables of this process)"
@@ -41,7 +37,7 @@ def add_commands(groups: "Subparsers") -> None:
 async def list_shadowed(arguments: argparse.Namespace, composition: OperatorComposition) -> None:
     """Mark the registrations to keep, and list those that remain."""
     if not composition.settings.table:
-        raise CommandError(NO_TABLE)
+        raise CommandError(NO_DATA_TABLE)
     from stint.bootstrap.shadowed import make_shadowed_registrations  # noqa: PLC0415 - the models, for this command only
 
     tenant = check_tenant(arguments.tenant)

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, get_args
 
 from stint.bootstrap.operator import OperatorComposition
-from stint.cli.group import CommandError, add_command, check_tenant
+from stint.cli.group import NO_DATA_TABLE, CommandError, add_command, check_tenant
 from stint.cli.output import format_time, show_json, show_table
 from stint.domain.ids import TENANT
 from stint.domain.stop_requests import StopObject
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 HEAD = ("KIND", "ID", "STOPPED")
 EFFECT = "New work is refused. Running work ends within 2 seconds. Lift it with: stop lift {kind} {id}{tenant}"
-NO_TABLE = (
-    "No table of data is named. Use --data-table with the stack's output TableName, or --state with the folder of a "
-    "running `make run`, such as .stint."
-)
 
 
 def add_commands(groups: "Subparsers") -> None:
@@ -82,7 +78,7 @@ async def lift_stop(arguments: argparse.Namespace, composition: OperatorComposit
 def admit(arguments: argparse.Namespace, composition: OperatorComposition) -> str:
     """Return the tenant of a command. Raises CommandError if it is none, or no table is named."""
     if not composition.settings.table:
-        raise CommandError(NO_TABLE)
+        raise CommandError(NO_DATA_TABLE)
     return check_tenant(arguments.tenant)
 
 

@@ -7,6 +7,8 @@ from urllib.parse import unquote_to_bytes
 from stint.documents.served import InlineDocument, Unreadable
 
 PIECE = 65_536
+"""Characters of a data URL that are decoded at a time. Divisible by four, the characters of a base64 group."""
+
 STANDARD = bytes.maketrans(b"-_", b"+/")
 
 

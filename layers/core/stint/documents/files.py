@@ -15,10 +15,11 @@ memory (`converter.py`), and a small file has a smaller limit of CPU time.
 """
 
 import asyncio
+import json
 import re
+from io import StringIO
 
 from stint.documents.converter import Converter
-from stint.documents.json_escapes import unescape_json
 from stint.documents.limits import FILE_LIMITS, Limits, limits_for_file
 from stint.documents.mime_types import Kind, MimeType, kind_of, parse_mime_type, type_of_name
 from stint.documents.served import Unreadable
@@ -38,6 +39,9 @@ READABLE = "text, code, Markdown, HTML, JSON, CSV, PDF, DOCX, PPTX and XLSX are"
 ZIP, OLE = b"PK\3\4", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 PLAIN_TEXT = MimeType("text/plain")
+PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+ESCAPES = re.compile(rf"\\\\|((?:{PAIR}|\\u[0-9a-fA-F]{{4}}){{1,1000}})")
+STRUCTURAL = re.compile(r'["\\\x00-\x1f]')
 
 
 class UnsupportedFile(InvalidRequest):
@@ -144,3 +148,27 @@ def is_text(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return b"\0" not in content
+
+
+def unescape_json(text: str) -> str:
+    """Replace escapes such as `\\u00fc` by their characters, so that a search finds the words of the text.
+
+    Escapes of quotes, backslashes and control characters remain. The text need not be valid JSON.
+    """
+    if "\\u" not in text:
+        return text
+    written, place = StringIO(), 0  # `re.sub` would keep a list of all pieces
+    for escapes in ESCAPES.finditer(text):
+        written.write(text[place : escapes.start()])
+        written.write(unescape(escapes))
+        place = escapes.end()
+    written.write(text[place:])
+    return written.getvalue()
+
+
+def unescape(escapes: re.Match[str]) -> str:
+    if escapes[1] is None:
+        return escapes[0]
+    # A pair of surrogates becomes one character; a single one becomes U+FFFD, since UTF-8 cannot encode it.
+    characters = json.loads(f'"{escapes[1]}"').encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return escapes[0] if STRUCTURAL.search(characters) else characters

@@ -1,4 +1,17 @@
-"""API keys, `stk_<id>_<secret>`: their form, and the objects that describe them."""
+"""API keys, `stk_<id>_<secret>`: their form, and the objects that describe them.
+
+A key has two parts because it is looked up before it is checked: the id is the key of its record, and the secret is
+compared with a stored hash. Who reads the table learns no secret. The secret has 256 random bits, so that one fast hash
+suffices.
+
+    state      accepted secrets
+    live       the current one
+    rotated    the current one, and the one before it until `previous_expires_at`; older ones never
+    expired    none
+    revoked    none
+
+A rotation keeps the id, and with it the budgets and the usage of the key.
+"""
 
 import hmac
 import re
@@ -121,6 +134,7 @@ class StoredApiKey:
 
     def accepts(self, secret: str, now: float) -> bool:
         """Return whether a secret is valid now. Comparisons take the same time for any secret."""
+        # Both comparisons are always made, so that the time of a refusal does not tell which one failed.
         sent = hash_of(secret)
         current = hmac.compare_digest(sent, self.secret_hash)
         previous = hmac.compare_digest(sent, self.previous_hash or bytes(len(sent)))

@@ -41,6 +41,7 @@ def entities_of(names: Iterable[str], limit: int = MOST_ENTITIES) -> list[str]:
 
 def phrases_of(text: str) -> list[str]:
     """Return the phrases of a text that may be the names of entities, the longest first."""
+    # Bounded before phrases are made: there are up to four for each word.
     words = list(islice((found.group() for found in WORD.finditer(normalize("NFKC", text).casefold())), MOST_WORDS))
     return list(dict.fromkeys(each_phrase(words)))
 
@@ -73,6 +74,7 @@ def is_list_of_names(names: object, limit: int) -> bool:
 
 def entities_in_answer(answer: str) -> list[str]:
     """Return the entities in a model's answer, which should be a JSON list of names. Anything else is ignored."""
+    # Models write a sentence or a code fence around the list.
     first, last = answer.find("["), answer.rfind("]")
     try:
         names = parse_json(answer[first : last + 1]) if 0 <= first < last else []

@@ -1,4 +1,11 @@
-"""The errors, grouped by cause. `stint.http.errors` has the HTTP status of each."""
+"""The errors, grouped by cause. `stint.http.errors` has the HTTP status of each.
+
+Code below `http` raises these and knows no statuses. There is a class where code decides by it: by a status, a retry,
+or what a run does after it. Causes that only callers tell apart are codes of one class.
+
+A message may quote what a caller or another server sent, and goes to answers, logs and records. So it is made safe when
+the error is made, not where it is shown: it loses the known credentials, and the middle of a long text.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -272,6 +279,9 @@ class Unexpected(StintError):
 
 RETRYABLE_CODES = frozenset(error.code for error in (RateLimited, ModelOverloaded, StoreUnavailable, Interrupted))
 """Codes of failures of runs that another attempt may not meet."""
+
+LOCKED = ("session_locked", "conversation_locked")
+"""Codes of a Conflict that ends when another request has released a session or a conversation."""
 
 CALLER_ERRORS = (InvalidRequest, NotFound, Conflict, ContextLengthExceeded, ToolUnavailable)
 

@@ -1,4 +1,9 @@
-"""Field types of the OpenAI wire objects."""
+"""Field types of the OpenAI wire objects.
+
+These objects have more fields and values than this server supports. A documented field that is silently ignored would
+mislead its caller, so it is declared with a marker that refuses its values by name, and says why. Markers accept null,
+because clients send it for whatever is unset.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar

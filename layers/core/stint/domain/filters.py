@@ -1,4 +1,12 @@
-"""Filters of attributes, as OpenAI's vector stores define them."""
+"""Filters of attributes, as OpenAI's vector stores define them.
+
+The limits of a filter are checked before pydantic reads it, so that a deep or a large one is refused by one message
+instead of one error for each of its comparisons.
+
+An attribute has a type, and a comparison with one value of another type is false: `true` is no number, although it is
+one in Python, and a text is never greater than a number. An attribute that is missing makes every comparison false,
+also `ne` and `nin`.
+"""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -25,6 +33,7 @@ MAX_DEPTH, MAX_CONDITIONS, MAX_VALUES = 5, 100, 100
 Value = StrictStr | StrictBool | StrictInt | StrictFloat
 Attributes = dict[str, str | bool | int | float]
 MAX_ATTRIBUTES, MAX_KEY_LENGTH, MAX_TEXT_LENGTH = 16, 64, 512
+"""Maximum attributes of a file, characters of a key, and characters of a text (OpenAI)."""
 Text = Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
 NewAttributes = Annotated[
     dict[
@@ -51,6 +60,7 @@ def is_value(value: object) -> TypeGuard[str | bool | int | float]:
 def check_size(value: Any) -> Any:
     """Refuse a filter that is nested too deep or has too many comparisons, before it is validated."""
     level, conditions = [value], 0
+    # Level by level instead of recursively: the input may be nested deeper than Python can call.
     for _ in range(MAX_DEPTH):
         lists = [each["filters"] for each in level if isinstance(each, dict) and isinstance(each.get("filters"), list)]
         conditions += len(level)
@@ -126,6 +136,7 @@ def same_type(one: object, other: object) -> bool:
 
 
 def kind_of(value: object) -> str:
+    # First, because a bool is an int in Python.
     if isinstance(value, bool):
         return "boolean"
     return "number" if isinstance(value, int | float) else "text"

@@ -1,4 +1,17 @@
-"""Identifiers: UUIDv7, whose order is the order of creation (RFC 9562, section 5.7)."""
+"""Identifiers: UUIDv7, whose order is the order of creation (RFC 9562, section 5.7).
+
+Keys of the table sort by these ids, so a Query in the order of keys is one in the order of creation, without an index.
+That needs more than a clock: ids of one process must sort in the order of the calls, also if the clock stops or steps
+back, and an object that follows another must sort after it, also if a process with a faster clock made the first.
+
+    48 bits   milliseconds since 1970   } together `ticks`, which grow with each call
+    12 bits   count in the millisecond  }
+    62 bits   random, or derived from what the id stands for
+
+Ids are derived instead of random where several processes must find the same one without asking each other: the items of
+a step, the turns of an import, and what comes directly before an existing object. (The version and variant bits are
+left out above.)
+"""
 
 import base64
 import re
@@ -46,6 +59,7 @@ def new_id(after: str | None = None) -> str:
         _last = max(time.time_ns() // 1_000_000 << 12, _last + 1)
         ticks = _last
     if after is not None:
+        # Not stored in `_last`: one clock that is ahead would push all later ids of this process.
         ticks = max(ticks, _ticks_of(after) + 1)
     return _id_at(ticks)
 
@@ -61,6 +75,7 @@ def new_ids_before(identifier: str, count: int) -> list[str]:
 
 def derive_ids(identifier: str, count: int) -> list[str]:
     """Derive ids from another one: always the same ones, that id first. They sort in the order of the list."""
+    # The tail is that of the first id, so that ids derived from different ones differ.
     ticks, tail = _ticks_of(identifier), uuid.UUID(identifier).int & TAIL
     return [_id_at(ticks + place, tail) for place in range(count)]
 

@@ -19,20 +19,21 @@ from stint.domain.tools import ToolCall, ToolChoice
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """Sampling parameters in the form that both APIs and all providers share. None is the provider's default.
-
-    `frequency_penalty` and `presence_penalty` are OpenAI's (subtracted from a token's score, 0 is none).
-    `repetition_penalty` is Hugging Face's (the score is divided by it, 1 is none).
-    """
+    """Sampling parameters in the form that both APIs and all providers share. None is the provider's default."""
 
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
     max_tokens: int | None = None
+    """Maximum tokens of the answer."""
     frequency_penalty: float | None = None
+    """OpenAI's: subtracted from a token's score for each time that it occurred; 0 is none."""
     presence_penalty: float | None = None
+    """OpenAI's: subtracted from a token's score if it occurred; 0 is none."""
     repetition_penalty: float | None = None
+    """Hugging Face's: the score is divided by it; 1 is none."""
     stop: tuple[str, ...] | None = None
+    """Texts before which the answer ends."""
     seed: int | None = None
 
 
@@ -88,24 +89,25 @@ class Reasoning(Schema):
 
 
 class AnswerDetails(Schema):
-    """Details of an answer that are not in its inference step. `filtered`: the provider's content filter ended it.
-
-    `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`. `unsent`
-    has the ids of the calls that the server does not run, or had not started when the run ended. `unannounced`: the
-    step is that of a call which had finished when the run ended, and no event of the stream showed it. `refused`
-    has the ids of the calls that the tool choice forbids. `service_tier` has the tier that served, unless that is the
-    default.
-    """
+    """Details of an answer that are not in its inference step."""
 
     reasoning: Reasoning | None = None
     refusal: bool = False
+    """The text of the answer is a refusal."""
     filtered: bool = False
+    """The provider's content filter ended the answer."""
     text_lengths: Omitted[str] = None
+    """The lengths of the streamed pieces of the text; see `stint.domain.text_lengths`."""
     reasoning_lengths: Omitted[str] = None
+    """The lengths of the streamed pieces of the reasoning."""
     unsent: Omitted[list[str]] = None
+    """The ids of the calls that the server does not run, or had not started when the run ended."""
     unannounced: Omitted[bool] = None
+    """The step is that of a call which had finished when the run ended, and no event of the stream showed it."""
     refused: Omitted[list[str]] = None
+    """The ids of the calls that the tool choice forbids."""
     service_tier: Omitted[str] = None
+    """The tier that served, unless that is the default."""
 
 
 # Messages have weak references, because adapters keep what they wrote of one as long as it exists.
@@ -185,29 +187,31 @@ DEFAULT_TIER = "default"
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
-    """One call of a model. `model` is the provider's own id, without the routing prefix.
-
-    None is the provider's default. `verbosity` is low, medium or high, a hint that has no effect if the provider or the
-    model has none. `top_logprobs` is the number of likely tokens with their log probabilities at each position of the
-    text, besides the token itself. `cache` is a hint, too: without it, a provider that charges for writing to its cache
-    writes nothing. `cache_key` is the same for calls that begin alike; see `CacheKeys`. A provider honours or refuses a
-    `service_tier`. `labels` say for whom the call is made; a provider that keeps a log may write them to it.
-    """
+    """One call of a model. None is the provider's default."""
 
     model: str
+    """The provider's own id, without the routing prefix."""
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSignature, ...] = ()
     tool_choice: ToolChoice | str = ToolChoice.auto
+    """A choice, or the name of the tool that must be called."""
     decoding: Decoding = Decoding()
     response_format: AnswerFormat | None = None
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningOptions | None = None
     verbosity: str | None = None
+    """low, medium or high: a hint that has no effect if the provider or the model has none."""
     top_logprobs: int | None = None
+    """The number of likely tokens with their log probabilities at each position of the text, besides the token
+    itself."""
     cache: PromptCache | None = None
+    """A hint. Without it, a provider that charges for writing to its cache writes nothing."""
     cache_key: str = ""
+    """The same for calls that begin alike; see `CacheKeys`."""
     service_tier: str | None = None
+    """A provider honours or refuses it."""
     labels: tuple[tuple[str, str], ...] = ()
+    """For whom the call is made. A provider that keeps a log may write them to it."""
 
 
 def is_zero(value: object) -> bool:
@@ -232,9 +236,13 @@ class Usage(Schema):
     output_tokens: int = 0
     total_tokens: int = 0
     cached_tokens: int = 0
+    """Tokens of the input that were read from the provider's cache."""
     cache_write_tokens: WrittenTokens = 0
+    """Tokens of the input that were written to the provider's cache."""
     cache_write_1h_tokens: WrittenTokens = 0
+    """Tokens of these that were written for an hour."""
     reasoning_tokens: int = 0
+    """Tokens of the output that are reasoning."""
 
     def without_cache(self) -> "Usage":
         """Return the counts without those of the provider's cache."""
@@ -248,10 +256,15 @@ class FinishReason(StrEnum):
     """The reason why a model stopped. `budget`: the money of its caller did not suffice for the rest of the answer."""
 
     stop = "stop"
+    """The answer is complete."""
     tool_calls = "tool_calls"
+    """The model waits for the results of its calls."""
     length = "length"
+    """The request's or the model's limit of tokens."""
     content_filter = "content_filter"
+    """The provider's filter ended the answer."""
     budget = "budget"
+    """The caller's money did not suffice for the rest."""
 
     @property
     def is_out_of_tokens(self) -> bool:

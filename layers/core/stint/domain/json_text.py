@@ -1,6 +1,12 @@
 """Parsing of JSON from outside into values that can be stored, read back and sent on.
 
-Callers' JSON is parsed strictly. What models, servers and tools say is made storable instead of being refused.
+Callers' JSON is parsed strictly. What models, servers and tools say is made storable instead of being refused, because
+their run has already cost something.
+
+A text can be valid for a parser and still fail later, in the store or in a client: single surrogates have no UTF-8, NaN
+is not JSON, an integer of 5,000 digits cannot be written, and deep values exceed recursion limits. They are found here,
+where the sender can be told. The number of values is bounded before a text is parsed, because small values take up to
+30 times their text in memory.
 """
 
 import json
@@ -107,6 +113,7 @@ def has_too_many_values(data: bytes, limit: int | None = None) -> bool:
     A value is at the start of the text, or after a comma or an opening bracket outside of strings.
     """
     limit = MAX_VALUES if limit is None else limit
+    # A cheap upper bound, which also counts commas and brackets in strings. Nearly all texts pass here.
     if data.count(b",") + data.count(b"[") + data.count(b"{") < limit:
         return False
     marks = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(MARKS, b" \t\r\n")
@@ -138,6 +145,7 @@ def check_value(value: Any) -> None:
     Raises:
         JSONDecodeError: it has too many values or levels, NaN, an infinite number or a single surrogate.
     """
+    # Level by level instead of recursively, so that no depth exceeds Python's stack.
     level, count, depth = [value], 0, 0
     while level:
         count += len(level)

@@ -1,4 +1,16 @@
-"""The credentials of the current request, so that they can be redacted wherever text leaves."""
+"""The credentials of the current request, so that they can be redacted wherever text leaves.
+
+A credential can return in any text that leaves: a server quotes the header that it refuses, a tool prints its
+environment, a model repeats what it read. Nobody who writes a text can know them all, so each one is remembered when it
+comes in or is used, and every text is redacted where it leaves: errors, log lines, tool results, streams.
+
+The context variable holds one mutable object per request: tasks and threads copy the context, and with it the
+reference, so that a secret which a task meets is redacted in the others, too.
+
+A matcher of many secrets takes much memory, so both are bounded: the characters of the request's secrets
+(`MOST_KNOWN`), and those of further redactors (`MOST_BUILT`) for calls whose own secrets are not all known. Beyond the
+second, a call is not made, since its result could not be redacted.
+"""
 
 from collections.abc import Iterable
 from contextvars import ContextVar

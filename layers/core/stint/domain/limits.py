@@ -1,4 +1,10 @@
-"""Limits on one request, and sizes of objects. Data that is already stored is read whatever its size."""
+"""Limits on one request, and sizes of objects. Data that is already stored is read whatever its size.
+
+A request is limited wherever it could cost far more than its own size: each tool, image or reference is a call or a
+read, and small values take many times their text in memory. Limits of a body are checked while it is validated, before
+anything is stored; those of a run, such as `MAX_TOOL_CALLS`, where the run reaches them. Content parts are counted
+before they are validated, because each invalid one would be an error of its own.
+"""
 
 import json
 from collections.abc import Iterable

@@ -15,21 +15,23 @@ def is_unset(value: object) -> bool:
 
 
 class PartialStep(Schema):
-    """The streamed beginning of a step, or a part of that: its start, pieces of reasoning, pieces of text, calls.
-
-    The lengths are those of all pieces, in the form of `stint.domain.text_lengths`. `reasoned` is set when the
-    reasoning has ended; its text is in `reasoning`.
-    """
+    """The streamed beginning of a step, or a part of that: its start, pieces of reasoning, pieces of text, calls."""
 
     step_type: StepType
     step_id: str
     metadata: dict[str, Any] = Field(default_factory=dict, exclude_if=is_unset)
     reasoning: str = Field(default="", exclude_if=is_unset)
+    """The joined pieces of the reasoning."""
     reasoning_lengths: str = Field(default="", exclude_if=is_unset)
+    """The lengths of all pieces, in the form of `stint.domain.text_lengths`."""
     reasoned: Reasoning | None = Field(default=None, exclude_if=is_unset)
+    """The reasoning with its signature, set when it has ended."""
     text: str = Field(default="", exclude_if=is_unset)
+    """The joined pieces of the text."""
     text_lengths: str = Field(default="", exclude_if=is_unset)
+    """The lengths of all pieces, in the form of `stint.domain.text_lengths`."""
     refusal: bool = Field(default=False, exclude_if=is_unset)
+    """The text is a refusal."""
     calls: list[ToolCallDelta] = Field(default_factory=list, exclude_if=is_unset)
 
     @classmethod

@@ -144,6 +144,7 @@ class Prices:
 
     def find(self, model_id: str) -> ModelPrice | None:
         """Return the price of a model, by its id with the provider; None if it is not known."""
+        # A default for all models is meant for those that a provider bills.
         in_process = model_id.startswith(IN_PROCESS)
         for pattern, price in self.models.items():
             if fnmatchcase(model_id, pattern) and not (in_process and pattern == DEFAULT):

@@ -1,4 +1,17 @@
-"""The authenticated caller of a request: whose data it is, what the caller may do, and what it may spend."""
+"""The authenticated caller of a request: whose data it is, what the caller may do, and what it may spend.
+
+An API key or a token is checked by an authorizer, a function of its own, which passes the principal on in the context
+of the request, as texts (`to_context`). Callers cannot set this context. A task of the worker has the same texts,
+without a credential, so that it acts for whoever sent it. A context without a valid principal is an error, never an
+anonymous caller.
+
+    scope            allows
+    use              the API, except for what the other scopes allow
+    knowledge:write  to write vector stores
+    registry:write   to register models, toolgroups and shields, and what knowledge:write allows
+    users:act        to act for an end user
+    admin            to administer
+"""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,9 @@
-"""Receipts: what a turn or response consumed, and what it cost."""
+"""Receipts: what a turn or response consumed, and what it cost.
+
+A run stores what it counted (`Consumption`), and the API derives the receipt from that. So a count that was stored by
+an older version has defaults for what it did not count, and what a receipt shows may change without a change of
+records. Dollars are computed when they are counted: later prices do not change what a run has cost.
+"""
 
 from typing import Annotated
 
@@ -16,15 +21,11 @@ Count = Annotated[int, Field(exclude_if=is_zero)]
 
 
 class Consumption(Schema):
-    """The consumption of a run, as it is stored with the run's ending.
-
-    Units are those of DynamoDB. `milliseconds` and `memory_mb` are those of the function, `sandbox_milliseconds` those
-    of the function that runs code. `model_dollars` is None if the price of a model is not known. If it `hides_cache`,
-    receipts show neither the counts of the provider's cache nor the dollars, which tell them.
-    """
+    """The consumption of a run, as it is stored with the run's ending."""
 
     model_calls: Count = 0
     tool_calls: Count = 0
+    """Calls that the server ran."""
     input_tokens: Count = 0
     cached_tokens: Count = 0
     cache_write_tokens: Count = 0
@@ -32,15 +33,23 @@ class Consumption(Schema):
     output_tokens: Count = 0
     reasoning_tokens: Count = 0
     write_units: Count = 0
+    """Units of DynamoDB."""
     read_units: Count = 0
+    """Units of DynamoDB."""
     milliseconds: Count = 0
+    """Time of the function."""
     sandbox_milliseconds: Count = 0
+    """Time of the function that runs code."""
     memory_mb: Count = 0
+    """Memory of the function; 0 outside of Lambda."""
     model_dollars: float | None = None
+    """None if the price of a model is not known."""
     infrastructure_dollars: Annotated[float, Field(exclude_if=is_zero)] = 0.0
     hides_cache: Annotated[bool, Field(exclude_if=is_zero)] = False
+    """Receipts show neither the counts of the provider's cache nor the dollars, which tell them."""
 
     def __add__(self, other: "Consumption") -> "Consumption":
+        # One unknown price makes the sum unknown: a part of it would look like the whole.
         known = self.model_dollars is not None and other.model_dollars is not None
         return Consumption(
             **{name: getattr(self, name) + getattr(other, name) for name in COUNTS},

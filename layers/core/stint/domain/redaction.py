@@ -1,4 +1,17 @@
-"""Redaction of credentials in text that leaves: tool results, logs, errors, streams."""
+"""Redaction of credentials in text that leaves: tool results, logs, errors, streams.
+
+A secret seldom leaves as it came in: a server writes it as JSON, into a URL or HTML, or into the base64 of a header, in
+which its characters depend on what is before it. So each secret is searched in all of its forms (`forms_of`).
+
+    Redactor        a whole text. Each form is searched by itself, which is fastest for few forms and short texts.
+                    Above `SEARCHED`, all forms are matched in one pass (`Matcher`), which takes linear time.
+                    Then runs in which every character is encoded are decoded, and searched again:
+                    percent-encoding, escapes of JSON, base64 in lines.
+    StreamRedactor  a text in pieces. What may be the beginning of a form is held back until a later piece shows
+                    whether it is one. Everything else leaves at once.
+
+Everything takes linear time, because callers choose the texts and some of the secrets.
+"""
 
 import base64
 import html
@@ -116,6 +129,7 @@ class Matcher:
             node = following or 0
             if lengths[node]:
                 begin = end - lengths[node]
+                # A form that ends here may begin before the earlier ones.
                 while spans and spans[-1][1] >= begin:
                     begin = min(begin, spans.pop()[0])
                 spans.append((begin, end))
@@ -171,6 +185,7 @@ class Redactor:
         if len(self.forms) * len(text) > SEARCHED:
             return replace_spans(text, self.matcher.find(text)[1])
         found = [form for form in self.forms if form in text]
+        # The longest first: a shorter form may be a part of it, and would leave the rest.
         for form in sorted(found, key=len, reverse=True):
             text = text.replace(form, REDACTED)
         return text
@@ -204,6 +219,7 @@ class StreamRedactor:
         self._held += piece
         self._spans = merge([*self._spans, *spans])
         self.found = self.found or bool(spans)
+        # What a later piece may complete: the node's depth is the length of the longest end that begins a form.
         cut = end + len(piece) - self._matcher.depths[self._node]
         return self._release(next((begin for begin, last in self._spans if last > cut and begin < cut), cut))
 

@@ -34,33 +34,33 @@ Ranker = Annotated[RRFRanker | WeightedRanker, Field(discriminator="type")]
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """A search in one or more vector stores.
-
-    `store_ids` are ids of vector stores or names of vector dbs. Several `queries` are searched separately, and a chunk
-    has the best of its scores. `session` is the session whose own store may be searched.
-    """
+    """A search in one or more vector stores."""
 
     store_ids: Sequence[str]
+    """Ids of vector stores, or names of vector dbs."""
     queries: Sequence[str]
+    """They are searched separately, and a chunk has the best of its scores."""
     max_results: int = 10
     mode: SearchMode = "hybrid"
     ranker: RRFRanker | WeightedRanker = field(default_factory=RRFRanker)
     filter: Filter | None = None
     score_threshold: float = 0.0
+    """Minimum score of a result."""
     session: str | None = None
+    """The session whose own store may be searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundChunk:
-    """A chunk that was found. `document_id` is the id of its file, or the caller's id of its document.
-
-    Higher scores are better. `metadata` has what the caller stored with the chunk.
-    """
+    """A chunk that was found."""
 
     store_id: str
     document_id: str
+    """The id of its file, or the caller's id of its document."""
     score: float
+    """Higher is better."""
     text: str
     filename: str = ""
     attributes: Attributes = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
+    """What the caller stored with the chunk."""

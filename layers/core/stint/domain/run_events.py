@@ -1,4 +1,14 @@
-"""Events of a run of the loop: steps, their progress, and the end."""
+"""Events of a run of the loop: steps, their progress, and the end.
+
+The loop yields them, and each API converts them to the events of its own stream.
+
+    StepStart           a step begins
+    StepProgress        a piece of its text, a call, or an image
+    ReasoningProgress   a piece of the reasoning before it
+    ReasoningEnded      the reasoning is complete
+    StepComplete        the step is stored; CompactionComplete for that of a compaction
+    RunEnded            no event follows
+"""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal

@@ -13,10 +13,15 @@ class RunStatus(StrEnum):
     """The status of a run of the loop."""
 
     in_progress = "in_progress"
+    """It has no ending yet."""
     awaiting_input = "awaiting_input"
+    """It is paused, and waits for results of the client's tools."""
     completed = "completed"
+    """The answer is complete, or was cut short for an `IncompleteReason`."""
     failed = "failed"
+    """It ended with an error."""
     cancelled = "cancelled"
+    """A client or an admin ended it."""
 
 
 class ErrorInfo(Schema):

@@ -14,20 +14,26 @@ SUMMARY = "Summary of the conversation so far:"
 
 
 class StoredMessage(Schema):
-    """A message of the model in compact form.
-
-    Exactly one of the first four fields is set. Its name is the kind of the message, and its value the content.
-    """
+    """A message of the model in compact form: exactly one of the first four fields is set, and its name is the kind."""
 
     system: str | None = None
+    """The text of a `SystemText`."""
     user: Content | None = None
+    """The content of a `UserInput`."""
     answer: str | None = None
+    """The text of an `AssistantAnswer`."""
     result: Content | None = None
+    """The content of a `ToolResult`."""
     calls: list[ToolCall] | None = None
+    """The calls of an answer."""
     reasoning: Reasoning | None = None
+    """The reasoning of an answer."""
     call_id: str | None = None
+    """The id of the call of a result."""
     tool: str | None = None
+    """The tool of a result."""
     name: str | None = None
+    """The participant, of all but results."""
 
     @model_validator(mode="after")
     def require_one_kind(self) -> Self:

@@ -1,4 +1,16 @@
-"""Tasks of the worker, which its queue delivers."""
+"""Tasks of the worker, which its queue delivers.
+
+The queue delivers a task at least once, in any order, and perhaps to another version of the code. So a task is a hint
+to look, never an order: it names an object, and the record in the table decides what is done. A repeated or late task
+finds nothing to do.
+
+    task            sent                                       does something if
+    DeletionTask    before the mark, and delivered after it    the object is marked as deleted, or has expired
+      `orphan`      before the creation, delivered 15 min on   the object has no record
+    ResponseTask    with a background response                 the response is stored and has not ended
+    IngestionTask   with documents of a vector store           the documents are in progress
+    WaitingTask     with a waiting message, and repeated       its request died
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Literal, Self, cast

@@ -1,4 +1,11 @@
-"""Tools: definitions, calls and results."""
+"""Tools: definitions, calls and results.
+
+These types are on the wire of Llama Stack's API, in the store, and in the loop. What differs between them is converted
+here: deep arguments are text on the wire and in the store and objects in memory, and a generated image is in a result
+for the user but not for a model.
+
+Args and metadata of tools are limited one by one, and all together, because each of 128 tools may have the largest.
+"""
 
 import json
 import re

@@ -1,4 +1,9 @@
-"""Vector stores and their documents as they are stored, for both APIs."""
+"""Vector stores and their documents as they are stored, for both APIs.
+
+A vector store of OpenAI's API and a vector db of Llama Stack's are the same record: the latter has an `identifier`. A
+document is described by two objects because they have different writers: requests change its `DocumentSettings`, and
+only an ingestion, under its lease, the `IngestionProgress`.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -14,7 +19,6 @@ DocumentStatus = Literal["in_progress", "completed", "failed", "cancelled"]
 FailureCode = Literal["server_error", "unsupported_file", "invalid_file"]
 
 MIN_CHUNK_TOKENS, MAX_CHUNK_TOKENS = 100, 4096
-DAY_SECONDS = 86_400
 
 
 class StaticChunkSizes(Request):
@@ -72,11 +76,7 @@ class EmbeddingChoice(Schema):
 
 
 class VectorStoreSettings(Schema):
-    """The settings of a vector store.
-
-    `owner` is the session whose own store it is. `identifier` is the name of a vector db, and `provider_id` its
-    provider. `index` is that of its chunks, unless it is the default one.
-    """
+    """The settings of a vector store."""
 
     name: str = ""
     description: Omitted[str] = None
@@ -85,9 +85,13 @@ class VectorStoreSettings(Schema):
     embedding: EmbeddingChoice
     chunking: AnyChunking = Field(default_factory=AutoChunking)
     owner: Omitted[str] = None
+    """The session whose own store it is."""
     identifier: Omitted[str] = None
+    """The name of a vector db."""
     provider_id: Omitted[str] = None
+    """The provider of a vector db."""
     index: Omitted[str] = None
+    """The index of its chunks, unless that is the default one."""
 
 
 class FileCounts(Schema):
@@ -147,20 +151,20 @@ Content = Annotated[FileContent | StoredContent | ObjectContent, Field(discrimin
 
 
 class DocumentSettings(Schema):
-    """The settings of a document, which change by requests only.
-
-    `document_id` is the caller's id of a document that is no file. `metadata` is returned with its chunks.
-    `expires_at` is that of its file. `entities` are those that it names in a graph bank; others have None.
-    """
+    """The settings of a document, which change by requests only."""
 
     document_id: str
+    """The id of its file, or the caller's id of a document that is no file."""
     filename: str = ""
     attributes: Attributes = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    """What is returned with its chunks."""
     chunking: AnyChunking = Field(default_factory=AutoChunking)
     content: Content
     expires_at: Omitted[int] = None
+    """The end of its file, in seconds since 1970."""
     entities: Omitted[list[str]] = None
+    """Those that it names in a graph bank; None in other stores."""
 
 
 class IngestionProgress(Schema):

@@ -1,6 +1,6 @@
 """Requests with the header Idempotency-Key: they run once, and repetitions get the first one's answer.
 
-docs/decisions.md, entry 50, has the reasons.
+docs/decisions.md, entry 51, has the reasons.
 """
 
 import json

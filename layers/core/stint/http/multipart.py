@@ -1,6 +1,6 @@
 """Bodies of type multipart/form-data, with bounded numbers and sizes of their parts.
 
-docs/decisions.md, entry 64, has the reasons.
+docs/decisions.md, entry 65, has the reasons.
 """
 
 import re

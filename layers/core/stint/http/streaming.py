@@ -72,6 +72,10 @@ def encode_last_frame(error: Exception) -> tuple[bytes, ...]:
     return (encode_frame(encode_failure(error)),)
 
 
+SCHEMA_FORMAT: StreamFormat[Any] = StreamFormat(encode_schema, encode_error=encode_last_frame)
+"""The format of streams whose events are documents, without an event that ends them."""
+
+
 def encode_last_frames(error: Exception) -> tuple[bytes, ...]:
     """Write an error in place of the next chunk, and the end of OpenAI's stream."""
     return (*encode_last_frame(error), DONE)

@@ -1,6 +1,18 @@
 """The agent loop: alternating model calls and tool calls, as one stream of events.
 
-It knows neither sessions nor HTTP. It stores steps through a `Log`, each before its event.
+It knows neither sessions nor HTTP. It stores steps through a `Log`, each before its event, so that a process which
+continues the run reads all that a client has seen. One pass of the loop:
+
+    begin_run      once: checks of the client's results, of the input; retrieval     input blocked: the end
+    RunTools       checks of arguments, then the calls of the last answer            `then` is set: the end
+    prepare_call   messages that arrived meanwhile, with their check; compaction     input blocked: the end
+    infer          one answer, of which the output shields release parts
+    conclude       stores the answer, with an ending unless calls of it are run here
+
+A resumed run enters at RunTools, with the calls that its client approved or that an interrupted run left.
+
+The ending is a part of the last record. With a record of its own, a process that dies between the two would leave a run
+that has its answer and looks interrupted. Errors leave the loop as exceptions: the caller stores the ending then.
 """
 
 from collections.abc import AsyncGenerator
@@ -61,6 +73,7 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
                 async with aclosing(answer_calls(run, next_step)) as events:
                     async for event in events:
                         yield event
+                # Without `then` it stays a round of tools, so that the model is called with the results.
                 next_step = next_step.then or next_step
             if not isinstance(next_step, RunTools):
                 yield RunEnded(status_after(next_step))
@@ -105,6 +118,7 @@ async def begin_run(run: Run, *, retrieves: bool) -> AsyncGenerator[LoopEvent, N
 
 async def prepare_call(run: Run) -> AsyncGenerator[StepEvent | RunEnded, None]:
     """Take input that waits, and compact a history that is too long. If the input is blocked, end with `RunEnded`."""
+    # An open call has its messages already, and before the first answer the run has just begun.
     if run.inference is None and run.iterations and await run.log.take_input(run.transcript):
         async for event in check_input(run):
             yield event
@@ -160,6 +174,7 @@ async def infer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[
                     yield event
             break
         except ContextLengthExceeded:
+            # Parts of an answer that has begun may have left, and a second call would repeat them.
             if answer.begun or not run.plan.shortens or not run.transcript.shorten():
                 raise
             await run.close_inference()
@@ -194,7 +209,9 @@ async def conclude(
     if guard.screening is not None:
         yield await run.store_step(guard.redact(answer.to_step()) if guard.blocked else step, None, details)
         yield shield_start(guard.screening.step_id, {"touchpoint": "assistant-output"})
+        # The step of the shields is the last one, so it gets the ending, and the answer before it must have none.
         step, details = guard.screening.to_step(run.run_id), None
+    # An answer in the wrong format is stored without an ending: it was streamed. Then the run fails.
     yield await run.store_step(step, None if problem else ending_of(run, next_step), details)
     if problem:
         raise problem

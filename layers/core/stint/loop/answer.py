@@ -49,31 +49,41 @@ class PartialCall:
 
 @dataclass(slots=True)
 class Answer:
-    """An answer so far. `usage` is None if the provider counts nothing.
-
-    Its chunks come from `Inference.read`, in a storable form. Only the first `max_calls` calls count. `aliases` has the
-    names of tools by other names that models use for them. `streamed` has the lengths of the pieces of text that were
-    released. `refused` has the ids of calls that the tool choice forbids.
-    """
+    """An answer so far. Its chunks come from `Inference.read`, in a storable form."""
 
     run_id: str
     max_calls: int | None = None
+    """Maximum calls. Further ones are dropped: a model may ignore the limit of its request."""
     aliases: Mapping[str, str] = field(default_factory=dict)
+    """The names of tools, by other names that models use for them."""
     step_id: str = field(default_factory=new_id)
     started_at: datetime = field(default_factory=now)
     text: list[str] = field(default_factory=list)
+    """The pieces of the text, or of a refusal, as the model sent them."""
     calls: list[ToolCall] = field(default_factory=list)
+    """The complete calls. They are complete at the end of the answer only."""
     call_ids: set[str] = field(default_factory=set)
+    """The ids of `calls`, to recognize duplicates."""
     finish: FinishReason | None = None
+    """Why the answer ended; None before its end."""
     usage: Usage | None = None
+    """None if the provider counts nothing."""
     service_tier: str | None = None
+    """The tier that served, as the provider reports it."""
     partial: dict[int, PartialCall] = field(default_factory=dict)
+    """The calls by the provider's index."""
     thoughts: list[ReasoningChunk] = field(default_factory=list)
+    """Reasoning before the first word of the answer."""
     late: list[str] = field(default_factory=list)
+    """Signatures of later reasoning, which only the provider reads."""
     thought: bool = False
+    """Whether something other than reasoning has arrived."""
     refusal: bool = False
+    """Whether the text is a refusal."""
     streamed: list[int] = field(default_factory=list)
+    """The lengths of the pieces of text that were released, in characters."""
     refused: set[str] = field(default_factory=set)
+    """The ids of calls that the tool choice forbids."""
 
     @property
     def begun(self) -> bool:
@@ -94,6 +104,7 @@ class Answer:
                 self.text.append(text)
                 yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
             case RefusalChunk(text=text) if text:
+                # A refusal after ordinary text stays text: callers have got the answer as text by then.
                 self.refusal = self.refusal or not self.text
                 self.text.append(text)
                 yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
@@ -111,6 +122,7 @@ class Answer:
 
     def extend_call(self, chunk: ToolCallChunk) -> None:
         call = self.partial.setdefault(chunk.index, PartialCall())
+        # An id counts once, however often it is repeated. A name may come in pieces.
         call.call_id = call.call_id or chunk.call_id
         call.name += chunk.name
         call.arguments.append(chunk.arguments)

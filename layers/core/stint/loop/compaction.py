@@ -67,6 +67,7 @@ async def compact_if_due(run: Run, rule: CompactionRule) -> AsyncGenerator[StepE
         vector_db_ids="",
         inserted_context=compaction.text,
     )
+    # Here as in the record, so that another process that continues the run would make the same model call.
     run.transcript.compact(compaction)
     run.history_is_full = False
     await run.log.append_compaction(step, compaction)
@@ -110,6 +111,7 @@ async def make_compaction(run: Run, rule: CompactionRule) -> CompactedHistory:
     finally:
         used = summarizer.usage or Usage()
         if summarizer.usage is not None:
+            # Counted in the usage, but not in `max_output_tokens`, which limits what the caller gets.
             run.usage = (run.usage or Usage()) + used
             run.summary_tokens += used.output_tokens
     check = run.output_check()

@@ -1,4 +1,22 @@
-"""Renewal of a lease while something runs under it."""
+"""Renewal of a lease while something runs under it.
+
+A run writes only while it holds its lease, and it must notice the loss itself: another process takes over a lapsed
+lease without asking. So the keeper has two times of the event loop's clock:
+
+    valid_until    after it nothing is written. It is counted from the moment before a renewal was sent. A slow or lost
+                   answer thus makes it too early, never too late
+    deadline       no lease lasts more than ENDING_SECONDS longer. A function that is killed at its time limit leaves a
+                   lease that lapses soon
+
+The lease is renewed at a third of its life, so that a renewal can fail and be repeated before the lease lapses.
+
+    a renewal      succeeds    valid_until moves
+                   fails       it stays, and the next renewal may succeed
+                   is refused  valid_until is the moment of the question: the run ends at its next `check`
+
+`check` is only the first of two fences. A process can be suspended between it and the write; the log's keys, each of
+which is written once, stop it then (see `stint.store.log`).
+"""
 
 import asyncio
 import logging
@@ -89,7 +107,9 @@ class LeaseKeeper(Generic[L_co]):
 
     async def stop_with(self, last: Callable[[], Awaitable[object]]) -> None:
         self.stop()
+        # The last write must not overtake a renewal, which would extend a lapsed lease again.
         await asyncio.gather(self.renewal, return_exceptions=True)
+        # Before the release is sent: another request may have the lease before its answer arrives.
         self.valid_until = asyncio.get_running_loop().time()
         try:
             await last()
@@ -101,6 +121,7 @@ class LeaseKeeper(Generic[L_co]):
         """Release the lease if the body fails."""
         try:
             yield
+        # Cancellation included: a lease that is kept would block the session until it lapses.
         except BaseException:
             await self.release()
             raise

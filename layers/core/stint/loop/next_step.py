@@ -1,4 +1,27 @@
-"""Decision about the next step after an answer of the model."""
+"""Decision about the next step after an answer of the model.
+
+    the answer                                         the next step
+    was cut short (length, content filter, budget)     Finish with the reason: its last call may be incomplete
+    has no calls                                       Finish
+    would need a model call that a limit prevents      Finish with the limit
+    has calls of the client only, without shields      AwaitClient
+    has calls of the server                            RunTools, then a model call
+    has calls of both                                  RunTools, then AwaitClient
+    has more calls than `max_tool_calls` leaves        RunTools with the first ones, then Finish; without any, Finish
+
+A process that continues an interrupted run decides about each call of the last answer:
+
+    its step is stored               nothing
+    its result was stored early      the result becomes its step
+    the tool choice forbids it       it was never sent; its step tells the model so
+    it is repeatable                 it is sent, perhaps again
+    any other                        it may have taken effect and is not sent; its step tells the model so
+
+A call of the last answer may have been sent as soon as the answer is stored. A call that the client has approved was
+sent if the log has a mark of it.
+
+Every call gets a step, also one that does not run, because providers refuse a conversation with an unanswered call.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -54,6 +77,7 @@ def decide(run: Run, answer: Answer) -> NextStep:
     pauses = len(server) < len(answer.calls)
     if limit := limit_reached(run, pauses=pauses):
         return Finish(limit)
+    # The client gets a call only when its arguments are checked, so such calls go through RunTools.
     clients = [call for call in answer.calls if call.call_id not in refused and toolbox.is_for_client(call)]
     checked = [call for call in clients if toolbox.shields_of(call).input]
     if not server and not checked:
@@ -72,6 +96,7 @@ def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
 
     A run that `pauses` for the client needs none.
     """
+    # The client's calls can still be handed over: the results come with a new request, which has its own limit.
     if pauses and run.plan.pauses_at_limit:
         return None
     if run.iterations >= run.plan.max_infer_iters:
@@ -91,6 +116,7 @@ def remaining_calls(
     All other calls may have been sent, except the `refused` ones.
     """
     server = [call for call in calls if call.call_id in refused or not run.plan.toolbox.is_for_client(call)]
+    # `run.tool_calls` counts the answered ones, which are among `server` here.
     allowed = server[: run.tool_calls_left() + len(answered)]
     then: Finish | AwaitClient | None = AwaitClient() if len(server) < len(calls) else None
     if len(allowed) < len(server):
@@ -106,6 +132,7 @@ def known_steps(
     """Return the steps of calls that must not run: those with a result, and those that may have taken effect."""
     once = [call for call in calls if call.call_id in sent and not run.plan.toolbox.is_repeatable(call)]
     unknown = {call.call_id: unknown_result(run.run_id, call) for call in once}
+    # An early result comes last: a result is known even for a call that may not be sent again.
     return unknown | {call.call_id: early[call.call_id] for call in calls if call.call_id in early}
 
 

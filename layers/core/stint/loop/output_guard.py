@@ -22,6 +22,8 @@ OVERLAP = 200
 length is released before the whole phrase is checked. Phrases of deny lists are not longer."""
 
 GROWTH = 16
+"""A check covers at least 1/16 more text than the one before. All checks together then read a multiple of the answer's
+length, and not its square."""
 
 Check = Callable[[AssistantAnswer], Awaitable[Screening]]
 """A function that checks an answer, or its beginning, in the context of the conversation: `screen` with shields."""
@@ -116,6 +118,7 @@ class OutputGuard:
         if self._check is None or self.blocked:
             return []
         whole = self._text.whole()
+        # Calls have not been checked by any window, so an answer with calls is always checked whole.
         known = self.screening is not None and self._text.checked == len(whole) and not calls
         if not known and not await self._passes(self._check, AssistantAnswer(whole, tuple(calls))):
             return []
@@ -123,6 +126,7 @@ class OutputGuard:
 
     async def _passes(self, check: Check, answer: AssistantAnswer) -> bool:
         found, earlier = await check(answer), self.screening
+        # All checks of an answer are one step, which begins with the first and has the last one's verdict.
         self.screening = replace(found, started_at=earlier.started_at, step_id=earlier.step_id) if earlier else found
         return not self.blocked
 

@@ -1,6 +1,8 @@
 """The plan of a run: its model, tools, shields and limits.
 
-It is made before the run starts, and never changes, so that each model call of the run is made in the same way.
+It is made before the run starts, and never changes, so that each model call of the run is made in the same way and
+begins with the same words: providers find these in their caches. What changes is in `Run`. A run that is resumed is
+planned again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -68,38 +70,51 @@ class InputLength:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The settings that all model calls of a run share.
-
-    `max_output_tokens` and `max_tool_calls` limit the whole run. With `shortens`, the older part of a conversation that
-    is too long for the model is dropped. At `max_infer_iters`, a run that `pauses_at_limit` still waits for the
-    client's calls of the last answer; a turn of the Agents API ends. The `retriever` adds context before the first
-    model call.
-    """
+    """The settings that all model calls of a run share."""
 
     model: ChatModel
     model_id: str
+    """The provider's name of the model."""
     instructions: str
+    """The first message of each model call; empty for none."""
     decoding: Decoding
     tool_config: ToolConfig
     toolbox: Toolbox
     max_infer_iters: int
+    """Maximum model calls of the run."""
     response_format: AnswerFormat | None
+    """The format as the provider gets it; None for free text."""
     answer_schema: dict[str, Any] | None
+    """The JSON schema that the final answer is checked against; None if it is not checked."""
     input_shields: tuple[BoundShield, ...] = ()
     output_shields: tuple[BoundShield, ...] = ()
     shield_window: int | None = None
+    """Characters of an answer between two checks of the output shields; None checks the whole answer once."""
     parallel_tool_calls: bool | None = None
+    """False allows one call in an answer; None leaves it to the provider."""
     reasoning: ReasoningOptions | None = None
     verbosity: str | None = None
     max_output_tokens: int | None = None
+    """Maximum output tokens of the whole run, without those of its own summaries."""
     max_tool_calls: int | None = None
+    """Maximum calls that the server runs in the whole run, if below MAX_TOOL_CALLS."""
     shortens: bool = False
+    """Whether the older part of a conversation that is too long for the model is dropped."""
     pauses_at_limit: bool = False
+    """Whether a run at a limit of model calls or tokens waits for the client's calls of the last answer.
+
+    A turn of the Agents API ends instead.
+    """
     retriever: Retriever | None = None
+    """Adds context before the first model call."""
     cache: PromptCache | None = None
+    """A hint for the provider's cache of prompts; None for none."""
     cache_key: str = ""
+    """The same for model calls that begin alike, for providers that have such a key."""
     service_tier: str | None = None
+    """The tier that is asked for; None leaves it to the provider."""
     compaction: CompactionRule | None = None
+    """When the history is compacted; None for never."""
 
     @property
     def calls_at_once(self) -> int | None:

@@ -1,4 +1,16 @@
-"""The state of a run of the loop, and the log that it writes."""
+"""The state of a run of the loop, and the log that it writes.
+
+`Plan` has what stays the same during a run, `Run` has what changes, and both APIs implement `Log` for their records. A
+run belongs to one process and is never stored: a process that continues it makes another one from the log.
+
+- The first model call is opened while the header is being stored. This hides one write, and a provider's refusal can be
+  returned with its status. It is not opened early if something must happen first: the input shields must pass the
+  messages, approved calls must run, context must be retrieved, or the history is to be compacted.
+- A step is stored, then announced. `append` with an ending also releases the lease before it returns: a client that
+  has read the last event can send its next request at once.
+- `log.check` comes before each action that cannot be undone. A process that has lost its lease must not call a tool
+  that the next process calls as well.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
@@ -90,33 +102,41 @@ class Log(Protocol):
 
 @dataclass(slots=True)
 class Run:
-    """A run of the loop. `deadline` is a time of the event loop's clock; `inference` is the call that is being opened.
-
-    `approved` has the calls of an earlier answer that the server runs first, `later` the messages after them.
-    `checks` are those of the client's results, which the run announces first. `tool_calls` is the number of calls that
-    the server has run, `called` has the names of the tools that were called before, in this turn (including its
-    resumes) or response, and `unsent` has the ids of calls that did not start. `history_is_full`: it is almost too
-    long to be read again. `summary_tokens` are those of the run's own summaries. After one failed, it `keeps_history`.
-    """
+    """A run of the loop."""
 
     run_id: str
+    """The id of the turn or of the response."""
     plan: Plan
     transcript: Transcript
+    """The messages so far, as the model sees them."""
     log: Log
     deadline: float
+    """A time of the event loop's clock, at which the run ends."""
     approved: list[ToolCall] = field(default_factory=list)
+    """Calls of an earlier answer that the server runs first."""
     later: list[ModelMessage] = field(default_factory=list)
+    """The client's messages that follow the results of the `approved` calls."""
     checks: list[ShieldCallStep] = field(default_factory=list)
+    """The checks of the client's results, which the run announces first."""
     tool_calls: int = 0
+    """The number of calls that the server has run, or answered without running them."""
     iterations: int = 0
+    """The number of answers that were read."""
     results: ResultBudget = field(default_factory=ResultBudget)
     usage: Usage | None = None
+    """The sum of all model calls; None if no provider counted anything."""
     inference: Inference | None = None
+    """The model call that is being opened or read."""
     unsent: set[str] = field(default_factory=set)
+    """The ids of the calls of the last answer that did not start."""
     called: set[str] = field(default_factory=set)
+    """The names of the tools that were called before, in this turn (including its resumes) or response."""
     history_is_full: bool = False
+    """Whether the history is almost too long to be read again."""
     summary_tokens: int = 0
+    """The output tokens of the run's own summaries."""
     keeps_history: bool = False
+    """Whether a summary failed, after which the run tries no other."""
     input_length: InputLength = field(default_factory=InputLength)
 
     @property
@@ -198,9 +218,11 @@ class Run:
         try:
             raise_if_stopped()
             if not self.inference.accepted.is_set():
+                # The wait ends at the deadline without an error, and the loop raises it. The later limit is for stops.
                 accepting = self.inference.wait_until_accepted(min(ACCEPTANCE_SECONDS, left))
                 await with_deadline(self.deadline + ACCEPTANCE_SECONDS, accepting)
         except BaseException as error:
+            # The loop meets this refusal again when it reads the call, and shortens or compacts the conversation there.
             if isinstance(error, ContextLengthExceeded) and (self.plan.shortens or self.plan.compaction):
                 return
             await self.close_inference()

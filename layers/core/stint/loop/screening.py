@@ -1,4 +1,17 @@
-"""Checks of a conversation by several shields at once, with one step for their result."""
+"""Checks of a conversation by several shields at once, with one step for their result.
+
+All shields start together, because each is a model call or a call of another service, and the slowest of them is the
+user's wait. The result does not depend on which one answers first: the list is read in its order.
+
+    a shield's verdict                          the result
+    a violation of level error                  blocked; later shields of the list are cancelled
+    a violation of another level                logged, and passed
+    none                                        passed
+    it failed, and a later one finds an error   blocked: the text may not leave in any case
+    it failed, and no other finds an error      its error is raised: without a verdict no text may pass
+
+A shield of a tool that fails blocks its call, and the run continues (`tool_shields.py`); elsewhere the run fails.
+"""
 
 import asyncio
 import logging
@@ -104,6 +117,7 @@ async def run_shield(
         raise
     except StintError as error:
         raise ShieldFailed(error.message) from error
+    # The error's text is not logged: it may have words of the conversation.
     except Exception as error:  # noqa: BLE001 - a provider's fault is no pass
         extra = {"shield_id": bound.shield.shield_id, "fault": type(error).__name__}
         logger.error("A shield failed unexpectedly", extra=extra)
@@ -118,6 +132,7 @@ async def first_violation(
         try:
             violation = await check
         except (ShieldFailed, TooLarge) as error:
+            # Not raised yet: a later shield may know that the text is forbidden, which is the more useful answer.
             failure = failure or error
             continue
         if violation is None:

@@ -42,20 +42,23 @@ OMITTED = "\n[{count} characters are omitted here.]\n"
 
 @dataclass(slots=True)
 class Summarizer:
-    """Writes summaries until a deadline, a time of the event loop's clock.
-
-    `rest` names what the reader of the summary sees besides it. `usage` is that of all calls so far.
-    """
+    """Writes summaries."""
 
     model: ChatModel
     model_id: str
+    """The provider's name of the model."""
     instructions: str
+    """The conversation's instructions, which each call of the summary begins with; empty for none."""
     rest: str
+    """Names what the reader of the summary sees besides it."""
     deadline: float
+    """A time of the event loop's clock."""
     service_tier: str | None = None
     cache: PromptCache | None = None
     cache_key: str = ""
+    """As those of a run's plan."""
     usage: Usage | None = None
+    """The usage of all calls so far; None if the provider counts nothing."""
 
     async def summarize(self, messages: Sequence[ModelMessage]) -> str:
         """Return a summary of messages.
@@ -73,6 +76,7 @@ class Summarizer:
             try:
                 summary = await self.ask(part, summary)
             except ContextLengthExceeded:
+                # Halved, not searched: a refusal costs nothing, but each one is a round trip of the user's wait.
                 most = (sum(map(length_of, part)) if most is None else most) // 2
                 if most < LEAST_CHARACTERS:
                     raise
@@ -114,6 +118,7 @@ async def read_answer(inference: Inference, deadline: float) -> Answer:
             for _ in answer.add_chunk(chunk):
                 pass
     finally:
+        # Shielded, because the run may be cancelled here: a call that is not closed continues to cost money.
         await asyncio.shield(inference.close())
     return answer
 

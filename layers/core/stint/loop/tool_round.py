@@ -1,4 +1,19 @@
-"""A round of tools: the calls of one answer, of which some run concurrently."""
+"""A round of tools: the calls of one answer, of which some run concurrently.
+
+Clients see the steps in the order of the model's calls, but results arrive in any order and their effects cannot be
+undone. So a result that arrives before its turn is stored at once, in a record of early results, and becomes a step
+when its turn comes. The states of a call:
+
+    known       its step exists: it was blocked, forbidden or sent by an earlier process. It does not run
+    unsent      it waits for a slot. If the run ends here, its ending says that the call had no effect
+    sent        it runs. Unless its tool is repeatable, it is never sent again
+    early       its result is stored, and its step is not
+    stored      its step is stored and was announced
+    left over   it had finished when time ran out: its step is stored, but no event shows it
+
+First the lease is checked, then calls are marked as sent, if the log does not show it by their answer, then they start.
+A mark without a call only tells the model too little; a call without a mark could be made twice.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -54,6 +69,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
             left.pop(0)
             ending = None if left else ending_of(run, next_step.then)
             check = answered.check
+            # The ending belongs to the last record, which is the check's if there is one.
             stored = await run.store_step(answered.step, None if check else ending)
             for event in image_events(answered.step):
                 yield event
@@ -62,6 +78,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
                 yield shield_start(check.step_id, check.metadata or {})
                 yield await run.store_step(check, ending)
     except (DeadlineExceeded, Stopped, Cancelled):
+        # `close` in the `finally` cancels the others, whose effects are unknown: the transcript says so.
         for step in running.finished(left):
             await run.store_step(step, None, AnswerDetails(unannounced=True))
         raise
@@ -80,6 +97,7 @@ async def prepare(run: Run, calls: Sequence[ToolCall]) -> None:
         return
     run.log.check()
     raise_if_stopped()
+    # At most one write for all calls, and none if each of them may be repeated.
     once = [call.call_id for call in calls if not run.plan.toolbox.is_repeatable(call)]
     if once:
         await run.log.mark_sent(once, approved=run.iterations == 0)
@@ -123,6 +141,7 @@ class ToolRound:
                 return AnsweredCall(known[call.call_id])
             check = checks.get(call.call_id)
             async with slots:
+                # Within the slot: a call that still waits for one when the run ends has surely not been sent.
                 run.unsent.discard(call.call_id)
                 with serialize_large_answers(large):
                     key, store_result = run.key_of(call), run.log.store_result
@@ -147,6 +166,7 @@ class ToolRound:
             running = [each for each in self.tasks.values() if not each.done()]
             waiting = asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             await with_deadline(self.run.deadline, waiting)
+            # If the awaited call is among them, its step is stored first, and the others at the next wait.
             early = {} if task.done() else self.arrived()
             if early:
                 await self.run.log.append_early([step for answered in early.values() for step in answered.steps])

@@ -1,4 +1,15 @@
-"""Checks of the arguments and results of a tool by its own shields. A blocked one becomes an answer for the model."""
+"""Checks of the arguments and results of a tool by its own shields. A blocked one becomes an answer for the model.
+
+An input or output shield of an agent ends the turn when it blocks. A shield of a tool only takes the call or the result
+away: the model reads why, and can go on without it. So a shield that fails blocks here, too, and a long run is not
+lost to one failed check.
+
+    touchpoint     checked                                the shield sees it as
+    tool-input     the arguments, before the call runs    the model's words: an answer with this call
+    tool-output    the result, before it is stored        the user's words: a result after its call
+
+A result is checked with its structured form, which the model does not read and clients do.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -44,6 +55,7 @@ class ResultCheck:
             return outcome
         messages = result_messages(self.call, whole_content(outcome))
         found = await screen_tool(self.shields, messages, "tool-output", describe(self.call))
+        # The id was made when the round started, because ids are in the order of the steps.
         self.screening = replace(found, step_id=self.step_id)
         if found.violation is None:
             return outcome

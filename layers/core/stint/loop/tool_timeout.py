@@ -26,6 +26,7 @@ async def run_with_grace(coroutine: Coroutine[Any, Any, T], extra: Mapping[str, 
     Raises:
         ToolUnavailable: the coroutine cancelled itself.
     """
+    # A task of its own, since `asyncio.timeout` waits for whatever it cancels, and a tool may swallow the cancellation.
     task = asyncio.create_task(coroutine)
     try:
         await asyncio.wait({task})

@@ -70,21 +70,24 @@ def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """All tools of a run by name. Calls have these names: an alias is replaced when an answer is read.
-
-    `provider_data` has the caller's keys; `result_bytes` is the maximum of a result that a model gets. The server runs
-    the tools in `approvals` only after the client has approved the call. `session` is that of a turn. `shields` has
-    those of tools by their names. `documents` has the schemas that arguments were checked against.
-    """
+    """All tools of a run by name. Calls have these names: an alias is replaced when an answer is read."""
 
     client: Mapping[str, ToolSignature] = field(default_factory=dict)
+    """The tools that the client runs."""
     server: Mapping[str, ServerTool] = field(default_factory=dict)
+    """The tools that the server runs."""
     provider_data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The caller's keys for tools."""
     result_bytes: int = 256_000
+    """Maximum bytes of a result that a model gets. The whole result is stored as a blob."""
     approvals: frozenset[str] = frozenset()
+    """The tools that the server runs only after the client has approved the call."""
     session: CallerSession | None = None
+    """The session of a turn; None elsewhere."""
     shields: Mapping[str, ToolShields] = field(default_factory=dict)
+    """The shields of tools by their names."""
     documents: dict[str, "SchemaDocument | None"] = field(default_factory=dict, repr=False, compare=False)
+    """The schemas that arguments were checked against, by the tools' names."""
 
     @property
     def signatures(self) -> tuple[ToolSignature, ...]:
@@ -145,6 +148,7 @@ class Toolbox:
         """
         budget = budget or ResultBudget()
         outcome = failure(SPENT) if budget.spent else await self.invoke(call, key)
+        # Counted before the shields see it: a blocked result has cost its time and memory all the same.
         structured = len(json.dumps(outcome.metadata.get("structured_content")))
         attached = attached_bytes(outcome.metadata)
         budget.count(size_of(outcome.content) + STRUCTURED * structured + attached + outcome.refused)
@@ -175,6 +179,7 @@ class Toolbox:
         if refused := refuse_undeclared(tool.signature, provider_id, undeclared):
             return failure(refused)
         declared = {name: value for name, value in given.items() if name not in undeclared}
+        # The agent's args come last, so that a model cannot override them.
         arguments = {**declared, **tool.args}
         if refused := refuse_mismatches(tool.signature, provider_id, arguments, tool.args, self.documents):
             return failure(refused)

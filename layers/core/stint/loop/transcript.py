@@ -85,6 +85,7 @@ class Transcript:
         place = len(self.messages)
         while place and isinstance(self.messages[place - 1], ToolResult):
             place -= 1
+        # The answers above come after the results that are known, whatever the order of their calls.
         answer = self.messages[place - 1] if place else None
         order = [call.call_id for call in answer.tool_calls] if isinstance(answer, AssistantAnswer) else []
         if not sent.isdisjoint(order):
@@ -137,6 +138,7 @@ class Transcript:
         """
         places = range(self.compacted, len(self.messages))
         starts = [place for place in places if isinstance(self.messages[place], UserInput)]
+        # A cut that moves with each message would change the beginning of each request, which providers cache.
         step = 1 << max(len(self.messages) // 4, 1).bit_length() - 1
         least = -(-len(self.messages) // (2 * step)) * step
         cut = next((place for place in starts[1:] if place >= least), starts[-1] if starts else 0)
@@ -159,6 +161,7 @@ class Transcript:
                     self.append_message(AssistantAnswer(text, tuple(answer.tool_calls), reasoning))
             case ToolExecutionStep(tool_responses=responses):
                 self.answered = False
+                # Some clients read calls out of the model's text: such a call was never open.
                 parsed = [response for response in responses if response.call_id not in self.open]
                 for response in responses:
                     if call := self.open.get(response.call_id):

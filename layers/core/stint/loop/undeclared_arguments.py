@@ -37,6 +37,7 @@ def find_undeclared(tool: ToolSignature, provider_id: str, names: Iterable[str])
     """
     schema = tool.parameters
     open_provider = provider_id in OPEN_PROVIDERS
+    # A property whose schema is `false` is forbidden, so it counts as undeclared.
     properties = read_object(schema, "properties") if open_provider else declared_properties(schema)
     others = [name for name in names if properties.get(name, False) is False]
     is_open = open_provider or (provider_id == HTTP_ENDPOINTS and not properties)

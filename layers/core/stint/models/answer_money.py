@@ -63,10 +63,13 @@ class AnswerMoney:
         self.pieces += 1
         while self.streamed > self.paid:
             if self.topping is None:
+                # At least what has come already, since one piece of an answer may be longer than a step.
                 step = max(self.step, self.streamed - int(self.paid))
                 self.topping = asyncio.create_task(self.reservation.top_up(step * self.token_dollars))
+            # Words that are not paid for leave while the write is under way, a quarter of a step at most.
             if not self.topping.done() and self.streamed <= self.paid + self.step // 4:
                 return True
+            # Shielded: a top-up that was written although the run was cancelled has to be settled with the rest.
             tokens = self.tokens_for(await asyncio.shield(self.topping))
             self.topping = None
             if not tokens:

@@ -1,4 +1,12 @@
-"""Fetching of images by URL, for providers that do not fetch them."""
+"""Fetching of images by URL, for providers that do not fetch them.
+
+Images lie in the history as URLs, so each model call fetches all of them again: an answer with many calls of tools can
+fetch an image ten times. Within a call, each URL is fetched once, however often it occurs. Nothing is kept for the next
+call: an image that a server no longer returns is not sent.
+
+Memory is the limit. A call holds an image as bytes, as base64, in the request and in its JSON, so the bytes of all
+images are counted with their repetitions, before they are encoded, and only two are fetched at a time.
+"""
 
 import asyncio
 import base64
@@ -96,6 +104,7 @@ class ImageFetcher:
     async def read(self, url: str) -> str:
         async with self.turnstile:
             body = (await self.fetch(url)).body
+        # Counted as they arrive, so that the others are cancelled as soon as the limit is exceeded.
         self.left -= len(body) * self.counts[url]
         if self.left < 0:
             raise too_many("images_too_large", f"The images at URLs have more than {self.most:,} bytes in total")

@@ -1,4 +1,16 @@
-"""A json_schema response format in the form that providers need: a schema with a name."""
+"""A json_schema response format in the form that providers need: a schema with a name.
+
+Clients send two forms, and a schema may look like the wrapper of another one:
+
+    has `schema`, an object, and no `type`     OpenAI's wrapper: name, schema, strict, description
+    anything else                              Llama Stack's bare schema, whose name is its title
+
+`strict` makes a provider constrain its output, and it refuses a strict schema that it cannot enforce. So a schema whose
+client did not say is strict exactly if OpenAI's rules allow it.
+
+A walk through a schema must not take data for schemas: values under LITERALS are data, and the keys under NAMED are
+names of the caller's, not keywords. A property may be named `enum`.
+"""
 
 import re
 from collections.abc import Iterator

@@ -73,6 +73,7 @@ class MeteredModel:
         """
         meter, request = find_meter(), replace(request, labels=find_labels())
         call = MeteredCall(meter, f"{self._provider}/{request.model}", request) if meter else None
+        # Before the reservation: a run that was stopped must not reserve money first.
         await admit_model_call()
         if call:
             await call.admit()
@@ -205,8 +206,10 @@ class MeteredCall:
     async def finish(self, end: Finished) -> Finished:
         """Settle a call that has ended, and return its end as the run's caller sees it."""
         limit, self.served = self.limited_request.decoding.max_tokens, end.service_tier
+        # A server that reports impossible numbers is not believed: they would use up a budget, or none of it.
         usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit, self.request.messages)
         await self.settle(usage or self.most_probable(), usage)
+        # The caller's limit was higher than this one, so it is the money that has ended the answer.
         cut = self.limit is not None and end.reason is FinishReason.length
         shown = usage.without_cache() if usage and self.meter.counted.hides_cache else usage
         return Finished(FinishReason.budget if cut else end.reason, shown, end.service_tier)
@@ -224,6 +227,7 @@ class MeteredCall:
         may have generated more than that, also before the first word.
         """
         if not self.settled:
+            # A request that was sent may have been answered and charged, although nothing of the answer arrived.
             self.begun = self.begun or not self.refused
             await self.settle(self.most_probable() if self.begun else Usage(), self.estimated() if self.begun else None)
 

@@ -96,6 +96,7 @@ class Adaptation:
         if refusal is None or not refusal.may_be_about_field:
             return False
         found = self.api.find_refused(self._request, refusal, self._sent) - self._sent
+        # When the same refusal comes again, it replaces what it seemed to be about: that did not help.
         self._found[refusal] = found if len(found) == 1 else set()
         self._tried |= found
         return bool(found)
@@ -169,12 +170,15 @@ class OpenAICompatible:
                         yield chunk
                 return
             except ProviderFailure as failure:
+                # Callers know the names of one API, whichever the server has.
                 failure.error.param = adaptation.api.name_field(failure.error.param or "") or None
+                # Reasoning that is not shown has begun, too: a second call would be paid for again.
                 if begun or reader.has_begun:
                     raise failure.error from failure.__cause__
                 if failure.at_once or adaptation.change(failure.refusal):
                     continue
                 if failure.refusal is not None and failure.refusal.is_about_operation:
+                    # The first error is the one to explain: it is about the operation that was most likely meant.
                     missing = missing or failure
                     if len(routes) == 1:
                         raise self._explain_missing(missing, adaptation.api.path) from missing.__cause__

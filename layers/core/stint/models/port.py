@@ -1,4 +1,18 @@
-"""The port every model adapter implements."""
+"""The port every model adapter implements.
+
+The loop knows models only by it: a request goes in, chunks come out. An adapter for one protocol is wrapped by others
+that change requests or chunks (`tool_names`, `fetched_images`, `default_parameters`, `metered`), so each of these is a
+`ChatModel`, too.
+
+    check      before anything is stored or sent; names the field of the caller's request
+    stream     the call is sent at the first `anext`, so that an iterator which is never read costs nothing
+    Accepted   at most once, first: the provider has accepted the request. After it no status can be returned
+    Finished   exactly once, last. An answer that ends without it was interrupted
+    aclose     ends the call: a provider that goes on writes, and charges, for nobody
+
+A provider can send anything, so what is kept of an answer passes `storable_chunk`: no single surrogates, no infinite
+numbers, no ids that the header of a tool cannot have.
+"""
 
 import math
 import re

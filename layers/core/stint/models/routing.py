@@ -56,6 +56,7 @@ class Router:
         """
         provider, provider_model_id = self.route(model_id)
         if provider not in self._models:
+            # The outermost wrapper, so that no call of a model can be made without being counted.
             self._models[provider] = MeteredModel(self._factories[provider](), provider)
         return self._models[provider], provider_model_id
 

@@ -1,4 +1,10 @@
-"""Conversion of tool names that providers refuse. MCP servers use any name, and models invent some."""
+"""Conversion of tool names that providers refuse. MCP servers use any name, and models invent some.
+
+The conversion is a function of the name alone. It has no table that a process keeps: another one that continues the run
+writes the same names, and the provider finds its cached input. It loses information, so two tools can get one name:
+this is refused when the request is checked, because the answer could not be read. Names of earlier calls are converted
+as well, also those of tools that no longer exist. They are never read back.
+"""
 
 import hashlib
 import re

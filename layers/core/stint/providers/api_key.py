@@ -19,12 +19,18 @@ class ApiKey:
     """
 
     value: str = ""
+    """The key in plain text, which comes before the secret."""
     secret_arn: str = ""
     name: str = "OPENAI_API_KEY"
+    """The name of the key in a secret that is JSON."""
     setting: str = "the parameter OpenAiSecretArn"
+    """The setting that an error names."""
     _secret: str | None = field(default=None, repr=False)
+    """The secret as it was read; None before."""
     _expires: float = 0.0
+    """The wall clock's time at which the secret is read again."""
     _fetch: "asyncio.Task[str] | None" = field(default=None, repr=False)
+    """The last fetch, perhaps of another event loop."""
 
     def __call__(self) -> str | None:
         """Return the key. This may block; see `read`."""
@@ -49,11 +55,13 @@ class ApiKey:
         if fetch is None or fetch.done() or fetch.get_loop() is not asyncio.get_running_loop():
             reading = asyncio.to_thread(read_secret, self.secret_arn, force_fetch=True, setting=self.setting)
             fetch = self._fetch = asyncio.create_task(reading)
+        # Shielded: the fetch is shared, and one caller that is cancelled must not end it for the others.
         self._secret = await asyncio.shield(fetch)
         self._expires = time.time() + MAX_AGE_SECONDS
 
     def _pick(self, secret: str) -> str | None:
         key = self.value or pick_key(secret, self.name)
+        # A server's error may quote the key, so that log lines and errors have to redact it.
         remember({key}, in_models_text=False)
         return key or None
 

@@ -4,6 +4,9 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+REFUSED_STATUSES = frozenset({400, 404, 413, 422})
+"""Statuses of requests that fail again when they are repeated."""
+
 LONGEST_MESSAGE = 500
 LONGEST_RETRY_AFTER = 3600.0
 TOO_LONG = re.compile(

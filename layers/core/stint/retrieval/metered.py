@@ -6,13 +6,12 @@ from typing import Literal
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError
 from stint.domain.inference import Usage
 from stint.domain.prices import is_free
-from stint.domain.token_estimates import can_be_true
+from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, can_be_true
 from stint.metering import Meter, find_meter
 from stint.request_totals import count_model_error
 from stint.retrieval.port import Embedder, Embeddings
 from stint.run_stop import admit_model_call, refuse_stopped
 
-CHARACTERS_PER_TOKEN = 4
 REFUSED = (InvalidRequest, ContextLengthExceeded)
 """Errors of texts that the provider, or its embedder, refuses."""
 
@@ -48,6 +47,7 @@ class MeteredEmbedder:
         except ModelError as error:
             count_model_error(error)
             raise
+        # After the call as well: what was computed for a run that was stopped meanwhile is not used.
         await refuse_stopped()
         return found
 

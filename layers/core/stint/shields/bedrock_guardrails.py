@@ -59,6 +59,7 @@ class BedrockGuardrails:
         except InvalidRequest as error:
             raise ShieldFailed(error.message) from error
         text = "\n\n".join(format_message(message) for message in last_messages(messages))
+        # One after the other: most texts are one piece, and a blocked piece saves the price of those after it.
         for piece in pieces(text):
             answer = await asyncio.to_thread(self._apply, shield, guardrail, version, SOURCES[touchpoint], piece)
             if violation := read_answer(answer, shield.shield_id):
@@ -108,6 +109,7 @@ def guardrail_of(shield: Shield) -> tuple[str, str]:
 
 def pieces(text: str) -> Iterator[str]:
     """Cut a text into overlapping pieces, without blank ones, which Bedrock refuses."""
+    # A phrase at a cut is whole in one of both pieces, if it has at most OVERLAP characters.
     for start in range(0, max(len(text) - OVERLAP, 1), PIECE - OVERLAP):
         piece = text[start : start + PIECE]
         if piece.strip():

@@ -1,4 +1,21 @@
-"""A shield that blocks words, phrases and regular expressions, without a provider."""
+"""A shield that blocks words, phrases and regular expressions, without a provider.
+
+Callers write both the lists and the texts, and several callers share a process. So a check must end in linear time, for
+every list and every text: phrases are found by an automaton in one pass (`phrases.py`), patterns by an engine without
+backtracking (`stint.regex`). Both spend steps of one budget. A text that uses it up is not checked to its end, and so
+it is not passed.
+
+Words are hidden by letters that look alike, so phrases and texts are folded to one form first (`folding.py`). Patterns
+see the text as it was written: folding would change what `\\s` and character classes mean.
+
+    longer than MOST_CHARACTERS, of a user      TooLarge: the caller can send less
+    longer than MOST_CHARACTERS, of a model     ShieldFailed: the caller cannot know why
+    over MOST_STEPS                             ShieldFailed
+    an entry is found                           a violation with the entry's place, and without its words
+
+A check runs in a thread, because half a second would stop the event loop for all others. Compiled lists are kept by
+their parameters: a list is the same in each turn of an agent.
+"""
 
 import asyncio
 import json

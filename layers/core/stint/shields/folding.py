@@ -52,6 +52,7 @@ def fold_pieces(text: str, *, case: bool) -> Iterator[str]:
         end = cut_place(text, begin + PIECE)
         piece = normalize(text[begin:end])
         words = " ".join(piece.split())
+        # A run of spaces may go on over a cut, and is one space all the same.
         folded = (" " if piece[:1].isspace() and not spaced else "") + words
         if words and piece[-1].isspace():
             folded += " "
@@ -67,6 +68,7 @@ def cut_place(text: str, place: int) -> int:
         before, char = text[end - 1], text[end]
         if unicodedata.combining(char):
             continue
+        # Some characters compose without being combining ones, such as the parts of a Hangul syllable.
         apart = unicodedata.normalize("NFKC", before) + unicodedata.normalize("NFKC", char)
         if unicodedata.normalize("NFKC", before + char) == apart:
             return end

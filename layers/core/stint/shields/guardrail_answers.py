@@ -47,6 +47,7 @@ def read_answer(answer: Mapping[str, Any], shield_id: str) -> SafetyViolation | 
     action = answer.get("action")
     if action == "NONE":
         return None
+    # An action that does not exist today is no pass.
     if action != "GUARDRAIL_INTERVENED":
         raise ShieldFailed(f"Shield {shield_id!r} returned no verdict: Bedrock responded with the action {action!r}.")
     assessments = list(dict.fromkeys(summarize(answer)))

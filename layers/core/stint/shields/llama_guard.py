@@ -102,6 +102,7 @@ class LlamaGuard:
                 f"{error.message}"
             ) from error
         violated = read_judgement(answer, shield.shield_id)
+        # An excluded category does not count, and an unknown one does: the model says that the text is unsafe.
         counted = [code for code in violated if code in categories or code not in CATEGORIES]
         if not counted:
             return None

@@ -1,4 +1,21 @@
-"""Search for many phrases in one pass (A. Aho, M. Corasick, "Efficient String Matching", 1975)."""
+"""Search for many phrases in one pass (A. Aho, M. Corasick, "Efficient String Matching", 1975).
+
+A list has up to a thousand phrases, and each text is searched for all of them, so the time must not depend on their
+number. The automaton is a tree of all phrases. A state is the longest suffix of the text so far that begins a phrase:
+
+    _next        (state, number of a character) -> the state one longer, in one dictionary
+    _fallback    state -> the state of its longest proper suffix that begins a phrase
+    _entries     state -> the first phrase in the list that ends there, or -1
+
+It is stored in arrays and one dictionary of integers, not in objects: 50,000 characters would be 50,000 objects. The
+search, which is slower with these, keeps the transitions that it has taken in small objects (`KnownState`), so a text
+in ordinary language needs one lookup per character. Their number is bounded: when there are too many, all are
+forgotten.
+
+Whole words need no look at the neighbours. Word boundaries are characters of their own (EDGE) in phrases and texts:
+"art" becomes EDGE a r t EDGE, which does not occur in EDGE s t a r t EDGE. Characters in no phrase are only two
+numbers, one for those in words and one for others, so the boundaries can be found with one range of numbers.
+"""
 
 import re
 from array import array
@@ -156,6 +173,7 @@ class Phrases:
                 waiting.append(state)
                 fallback = self._fallback[state] = self._shorter(parent, number)
                 inherited = self._entries[fallback]
+                # A phrase can end with another one. The first in the list is reported, whichever is longer.
                 if inherited >= 0 and not 0 <= self._entries[state] < inherited:
                     self._entries[state] = inherited
 

@@ -16,6 +16,7 @@ def last_messages(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     """Return the last messages of one side: those after the last one of the other side."""
     dialogue: list[ModelMessage] = [message for message in messages if not isinstance(message, SystemText)]
     last = len(dialogue)
+    # A message of the user has documents and context beside it, and an answer has several results.
     while last and isinstance(dialogue[last - 1], AssistantAnswer) is isinstance(dialogue[-1], AssistantAnswer):
         last -= 1
     return dialogue[last:]

@@ -1,5 +1,18 @@
 """The blocks of budgets that a process has reserved, so that few requests write a counter.
 
+A counter of the table is shared by all processes, and a write of it costs a unit and a round trip. So a process
+reserves a 20th of a minute's limit at once, and its requests take from that block in memory:
+
+    amount of a request             written to the counter
+    all of it is free in the block  nothing
+    some is missing                 one block, or what is missing if that is more
+    the counter lacks a block       what is missing, without more, up to three times
+    the counter lacks that, too     nothing more: the request is refused
+
+A block lapses with its minute, together with what is free in it; the limit of the next minute is a new one. The answer
+of each write, of a refused one too, has the counter, so a process learns what is left without reads, and refuses what
+cannot succeed without a write.
+
 Money has no blocks: it is reserved for a run. An amount that could not be returned or counted, because the table was
 overloaded, is kept as `unsettled`, and written with the next amount of the same counter.
 """
@@ -30,6 +43,7 @@ PARTS = 20
 ATTEMPTS = 4
 """Attempts to reserve. One fails if the counter has less left than this process knew."""
 MOST_BLOCKS = 1_000
+"""Counters of which a process remembers blocks, and those of which it remembers unsettled amounts."""
 
 Need = Mapping[str, int]
 
@@ -111,8 +125,10 @@ class ReservedBlocks:
         key, minute = holder.key_of(month_of(time.time())), int(time.time() // MINUTE)
         block = self._blocks.get(key)
         if block is None or block.minute != minute:
+            # Keys and subjects come and go. What is free in a block is lost with it, so callers use less, not more.
             if len(self._blocks) >= MOST_BLOCKS:
                 self._blocks.clear()
+            # The attributes of earlier minutes are removed by the next write, and the month's money goes on.
             last = block or ReservedBlock(minute)
             block = ReservedBlock(minute, seen=last.seen, money_left=last.money_left, repaid_at=last.repaid_at)
             self._blocks[key] = block
@@ -128,6 +144,7 @@ class ReservedBlocks:
             QuotaExceeded: less of the month's money is left than the least.
         """
         limits, block = holder.limits, self.block_of(holder)
+        # More than the limit could never be reserved, so it is cut: such a request takes a whole minute.
         needed = {name: min(amount, limits[name]) for name, amount in need.items() if name in limits and amount > 0}
         missing = block.take(needed)
         if not missing and money.wanted <= 0:
@@ -135,12 +152,14 @@ class ReservedBlocks:
         try:
             return block, await self._fetch(holder, block, missing, money)
         except BaseException:
+            # Only what was taken from the block, because nothing was reserved.
             block.put_back({name: needed[name] - missing.get(name, 0) for name in needed})
             raise
 
     async def _fetch(self, holder: BudgetHolder, block: ReservedBlock, missing: dict[str, int], money: Money) -> int:
         """Reserve what is missing, with whole blocks if the counter has them, and return the microdollars."""
         parts = {name: max(amount, holder.limits[name] // PARTS) for name, amount in missing.items()}
+        # A whole block is tried once. After that only what is missing, because other processes share what is left.
         for amounts in (parts, *[missing] * (ATTEMPTS - 1)):
             microdollars = self._allowed(holder, block, missing, money)
             try:
@@ -169,6 +188,7 @@ class ReservedBlocks:
     async def _write(self, holder: BudgetHolder, block: ReservedBlock, amounts: Need, microdollars: int) -> None:
         limits = {attribute_of(name, block.minute): limit for name, limit in holder.limits.items()}
         current = set(limits)
+        # Attributes of earlier minutes are removed by a write that happens anyway, so they cost no unit of their own.
         forgotten = sorted(block.seen - current)
         block.seen &= current
         month = month_of(block.minute * MINUTE)
@@ -193,7 +213,9 @@ class ReservedBlocks:
             return
         block, month = self.block_of(holder), month_of(time.time())
         key, attribute = holder.key_of(month), attribute_of(TOKENS, block.minute)
+        # Without a condition: the tokens are spent, whatever the limit is.
         counted = await self._store.add(key, {attribute: tokens}, end_of(month))
+        # Others' tokens above the limit are repaid by their own calls.
         above = min(int(counted[attribute]) - limit, tokens)
         if above > 0:
             seconds = ceil(above * MINUTE / limit)

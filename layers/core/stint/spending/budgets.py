@@ -117,6 +117,7 @@ class RunBudgets:
             return Reserved([block], money.wanted)
         lacking = committed - self.reserved[holder.name]
         wanted, least = max(lacking + money.wanted, 0), max(lacking + money.least, 0)
+        # Before the write, since calls of the same run reserve concurrently, and each must see what the others have.
         self.reserved[holder.name] += wanted
         try:
             block, found = await self.blocks.reserve(holder, need, Money(wanted, least, max(-lacking, 0)))
@@ -131,6 +132,7 @@ class RunBudgets:
 
         Raises as `admit`.
         """
+        # With a larger estimate, one call could take the whole minute, and no other one would begin.
         capped = min([tokens, *(max(limit // CALLS_AT_ONCE, 1) for limit in self.limits_of(TOKENS))])
         reserved = await self.reserve_open({TOKENS: capped}, to_micro(dollars), to_micro(least_dollars))
         most = self.money_left() + reserved.microdollars
@@ -166,6 +168,7 @@ class RunBudgets:
             if unused >= 0:
                 block.put_back({TOKENS: unused})
             elif TOKENS in holder.limits:
+                # From the block of the current minute: that of the reservation may have lapsed.
                 missing = self.blocks.block_of(holder).take({TOKENS: -unused})
                 await log_failure(self.blocks.spend_tokens(holder, missing.get(TOKENS, 0)))
 
@@ -177,6 +180,7 @@ class RunBudgets:
         for block in [] if started else self.admitted:
             block.put_back({REQUESTS: self.requests})
         spent = ceil(self.spent + dollars * MICRO) if self.admitted else 0
+        # A run that crosses the end of a month returns the money to the month that it was reserved from.
         month = month_of(self.admitted[0].minute * MINUTE if self.admitted else time.time())
         settled = (
             log_failure(self.blocks.settle_money(holder, spent - self.reserved[holder.name], month))
@@ -207,7 +211,9 @@ class CallReservation:
     budgets: RunBudgets
     blocks: list[ReservedBlock]
     tokens: int
+    """Tokens that were reserved, at most a quarter of a minute's limit."""
     microdollars: int
+    """Microdollars that were reserved."""
     most_dollars: float
 
     @property

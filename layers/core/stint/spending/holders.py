@@ -12,6 +12,7 @@ from stint.store.keys import Key
 REQUESTS, TOKENS, MICRODOLLARS = "requests", "tokens", "microdollars"
 MINUTE = 60
 MICRO = 1_000_000
+"""Microdollars of a dollar. Counters are integers, so that sums have no rounding errors."""
 KEPT_SECONDS = 3 * 86_400
 """Seconds after the end of a month until its counter expires."""
 WHAT_TO_DO = "Ask the operator for a larger budget, or wait for the next month (UTC)."
@@ -65,6 +66,7 @@ def month_of(seconds: float) -> str:
 def end_of(month: str) -> int:
     """Return the time at which a month's counter expires."""
     start = datetime.strptime(f"{month}-01", "%Y-%m-%d").replace(tzinfo=UTC)
+    # 31 days for each month: a few days more do no harm.
     return int(start.timestamp()) + 31 * 86_400 + KEPT_SECONDS
 
 

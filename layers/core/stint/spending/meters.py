@@ -1,4 +1,17 @@
-"""The meters of runs, with the budgets of their callers."""
+"""The meters of runs, with the budgets of their callers.
+
+A run is what is metered as one: a turn, a response, a request for a model call. Its meter lives in a context variable,
+so that the code that calls a model or the table counts without knowing of the run. `begin` and `end` are separate for
+runs that outlive the call that starts them, such as streams; `request` is both, for those that do not.
+
+    begin   a meter, and the watch for stops; nothing is written
+    admit   the request is counted and money reserved (`Meter.admit`), before anything of the run is announced
+    end     the watch ends, reserved money that was not spent is returned, and the sums of usage get the run; a second
+            `end` of the same meter settles nothing
+
+A stack without limits, or one that sums no usage, does not load the modules of these, since each import delays a cold
+start.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -63,6 +76,7 @@ class Meters:
         """Settle the budgets of the current run, and add it to the sums of usage, once."""
         self.stops.end()
         meter = find_meter()
+        # A run ends where it fails and where its stream ends, and both may happen.
         if meter is None or meter.closed:
             return
         meter.closed = True
@@ -102,6 +116,8 @@ class Meters:
         try:
             meter.deadline = deadline
             await meter.admit(max(count, 1))
+            # `admit_model_call` waits for the check only if a stop is known. Else the check runs beside the body, and a
+            # stop ends the body.
             await (refuse_stopped() if acts else admit_model_call())
             started = True
             async with ending_on_stop():

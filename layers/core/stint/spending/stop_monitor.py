@@ -1,4 +1,16 @@
-"""Watching of stops and signals while a tenant's runs run: one read a second for all runs of a process."""
+"""Watching of stops and signals while a tenant's runs run: one read a second for all runs of a process.
+
+Stops are records, since the process that gets the admin's request is seldom the one that runs the work. Reading them
+before each model call would delay every call, so they are read beside the work:
+
+    when a run begins    a read that the run does not wait for, unless an earlier one found a stop of the tenant
+                         (`suspected`), or the run's code asks for it (`refuse_stopped`)
+    each second          one read for all runs, with the signals to those that can receive them
+    no run is left       the task ends, so an idle process reads nothing
+
+A failure of a later read stops no run, because the next one is a second after it. `runs` holds them weakly, so that one
+whose end was never reached is not watched for ever.
+"""
 
 import asyncio
 import logging
@@ -40,6 +52,7 @@ class StopMonitor:
         stop.check.add_done_callback(note_result)
         self.runs.add(stop)
         set_run_stop(stop)
+        # Done: it found no run, because those that were watched are gone without an `end`, or it failed.
         if self.watching is None or self.watching.done():
             self.watching = asyncio.create_task(self.watch())
 

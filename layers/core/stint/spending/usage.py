@@ -1,4 +1,12 @@
-"""Sums of usage: written when a run ends, and read by group."""
+"""Sums of usage: written when a run ends, and read by group.
+
+A run adds its amounts to one record of its day and source (key, subject, agent and session), which are the finest
+groups of a report. So any report is a sum of records of its days, and a run costs one write. A run counts for the day
+on which it ends, in UTC.
+
+The sums are for reports, not for limits: a write that fails is logged and lost, and the run that it is about succeeds.
+The limits have counters of their own (`blocks.py`).
+"""
 
 import logging
 import time
@@ -11,12 +19,13 @@ from stint.domain.errors import Forbidden, InvalidRequest, StintError
 from stint.domain.principals import Principal
 from stint.domain.receipts import COUNTS, Consumption
 from stint.domain.usage import UsageGroup, UsageSource, UsageSum, UsageSums
+from stint.spending.holders import MICRO
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
 
 MOST_DAYS = 31
-MICRO = 1_000_000
+"""Longest range of a report, in days. All records of the range are read."""
 FIELDS: dict[UsageGroup, str] = {
     "day": "day",
     "key": "key_id",
@@ -96,6 +105,7 @@ def is_own(caller: Principal | None, found: UsageSource) -> bool:
     """Return whether a caller may read the usage of a source: its key's, or without one its subject's."""
     if caller is None or reads_all(caller):
         return True
+    # Among callers without a key, such as those with a token, the subject decides.
     return found.key_id == caller.key_id and (bool(caller.key_id) or found.subject == caller.subject)
 
 

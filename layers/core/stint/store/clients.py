@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from stint.store.messaging import EventsClient
 
 ATTEMPTS = 3
+"""Calls of an AWS service for one operation, with the first."""
+
 POOL = 16
 
 

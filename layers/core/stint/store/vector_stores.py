@@ -23,8 +23,9 @@ from typing import Literal
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
+from stint.domain.expiry import DAY_SECONDS
 from stint.domain.paging import Page
-from stint.domain.vector_stores import DAY_SECONDS, StoreUsage, VectorStoreSettings
+from stint.domain.vector_stores import StoreUsage, VectorStoreSettings
 from stint.store import knowledge_keys as keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item

@@ -48,6 +48,7 @@ def is_secret(name: str) -> bool:
 
 def _is_secret(name: str) -> bool:
     words = [word.lower() for word in _WORD.findall(name)]
+    # `max_tokens` and `token_count` are numbers of a model's tokens.
     if not _COUNTS.isdisjoint(words):
         return False
     joined = "".join(words)

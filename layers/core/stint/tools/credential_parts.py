@@ -24,6 +24,7 @@ def parts_of(secret: str) -> set[str]:
     (`session=...; theme=dark`, `user:...`), but not their names.
     """
     scheme, _, rest = secret.partition(" ")
+    # The scheme is not a part: `Bearer` alone would be redacted in every text about authentication.
     parts = {rest.strip()} if scheme.lower() in _SCHEMES and rest.strip() else {secret, secret.rpartition(" ")[2]}
     if scheme.lower() == "basic":
         with suppress(binascii.Error, UnicodeDecodeError):

@@ -18,6 +18,7 @@ def declared_properties(schema: dict[str, Any]) -> dict[str, Any]:
         part = waiting.pop(0)
         properties = part.get("properties")
         if isinstance(properties, dict):
+            # The outer schema was read first, and its properties come before those of the schemas it is composed of.
             found = {name: each for name, each in properties.items() if each is not False} | found
         for inner in composed_of(part, schema):
             if isinstance(inner, dict) and id(inner) not in seen:

@@ -1,4 +1,17 @@
-"""Credentials of registrations, encrypted where a key is configured."""
+"""Credentials of registrations, encrypted where a key is configured.
+
+A registration mixes credentials with what callers may read: URLs, names, schemas. So it is not encrypted whole. What
+`mask` hides in responses is taken out, with its place in the registration, and only these pairs are encrypted; the
+document that is stored has masks there. A reader without the key still lists and shows registrations.
+
+    sealed empty    there are no credentials, or no key is configured: they are stored as they are
+    sealed, cached  the credentials are put into their places
+    sealed          KMS decrypts them first
+
+The encryption context has the tenant and the toolgroup, so text that is copied into another registration cannot be
+decrypted there. Decrypted credentials are cached by the encrypted text: a registration that changes has another one.
+KMS encrypts at most 4,096 bytes, which is the limit of all credentials of a toolgroup.
+"""
 
 import json
 import time
@@ -83,6 +96,7 @@ class EncryptedCredentials:
             )
         text = await self.cipher.decrypt(toolgroup.sealed, self.context_of(toolgroup))
         if len(self.decrypted) >= MOST_CACHED:
+            # All at once: which of them is used next is unknown, and a decryption is cheap.
             self.decrypted.clear()
         found = [(place, value) for place, value in json.loads(text)]
         self.decrypted[toolgroup.sealed] = time.monotonic() + CACHE_SECONDS, found
@@ -114,6 +128,7 @@ def differences(value: Any, shown: Any, place: Place) -> Iterator[Credential]:
 
 def with_credentials(toolgroup: Toolgroup, found: list[Credential]) -> Toolgroup:
     """Return a toolgroup with credentials in their places."""
+    # A copy: the masked registration is the one that responses show.
     document: dict[str, Any] = {ARGS: deepcopy(toolgroup.config), ENDPOINT: toolgroup.mcp_endpoint}
     for place, value in found:
         parent: Any = document

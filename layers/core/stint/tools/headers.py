@@ -32,6 +32,7 @@ def read_headers(given: Any, where: str) -> dict[str, str]:
             f'The {where} must be an object of headers: {{"Authorization": "Bearer ..."}}', param=where
         )
     for name, value in given.items():
+        # Folded, because a server that reads `Content_Length` as the same header would be misled.
         if fold(name) in _OWN:
             raise InvalidRequest(f"The header {name!r} is set by the connection. Remove it from {where}", param=where)
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):

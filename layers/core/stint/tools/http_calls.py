@@ -41,6 +41,7 @@ async def send(
     except UnresolvableURL:
         raise
     except InvalidRequest as error:
+        # An address that may not be called is a mistake of the registration; any other refusal is of the response.
         if error.code == "url_not_allowed":
             raise
         raise ToolFailure(f"{service} returned no usable response: {error.message}.") from error

@@ -1,4 +1,22 @@
-"""A walk over a caller's value that finds and masks its credentials."""
+"""A walk over a caller's value that finds and masks its credentials.
+
+One walk serves two purposes: responses show a registration with MASK in place of its credentials, and the redaction of
+results needs the set of these credentials. They must agree: what is hidden from readers must be found in results.
+
+A credential is recognized by its place, before its look:
+
+    a value in `headers`               a credential, except in headers that are public by their name
+    a value with a credential's name   a credential, of any type and with all that is in it
+    a text that looks like a key       a credential, unless its name says id, name, model and the like
+    a URL in a text                    its user and password, fields of its query, segments of its path
+    a text named body, data, payload   read as JSON, or as `name=value` pairs
+    `parameters` of type object        a JSON schema, which models see: unchanged
+    placeholders, `{name}`             arguments of the call: never credentials
+
+Values come from callers, so a walk that masks stops looking after limits, and masks the rest whole: too much is hidden
+rather than too little. A walk that collects has no limits, because it would miss a credential; registrations are
+limited when they are made.
+"""
 
 import json
 import re
@@ -147,6 +165,7 @@ class Masker:
         if self.exceeds_limits(places=1):
             return ""
         name, sign, value = found.groups()
+        # `self.text` has masked URLs and keys before, and a mask must not be counted as a credential.
         if value == MASK or not is_secret(name):
             return found[0]
         self.found(unquote_plus(value))
@@ -193,6 +212,7 @@ class Masker:
     def field(self, field: str, *, endpoint: bool) -> str:
         name, sign, value = field.partition("=")
         named, plain = unquote_plus(name), unquote_plus(value)
+        # `code` is the grant of an OAuth redirect, and of Azure's functions the key.
         is_known = is_secret(named) or named.lower() == "code" or (is_key(plain) and not is_plain(named))
         if sign and (is_known or (endpoint and is_key_of_query(plain))):
             shown = self.hide(plain)

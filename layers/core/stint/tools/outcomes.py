@@ -1,4 +1,12 @@
-"""Outcomes that all providers share."""
+"""Outcomes that all providers share.
+
+A tool's failure is a result, not an exception: the model reads it and can try something else. Exceptions are left for
+what no other call can change, such as refused credentials.
+
+A result has three sizes. MAX_ANSWER_BYTES limits what is read from a server at all. `head_of` cuts what a model reads;
+the whole of it is stored as a blob. The run's budget counts all bytes that arrived, including those of responses that
+were dropped as too large (`refused`): otherwise a server could send one such response to each of hundreds of calls.
+"""
 
 import base64
 import binascii
@@ -87,6 +95,7 @@ def head_of(content: Content, limit: int) -> Content:
         if size <= left:
             head.append(item)
         elif isinstance(item, TextContentItem):
+            # No smaller item follows a text that was cut: the model would read it as the continuation.
             head.append(TextContentItem(text=item.text.encode()[:left].decode("utf-8", "ignore")))
             break
         left -= min(size, left)

@@ -1,4 +1,17 @@
-"""The port every provider of server-side tools implements."""
+"""The port every provider of server-side tools implements.
+
+The loop knows a tool only by its signature and its provider. A provider serves all toolgroups of its kind and keeps
+no credentials of one call for another; what it needs is passed to each call:
+
+    Toolgroup        the registration: where the tools are, and how this system authenticates there
+    ProviderData     the caller's own keys. Never stored, never logged
+    Invocation       the call: arguments, the key by which a server recognizes a repetition, the session
+
+Two wrappers are providers themselves: one puts a registration's secrets into its places (`secret_references.py`), the
+other redacts them in whatever comes back (`redaction.py`). So a provider can use credentials as plain text.
+
+What a tool says is an outcome, also a failure. An error is raised if another call would fail, too.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -63,6 +76,9 @@ MEMORY_BANKS = "memory_banks"
 QUERY_GENERATOR = "query_generator_config"
 """The argument of such a retrieval that says who writes its query."""
 
+RAG = "builtin::rag"
+"""The toolgroup of the search in vector dbs."""
+
 RAG_RUNTIME = "rag-runtime"
 """The provider of the search in vector dbs. The `retrieve` argument of its toolgroups has effect before tools run."""
 
@@ -107,22 +123,24 @@ class CallerSession:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One call.
-
-    `call_id` is the model's id of the call. Some models restart their numbering in each answer. `key` is unique among
-    the calls of all turns and responses, and is the same if an interrupted run is resumed. It is empty outside a run,
-    where the call's id is unique. `provider_data` has the caller's keys, which are never stored or logged. `fixed`
-    names the arguments that come from the agent or the turn, not from the model. `session` is None outside a turn of
-    the Agents API.
-    """
+    """One call."""
 
     tool_name: str
     arguments: dict[str, Any]
+    """Those of the model and of the agent or the turn, which come before the model's."""
     call_id: str
+    """The model's id of the call. Some models restart their numbering in each answer."""
     provider_data: dict[str, Any] = field(default_factory=dict, repr=False)
+    """The caller's keys, which are never stored or logged."""
     key: str = ""
+    """Unique among the calls of all turns and responses, and the same if an interrupted run is resumed.
+
+    It is empty outside a run, where the call's id is unique.
+    """
     fixed: frozenset[str] = frozenset()
+    """The names of the arguments that come from the agent or the turn, not from the model."""
     session: CallerSession | None = None
+    """None outside a turn of the Agents API."""
 
     @property
     def idempotency_key(self) -> str:

@@ -1,6 +1,22 @@
 """Redaction of credentials in the results, lists and errors of tools, because servers may echo them.
 
-docs/decisions.md, entry 89, has the reasons.
+A server that gets a token may repeat it: in an error, a debug header, a file. Its result goes to the model, into the
+stored turn, to the client and into logs, and the caller who reads it need not be the operator who registered the token.
+So a provider is wrapped: the credentials of the call are collected first, and everything that comes back is searched.
+
+    of the registration      what `mask` hides in its args, and in the URL of its endpoint
+    of the caller            values of `provider_data` with a credential's name, and headers
+    of the agent or turn     the arguments that the model did not write
+    known meanwhile          secrets that are read from AWS during the call (`remember`)
+
+Each is split into parts, since servers repeat a token without its scheme. Parts below SHORTEST characters are not
+replaced: they occur in ordinary text. Values of headers that look like words (`X-Tenant: acme`) are redacted in what
+tools return, and not in what models write, who may use the word.
+
+All known credentials are searched for in each text, so their total length is limited, and a long outcome is searched in
+a thread.
+
+docs/decisions.md, entry 90, has the reasons.
 """
 
 import asyncio
@@ -101,6 +117,7 @@ def _redacted_errors(
     toolgroup: Toolgroup, provider_data: Mapping[str, Any], fixed: Mapping[str, Any] | None = None
 ) -> Iterator[frozenset[str]]:
     """Yield the secrets of a call, and redact them from errors and their causes."""
+    # Before the provider runs: log lines of the call are redacted as well, from its beginning.
     secrets = secrets_of(toolgroup, provider_data, fixed)
     if sum(map(len, secrets)) > MOST_KNOWN:
         raise InvalidRequest(
@@ -119,6 +136,7 @@ def _redacted_errors(
     except StintError as error:
         error.message = _redactor_of(secrets).text(error.message)
         error.args = (error.message,)
+        # Without its cause, whose text has not been redacted.
         raise error from None
 
 
@@ -176,6 +194,7 @@ def redact_signatures(signatures: list[ToolSignature], secrets: frozenset[str]) 
         return signatures
     shown = []
     for each in signatures:
+        # A redacted name could not be called: the server does not know it.
         if redactor.text(each.name) != each.name:
             logger.warning("A tool is omitted: its name contains a credential")
             continue
@@ -236,6 +255,7 @@ def redact_attachment(attached: dict[str, Any], redactor: Redactor) -> dict[str,
 def redact_base64(data: str, redactor: Redactor) -> str:
     """Redact the bytes of base64. Without a secret, it is returned unchanged."""
     try:
+        # `surrogateescape` keeps every byte, so that an image without a secret is the same afterwards.
         text = base64.b64decode("".join(data.split()), validate=True).decode("utf-8", "surrogateescape")
     except binascii.Error:
         return redactor.text(data)

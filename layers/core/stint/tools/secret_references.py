@@ -1,4 +1,18 @@
-"""References to secrets in registrations, in the place of credentials."""
+"""References to secrets in registrations, in the place of credentials.
+
+A registration may name a secret of AWS Secrets Manager by its ARN. The value is read when a call needs it and is in no
+record, so it can be rotated without a new registration. The role of this system can read the secrets of all tenants, so
+two rules decide who may name which:
+
+- A secret's name begins with `stint/{tenant}/`. This is checked when a registration is made, and again before a secret
+  is read, because a registration could have been stored otherwise.
+- Only registered toolgroups have references. Callers who define tools in a request register nothing, and could send a
+  secret of their tenant to a server of theirs.
+
+Where a toolgroup has no endpoint, its tools are listed without the secrets: a list needs none, and a secret that cannot
+be read then fails only the call. The value is remembered as a credential as soon as it is read, so that it is redacted
+in the call's result.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -60,6 +74,7 @@ class SecretReferences:
 
     async def _resolve_text(self, text: str, write: Callable[[str], str] = str) -> str:
         self.check(text)
+        # From the end, so that a value which looks like a reference is not read as one, and earlier places stay.
         for found in reversed(list(REFERENCE.finditer(text))):
             value = await self.read(found[0].partition("#")[0], found["key"] or "")
             remember({value}, in_models_text=False)

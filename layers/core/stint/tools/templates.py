@@ -13,6 +13,7 @@ class Absent(Enum):
     """The value of a placeholder whose argument was not sent."""
 
     ABSENT = "absent"
+    """No argument: unlike null, which a model may send as one."""
 
 
 def text_of(value: Any) -> str:

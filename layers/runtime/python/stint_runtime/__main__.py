@@ -1,4 +1,16 @@
-"""Start the runtime: load the app, then serve events until the process is stopped."""
+"""Start the runtime: load the app, then serve events until the process is stopped.
+
+    load       in the init phase, outside of the event loop; a failure is reported to /init/error
+    start      the app's startup, for a few seconds of the init phase (`startup.py`)
+    freeze     objects of modules are taken out of the garbage collector, which was off until then
+    restore    SnapStart only: the process waits here while a snapshot of it is taken and restored
+    serve      one event at a time (`loop.py`), or several (`pollers.py`)
+
+A SystemExit must end the process, but after the running invocations. asyncio lets a SystemExit of any task leave the
+event loop, so the loop is entered again, and `app_exit` tells the runtime's own task to end.
+
+The process ends with os._exit: the app may have threads that never end, and what Lambda must know was reported before.
+"""
 
 import asyncio
 import gc

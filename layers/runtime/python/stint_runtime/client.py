@@ -1,4 +1,19 @@
-"""Client of the Lambda Runtime API (https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html)."""
+"""Client of the Lambda Runtime API (https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html).
+
+An invocation is answered exactly once, by one of three calls:
+
+    /response          a whole JSON document
+    /response, chunked a stream: the head leaves with the first bytes, so until then the invocation can still fail
+    /error             a failure, before anything of a response was sent
+
+A failure after the first bytes has no status to change. It is sent as trailers of the stream, whose names the head
+declares.
+
+Lambda freezes the process between two invocations, in the request for the next event. So `next` has no timeout, and
+each call has a connection of its own: one that is kept could be dropped while the process is frozen. A response that
+Lambda no longer wants (the invocation timed out) is a line in the log and not an error: the process can serve the next
+event.
+"""
 
 import asyncio
 import time

@@ -65,6 +65,7 @@ class Exchange:
     async def _send_body(self, data: bytes, *, last: bool) -> None:
         if self._bodiless:
             data = b""
+        # Before the bytes are sent: a client would wait for the missing ones, or take the rest for another response.
         self._count(data, last=last)
         await self._response.write(self._status, self._headers, data, last=last)
         if last:

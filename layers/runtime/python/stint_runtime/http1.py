@@ -46,6 +46,7 @@ async def read_answer(reader: asyncio.StreamReader, arrived: Callable[[], None] 
         if arrived:
             arrived()
         status, headers = await _read_head(reader, first)
+        # Informational responses (RFC 9110, section 15.2) precede the one that counts.
         while status < 200:
             status, headers = await _read_head(reader)
         if "chunked" in headers.get("transfer-encoding", "").lower():

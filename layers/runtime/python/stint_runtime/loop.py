@@ -1,4 +1,20 @@
-"""The event loop of the runtime: request an event, run the app, respond, request the next event."""
+"""The event loop of the runtime: request an event, run the app, respond, request the next event.
+
+Every invocation is reported, whatever the app does, because Lambda otherwise waits for its timeout and then ends the
+process:
+
+    the app ends its response                      nothing is added
+    it raises, or returns too early                an error: with a status if nothing was sent, else as trailers
+    it still runs MARGIN before the deadline       it is cancelled; DeadlineExceeded
+    it ignores the cancellation for GRACE          as before, and then the process ends: the app would still run when
+                                                   the next event comes
+    it raises SystemExit                           an error, and then the process ends
+    the process gets SIGTERM                       Stopped is reported, and then the process ends
+    the event cannot be read                       an error; the process goes on
+    the event is no proxy event                    answered at once, so that warmers need not know this runtime
+
+The deadline is the function's or the route's, whichever is first: after the route's timeout nobody reads the response.
+"""
 
 import asyncio
 import json
@@ -14,7 +30,8 @@ from stint_runtime.options import Options
 from stint_runtime.response import BufferedResponse, Response, StreamedResponse
 from stint_runtime.scope import Scope, http_scope, is_proxy_event, request_body
 
-# The app is cancelled MARGIN seconds before the deadline, and then has GRACE seconds to finish.
+# The app is cancelled MARGIN seconds before the deadline, and then has GRACE seconds to finish. What is left is for the
+# report of the failure.
 MARGIN = 0.5
 GRACE = 0.25
 
@@ -79,6 +96,7 @@ async def _run_app(app: App, scope: Scope, body: bytes, response: Response) -> N
         await _cancel(task)
         await _finish(exchange, response, Stopped("The process received a signal to end."), context)
         raise
+    # A signal that arrives here must not cut a response whose app has ended.
     await _uncancelled(_finish(exchange, response, failure, context))
     if isinstance(failure, SystemExit | KeyboardInterrupt) or not task.done():
         raise SystemExit(1)

@@ -12,6 +12,7 @@ class Memory:
     """The resident memory and its limit. Outside of Linux it is unknown, and never over the limit."""
 
     def __init__(self, limit: int | None, statm: Path = _STATM) -> None:
+        # The kernel's number, which counts what libraries allocate outside of Python, too.
         self._limit = limit if statm.exists() else None
         self._statm = statm
         self._was_over = False

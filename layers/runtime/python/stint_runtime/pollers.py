@@ -1,6 +1,20 @@
 """Many invocations in one event loop, for Lambda Managed Instances.
 
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-managed-instances-execution-environment.html
+
+Lambda sends as many events at once as there are open requests for one. So there are `concurrency` tasks, and each is
+where a process with one invocation is as a whole:
+
+    idle        waits while the process uses too much memory, unless no other task is busy: without a request, the
+                process would never be used again
+    waiting     its request is open, in `_waiting`, and can be withdrawn: Lambda has not begun to answer it
+    arrived     the first byte of an event is here. The request leaves `_waiting`: to cancel it would lose the event
+    serving     the app runs, and its response is sent
+
+A task counts as busy from its decision to request until its response is sent. It decides and counts without an await in
+between, so two idle tasks cannot both take themselves for the only one.
+
+A failure that must end the process withdraws the requests that wait, and lets the others finish. SIGTERM cancels all.
 """
 
 import asyncio
@@ -82,6 +96,7 @@ class Pollers:
         try:
             return await request
         except asyncio.CancelledError:
+            # Cancelled itself (SIGTERM), or only its request, which `_stop` withdraws.
             if (poller := asyncio.current_task()) and poller.cancelling():
                 raise
             return None

@@ -1,4 +1,15 @@
-"""Responses to Lambda, streamed or buffered."""
+"""Responses to Lambda, streamed or buffered.
+
+A streamed response begins with a prelude for API Gateway: status and headers as JSON, then eight zero bytes, then the
+body as it is. The prelude is sent with the first bytes of the body, not when the app sends its headers: an app that
+fails between both gets an error status, and a client never sees headers without a body.
+
+    nothing was sent       `fail` reports an error to Lambda, which answers with a status
+    the prelude was sent   `fail` adds trailers; the client sees a body that ends early
+    the body has ended     `fail` is not called
+
+A buffered response is for `sam local`, which cannot stream: it never has the zero bytes in it.
+"""
 
 import json
 from base64 import b64encode

@@ -72,6 +72,7 @@ def _header_value(value: str) -> bytes:
     try:
         return value.encode("latin-1")
     except UnicodeEncodeError:
+        # API Gateway decodes UTF-8 that a client has sent in a header.
         return value.encode()
 
 

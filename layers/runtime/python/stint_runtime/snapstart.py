@@ -25,6 +25,7 @@ async def wait_for_restore(api: RuntimeApi) -> None:
         error = FunctionError.of(exception, "Runtime.BeforeSnapshotError")
         log_failure(error, None)
         await api.fail_init(error)
+        # The exit codes of awslambdaric.
         sys.exit(_BEFORE_FAILED)
     try:
         _run_hooks("get_after_restore")

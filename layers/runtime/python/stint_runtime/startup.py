@@ -42,6 +42,7 @@ async def start(app: App) -> None:
 
     task = asyncio.create_task(live())
     _running.add(task)
+    # `live` continues after the timeout: the first event then waits in the app, and not here.
     with suppress(TimeoutError):
         await asyncio.wait_for(ready.wait(), SECONDS)
 

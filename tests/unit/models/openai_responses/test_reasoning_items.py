@@ -33,7 +33,7 @@ from tests.unit.models.openai_responses.calling import (
 
 from stint.domain.inference import AssistantAnswer, Reasoning, ReasoningChunk, ReasoningOptions, UserInput
 from stint.domain.redaction import Redactor
-from stint.loop.redacted_chunks import ChunkRedactor
+from stint.loop.model_call import ChunkRedactor
 from stint.models.bedrock.reasoning import write_reasoning
 from stint.models.openai_responses import reasoning as items_of_reasoning
 

@@ -3,7 +3,7 @@ import pytest
 from stint.domain.api_keys import CreateApiKeyRequest
 from stint.domain.errors import Forbidden
 from stint.domain.principals import SCOPES, Budgets, Principal
-from stint.services.access.grants import covers, refuse_excess, refuse_later_end
+from stint.services.access.key_administration import covers, refuse_excess, refuse_later_end
 
 
 def grant(**rights: object) -> CreateApiKeyRequest:

@@ -1,22 +1,42 @@
-"""Import of the agents, sessions and turns that a Llama Stack server stored in a file."""
+"""Import of the agents, sessions and turns that a Llama Stack server stored in a file.
+
+Agents come first, and sessions after them, since a session needs its agent. A row that cannot be imported is reported
+with its reason, the others go on, and the command fails at the end. An import may be repeated: what is stored already
+is counted and left as it is.
+
+An agent of October 2024 defines its tools itself. One that this server does not have is left out of its configuration,
+and reported, instead of losing the agent.
+"""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
-from stint.cli.llama_stack.agents import read_agent_config
 from stint.cli.llama_stack.report import ImportNote, ImportReport, ImportTally
 from stint.cli.llama_stack.rows import RowSource, SessionKey, SessionRows, group_rows, read_object, reason_of
 from stint.cli.llama_stack.sessions import SessionImport
-from stint.domain.errors import NotFound
+from stint.dataclasses import dataclass
+from stint.domain.errors import InvalidRequest, NotFound, NotSupported
 from stint.domain.expiry import DAY_SECONDS
-from stint.domain.llama_stack.agents import Agent
+from stint.domain.llama_stack.agents import Agent, AgentConfig
 from stint.domain.llama_stack.imported_turns import read_time
+from stint.domain.llama_stack.october_2024_agents import OctoberAgentConfig, ToolDefinition
 from stint.domain.paging import MAX_BYTES, carried_size
 from stint.domain.schema import now
+from stint.services.october.agents import to_agent_config
 from stint.store.imports import SessionPlace
 from stint.store.store import Store
 
 NO_AGENT = "its agent was not imported"
 NO_SESSION = "the file does not have its session"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedConfig:
+    """A configuration, and the reasons why tools of October 2024 are not in it."""
+
+    config: AgentConfig
+    omitted: list[str]
 
 
 class LlamaStackImport:
@@ -91,3 +111,25 @@ class LlamaStackImport:
             return
         place = SessionPlace(self.tenant, ids.agent_id, ids.session_id, None if persistent else self.expires_at)
         await SessionImport(self.store, self.source, self.tally, place, rows, dry_run=self.dry_run).run()
+
+
+def read_agent_config(value: Mapping[str, Any]) -> ImportedConfig:
+    """Make a configuration of its JSON object. Raises ValueError (pydantic's ValidationError is one)."""
+    if "tools" not in value or "toolgroups" in value:
+        return ImportedConfig(AgentConfig.model_validate(value), [])
+    old = OctoberAgentConfig.model_validate(value)
+    reasons = {place: find_obstacle(old, tool) for place, tool in enumerate(old.tools)}
+    usable = [tool for place, tool in enumerate(old.tools) if reasons[place] is None]
+    return ImportedConfig(
+        to_agent_config(old.model_copy(update={"tools": usable})),
+        [f"its tool {old.tools[place].type} is left out: {reason}" for place, reason in reasons.items() if reason],
+    )
+
+
+def find_obstacle(config: OctoberAgentConfig, tool: ToolDefinition) -> str | None:
+    """Return why an agent cannot have a tool, or None if it can."""
+    try:
+        to_agent_config(config.model_copy(update={"tools": [tool]}))
+    except (InvalidRequest, NotSupported) as error:
+        return error.message
+    return None

@@ -1,4 +1,7 @@
-"""Agents: a stored configuration that sessions run with."""
+"""Agents: a stored configuration that sessions run with.
+
+The objects are those of Llama Stack 0.2.12, with extensions of this server.
+"""
 
 from typing import Any
 

@@ -1,4 +1,15 @@
-"""Turns of other Llama Stack servers, of 0.2.12 and of October 2024, as Stint stores them."""
+"""Turns of other Llama Stack servers, of 0.2.12 and of October 2024, as Stint stores them.
+
+An import may be repeated, so a turn must become the same records each time: ids are made of times and old ids, never at
+random. Objects of October 2024 get the form of 0.2.12 first (`convert_*`), and pydantic checks the result, since the
+file may contain anything. What is not a turn raises ValueError, and the importer reports the row.
+
+    the original turn                   becomes
+    has an end                          completed
+    has none                            failed: no process continues it
+    the last one, its last calls lack   awaiting_input, with these calls pending
+    results
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

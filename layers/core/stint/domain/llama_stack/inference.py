@@ -1,4 +1,8 @@
-"""Inference without an agent: requests, answers, and the events of a stream."""
+"""Inference without an agent: requests, answers, and the events of a stream.
+
+The objects of Llama Stack's routes of inference, which also have batches. A model call of them is an `InferenceRequest`
+of `stint.domain.inference`, as for all APIs.
+"""
 
 from typing import Annotated, Any, Literal
 

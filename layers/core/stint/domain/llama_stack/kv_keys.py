@@ -14,7 +14,9 @@ class RowKind(StrEnum):
     session = "session"
     turn = "turn"
     pending = "pending"
+    """The step of the calls that a turn waits for."""
     other = "other"
+    """A counter of the original, which is not imported."""
 
 
 class RowKey(NamedTuple):

@@ -1,4 +1,8 @@
-"""Agents of the API of October 2024: their configuration and their tools."""
+"""Agents of the API of October 2024: their configuration and their tools.
+
+In this API an agent declares its tools in full, where 0.2.12 names toolgroups. `stint.services.october.agents` converts
+a configuration to that of 0.2.12, and the importer converts those of files.
+"""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,8 @@
-"""Memory banks of the API of October 2024."""
+"""Memory banks of the API of October 2024.
+
+Each bank is a vector store with the name of the bank. Its type decides how documents are found: by meaning, by words,
+by ids, or by shared entities.
+"""
 
 from typing import Annotated, Any, Literal
 

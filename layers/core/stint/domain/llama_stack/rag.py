@@ -1,4 +1,8 @@
-"""Retrieval of context from vector dbs (Llama Stack's rag-tool)."""
+"""Retrieval of context from vector dbs (Llama Stack's rag-tool).
+
+The objects of the requests /tool-runtime/rag-tool/..., and the arguments with which a model calls the same search as a
+tool.
+"""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,8 @@
-"""Registrations: toolgroups, shields and models. The stored document is the one that the API returns."""
+"""Registrations: toolgroups, shields and models. The stored document is the one that the API returns.
+
+Their names are chosen by callers, and are in URL paths. So a name that a client or a proxy would change on the way is
+refused, because nobody could read or delete the object.
+"""
 
 import re
 from typing import Annotated, Any, Final, Literal, TypeVar

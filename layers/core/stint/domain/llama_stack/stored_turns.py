@@ -1,4 +1,15 @@
-"""Stored turns: a header and an append-only log of records, from which all that is known of a turn is derived."""
+"""Stored turns: a header and an append-only log of records, from which all that is known of a turn is derived.
+
+A turn has no record with its state. Readers fold the log, so a step and the status that it implies are one write, and
+no reader sees one without the other. Writers never change a record; a writer that lost the session finds the next key
+occupied (the fence of `TurnRecord`).
+
+    the last record that is no fence    the turn
+    none, or one without an ending      runs, or its process died: the lease tells which
+    ending awaiting_input               waits for the client; further records follow when it is resumed
+    ending completed                    is complete; a resume may append to it, too
+    ending failed, cancelled            is over: no record follows
+"""
 
 from typing import Annotated, Any
 
@@ -28,21 +39,22 @@ from stint.domain.tools import ToolCall, ToolResponse
 
 
 class TurnHeader(Schema):
-    """The first record of a turn. It is written once, before the turn's first event, and never changed.
-
-    `fingerprint` and `retry_count` are those of the attempt that created it. `retry_of` is a failed turn that this one
-    repeats, so that the model sees the input once.
-    """
+    """The first record of a turn. It is written once, before the turn's first event, and never changed."""
 
     turn_id: str
     session_id: str
     input_messages: list[InputMessage]
     documents: list[DocumentText] = Field(default_factory=list)
+    """The texts of the documents of the request."""
     started_at: Timestamp
     overrides: TurnOverrides
+    """The settings of the request that differ from the agent's."""
     fingerprint: Annotated[str, Field(exclude_if=is_unset)] = ""
+    """That of the attempt that created the turn; empty without an idempotency key."""
     retry_count: Annotated[int, Field(exclude_if=is_unset)] = 0
+    """The number of the attempt that created the turn, as its client counts."""
     retry_of: Annotated[str, Field(exclude_if=is_unset)] = ""
+    """A failed turn that this one repeats, so that the model sees the input once."""
 
 
 class MergedMessage(Schema):
@@ -57,25 +69,29 @@ class TurnRecord(Schema):
     """One entry of a turn's log: a step, an ending, or the last step with the ending.
 
     A record without any of them is a fence. It changes nothing, and occupies the key of the next record of a writer
-    that lost the session. `text_lengths` are those of the streamed pieces of the step's text. `reasoning` is that of
-    the step's answer if its provider needs it in later calls. `early` has the steps of calls whose results arrived
-    before those of earlier calls, with their checks; they are appended later, in the model's order. `unsent` has the
-    ids of an answer's calls that the server does not run, or had not started when the turn ended. The ending of a turn
-    that failed or was cancelled also has its `unfinished` step, for readers who rejoin the stream; `unannounced` steps
-    were stored right before it, and are not in the stream. `merged` has messages that it took before its next model
-    call. The step of a `compaction` shows its summary.
+    that lost the session.
     """
 
     step: Step | None = None
     ending: RunOutcome | None = None
     text_lengths: str | None = None
+    """The lengths of the streamed pieces of the step's text; see `stint.domain.text_lengths`."""
     reasoning: Reasoning | None = None
+    """The reasoning of the step's answer, if its provider needs it in later calls."""
     early: list[ToolExecutionStep | ShieldCallStep] | None = None
+    """The steps of calls whose results arrived before those of earlier calls, with their checks. They are appended
+    later, in the model's order."""
     unsent: list[str] | None = None
+    """The ids of an answer's calls that the server does not run, or had not started when the turn ended."""
     unfinished: PartialStep | None = None
+    """The unfinished step of a turn that failed or was cancelled, with its ending, for readers who rejoin the
+    stream."""
     unannounced: bool | None = None
+    """The step was stored right before such an ending, and is not in the stream."""
     merged: list[MergedMessage] | None = None
+    """Messages that the turn took before its next model call."""
     compaction: CompactedHistory | None = None
+    """A compaction. The step of the record shows its summary."""
 
     def without_images(self) -> "TurnRecord | None":
         """Return the record as models get it; None if it has no large image."""
@@ -106,15 +122,14 @@ class PendingCalls(Schema):
 
 @dataclass(slots=True)
 class StoredTurn:
-    """A turn as it is stored. `size` is in bytes of JSON. No record follows a failed or cancelled ending.
-
-    The first `skipped` bytes are before the turn's last compaction, so that later model calls do not need them.
-    """
+    """A turn as it is stored. No record follows a failed or cancelled ending."""
 
     header: TurnHeader
     records: list[TurnRecord] = field(default_factory=list)
     size: int = 0
+    """Bytes of JSON."""
     skipped: int = 0
+    """Bytes of `size` before the turn's last compaction, which later model calls do not need."""
 
     @property
     def ending(self) -> RunOutcome | None:

@@ -1,4 +1,8 @@
-"""Turns: requests and the API's representation."""
+"""Turns: requests and the API's representation.
+
+The objects of Llama Stack 0.2.12, with extensions of this server. A `Turn` is never stored: it is derived from the log
+of `stored_turns.py`.
+"""
 
 from enum import StrEnum
 from typing import Annotated
@@ -30,10 +34,15 @@ from stint.domain.when_busy import WhenBusy
 
 class TurnStatus(StrEnum):  # that of its last run; a docstring would be a text of the API
     in_progress = "in_progress"
+    """It has no ending yet."""
     awaiting_input = "awaiting_input"
+    """It waits for results of the client's tools."""
     completed = "completed"
+    """The answer is complete."""
     failed = "failed"
+    """It ended with an error."""
     cancelled = "cancelled"
+    """A client or an admin ended it."""
 
 
 class Attachment(Schema):

@@ -1,4 +1,8 @@
-"""Chunks in vector dbs: inserted as they are, and found."""
+"""Chunks in vector dbs: inserted as they are, and found.
+
+The objects of Llama Stack's /vector-io. Its newer clients call the id of a vector db `vector_store_id`, and expect
+found chunks in another form, which they get if they send that name.
+"""
 
 from typing import Annotated, Any
 

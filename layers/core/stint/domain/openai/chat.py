@@ -1,4 +1,7 @@
-"""Chat completions requests. Each documented field is supported, or refused by its name."""
+"""Chat completions requests. Each documented field is supported, or refused by its name.
+
+https://platform.openai.com/docs/api-reference/chat/create
+"""
 
 from typing import Annotated, Any, Literal
 

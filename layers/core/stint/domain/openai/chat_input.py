@@ -1,4 +1,7 @@
-"""Messages of chat completions requests."""
+"""Messages of chat completions requests.
+
+Forms of OpenAI's API reference, and `reasoning_content`, which other servers have for the reasoning of an answer.
+"""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,7 @@
-"""Chat completions as they are returned: whole, or in chunks."""
+"""Chat completions as they are returned: whole, or in chunks.
+
+https://platform.openai.com/docs/api-reference/chat/object and .../chat/streaming
+"""
 
 from collections.abc import Sequence
 from typing import Any, Literal

@@ -1,4 +1,7 @@
-"""Text completions, OpenAI's older API. Each documented field is supported, or refused by its name."""
+"""Text completions, OpenAI's older API. Each documented field is supported, or refused by its name.
+
+https://platform.openai.com/docs/api-reference/completions
+"""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,9 @@
-"""Input items of a request. They have more forms and tighter limits than stored items."""
+"""Input items of a request. They have more forms and tighter limits than stored items.
+
+A type may be missing, ids may be those of another server, and texts have limits that stored items, which were checked
+when they came in or were made here, are not checked against again. So a request is read with these classes, and
+converted to those of `items.py`, in which it is stored.
+"""
 
 from typing import Annotated, Any
 

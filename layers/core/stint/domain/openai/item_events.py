@@ -1,4 +1,8 @@
-"""Events inside the items of a response's stream, from which a client builds an item."""
+"""Events inside the items of a response's stream, from which a client builds an item.
+
+Their names and fields are those of OpenAI's API reference (Responses, streaming events), with Open Responses' names for
+raw reasoning, and `response_id` where llama-stack-client expects it.
+"""
 
 from typing import Annotated, Any, Literal
 

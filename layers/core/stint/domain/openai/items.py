@@ -1,4 +1,9 @@
-"""Items: the input and output of responses, in the order of the conversation."""
+"""Items: the input and output of responses, in the order of the conversation.
+
+The classes are those of the API and of the store: what a client sends as input is what a later request reads as
+history. An id has this server's form or is replaced, since the ids of items are places in the history and must be
+unique in it.
+"""
 
 import re
 from typing import Annotated, Any, Literal

@@ -1,4 +1,7 @@
-"""Parts of the content of a message or the output of a call."""
+"""Parts of the content of a message or the output of a call.
+
+The objects of OpenAI's Responses API. Indexes into texts count characters (Unicode code points), not bytes.
+"""
 
 from typing import Annotated, Any, Literal
 

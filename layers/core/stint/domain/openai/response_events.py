@@ -1,4 +1,8 @@
-"""Events of a response's stream: a closed union. `sequence_number` counts from 0 over the whole response."""
+"""Events of a response's stream: a closed union. `sequence_number` counts from 0 over the whole response.
+
+Here are the events of the response and of whole items; `item_events.py` has those inside items. The numbers are the
+same in every reading of a stored stream, so that a client can go on after the last one that it got.
+"""
 
 from typing import Annotated, Literal
 

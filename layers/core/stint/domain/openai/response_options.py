@@ -1,4 +1,7 @@
-"""Options of a response: text format, reasoning, and included fields."""
+"""Options of a response: text format, reasoning, and included fields.
+
+The objects of OpenAI's Responses API, with the conversions to the options of a model call.
+"""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,8 @@
-"""Requests of the Responses API. Each documented field is supported, or refused by its name."""
+"""Requests of the Responses API. Each documented field is supported, or refused by its name.
+
+The context of a model call is the same in all of them, so that a client can count or compact with the body with which
+it would create a response. https://platform.openai.com/docs/api-reference/responses
+"""
 
 from typing import Annotated, Any, Self
 from urllib.parse import unquote

@@ -1,4 +1,8 @@
-"""The response as the API returns it, and the other objects that the Responses API returns."""
+"""The response as the API returns it, and the other objects that the Responses API returns.
+
+A `Response` is never stored. `make_response` derives it from the request in the header of the log and from what the
+records say, so a field that the API gains needs no change of stored data.
+"""
 
 from collections.abc import Sequence
 from typing import Literal, get_args

@@ -1,4 +1,7 @@
-"""Tools of a response, and the choices among them."""
+"""Tools of a response, and the choices among them.
+
+The objects of OpenAI's Responses API. A tool is stored without the credentials that its request has.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal

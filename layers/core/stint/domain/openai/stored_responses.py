@@ -1,4 +1,18 @@
-"""Stored responses: a header with the request, and an append-only log of records."""
+"""Stored responses: a header with the request, and an append-only log of records.
+
+A response has no record with its state. Its status is derived from the log, so that a step and the status that it
+implies are one write:
+
+    the log                                            status
+    no record, in the background, no worker began      queued
+    no ending                                          in_progress; a foreground response whose lease has lapsed is
+                                                       interrupted (`has_lapsed`)
+    an ending, which is the last record                that of the ending
+
+Each record pays for its bytes, so fields with a default value are omitted. A foreground response lives as long as its
+request, and only its ending has usage and consumption. A background response may go on in another process after any
+record, so each record has them.
+"""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -29,8 +43,6 @@ from stint.domain.stored_messages import CompactedHistory
 Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
 CompletionWindow = Literal["soonest", "2h", "8h"]
-MAX_INFER_ITERS = 100
-"""Maximum model calls of a response. A request may set fewer."""
 
 FIELDS = {
     "messages": "input",
@@ -45,11 +57,20 @@ FIELDS = {
 
 class ResponseStatus(StrEnum):
     queued = "queued"
+    """In the background, and no worker has started it."""
     in_progress = "in_progress"
+    """It has no ending yet."""
     completed = "completed"
+    """The answer is complete."""
     incomplete = "incomplete"
+    """A limit or a filter cut the answer short."""
     failed = "failed"
+    """It ended with an error."""
     cancelled = "cancelled"
+    """A client or an admin ended it."""
+
+
+RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 
 
 class ResponseError(Schema):
@@ -103,8 +124,7 @@ def tier_of(asked: ServiceTier | None, background: BackgroundOptions | None = No
 class ResponseSettings(Schema):
     """The settings of a request, without its input. None is the default, so that a plain request needs no space.
 
-    `container_id` is that of a container which code goes on with, or which has files of the input. No other model call
-    will begin with the input of one that `is_single`.
+    Fields without a text are those of the API.
     """
 
     instructions: Omitted[str] = None
@@ -120,6 +140,7 @@ class ResponseSettings(Schema):
     max_output_tokens: Omitted[int] = None
     max_tool_calls: Omitted[int] = None
     max_infer_iters: Omitted[int] = None
+    """Maximum model calls; Llama Stack's extension."""
     truncation: Omitted[Truncation] = None
     context_management: Omitted[ContextManagements] = None
     include: list[Include] = Field(default_factory=list)
@@ -133,8 +154,10 @@ class ResponseSettings(Schema):
     user: Omitted[str] = None
     store: Omitted[bool] = None
     is_single: Omitted[bool] = None
+    """No other model call will begin with the input, so caching it by default would be wasted."""
     include_obfuscation: Omitted[bool] = None
     container_id: Omitted[str] = None
+    """The container which code goes on with, or which has files of the input."""
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -174,37 +197,41 @@ class ResponseSettings(Schema):
 
 
 class ResponseHeader(Schema):
-    """The first record of a response. It is written once, before the first event, and never changed.
-
-    `input` has the request's own items, not those of the previous responses. `depth` is the number of these;
-    `ancestors` has their ids, 22 characters each, back to and including the last one whose depth is a multiple of 100.
-    `until` (seconds since 1970) is the end of a foreground response's first lease; the lease record has the end of a
-    renewed one. `listed` has the tools of MCP servers as they were listed at the start. `texts` has the texts of the
-    input's files, in order, for the model. The events of a `streamed` background response are stored, too. `creator` is
-    the principal of a background response, as in the context of a request, without a credential. `sender` names its
-    caller and end user if it continues a conversation for an end user, `user_hash` the end user of a background
-    response whose header names one.
-    After `expires_at` (seconds since 1970), the response does not exist.
-    """
+    """The first record of a response. It is written once, before the first event, and never changed."""
 
     response_id: str
     created_at: int
+    """Seconds since 1970."""
     model: str
+    """The name that the request has."""
     settings: ResponseSettings = Field(default_factory=ResponseSettings)
     input: list[Item] = Field(default_factory=list)
+    """The request's own items, not those of the previous responses."""
     previous_response_id: Omitted[str] = None
     conversation_id: Omitted[str] = None
     ancestors: list[str] = Field(default_factory=list)
+    """The ids of the previous responses, 22 characters each, back to and including the last one whose depth is a
+    multiple of 100."""
     depth: int = 0
+    """The number of previous responses."""
     background: bool = False
     streamed: Annotated[bool, Field(exclude_if=is_false)] = False
+    """The events of a background response are stored, too."""
     creator: Omitted[dict[str, str]] = None
+    """The principal of a background response, as in the context of a request, without a credential."""
     sender: Omitted[str] = None
+    """The caller and its end user, if the response continues a conversation for an end user."""
     user_hash: Omitted[str] = None
+    """The end user of a background response whose header names one."""
     until: float = 0.0
+    """The end of a foreground response's first lease, in seconds since 1970. The lease record has the end of a
+    renewed one."""
     expires_at: Omitted[int] = None
+    """Seconds since 1970, after which the response does not exist."""
     listed: list[McpListTools] = Field(default_factory=list)
+    """The tools of MCP servers as they were listed at the start."""
     texts: list[str] = Field(default_factory=list)
+    """The texts of the input's files, in order, for the model."""
 
     def set_input(self, items: Iterable[StoredItem]) -> None:
         """Set the items of the input, and the texts of their files."""
@@ -220,20 +247,19 @@ class ResponseHeader(Schema):
 
 
 class ResponseOutcome(Schema):
-    """The ending of a response, its last record. Only completed responses have `completed_at`, in seconds.
-
-    `incomplete_reason` is max_output_tokens, content_filter, max_tool_calls, max_infer_iters or budget. `partial` has
-    the items of an interrupted answer, which were streamed and are in no step. The API returns them, but no response
-    continues from them.
-    """
+    """The ending of a response, its last record."""
 
     status: ResponseStatus
     completed_at: Omitted[int] = None
+    """Seconds since 1970; only completed responses have it."""
     usage: Omitted[Usage] = None
     error: Omitted[ResponseError] = None
     incomplete_reason: Omitted[str] = None
+    """max_output_tokens, content_filter, max_tool_calls, max_infer_iters or budget."""
     consumption: Omitted[Consumption] = None
     partial: Annotated[list[OutputItem], Field(exclude_if=is_empty)] = Field(default_factory=list)
+    """The items of an interrupted answer, which were streamed and are in no step. The API returns them, but no
+    response continues from them."""
 
     @property
     def broke_off(self) -> bool:
@@ -253,29 +279,32 @@ class MergedInput(Schema):
 
 
 class ResponseRecord(Schema):
-    """One entry of a response's log: a step with its details, an ending, or the last step with the ending.
-
-    In the background, where another process may resume from a record, it also has the `usage` and the `consumption` so
-    far, and the number of output indexes of interrupted items before it (`skipped`). `cited` has the names, by their
-    ids, of the files that the step's text cites and that were found before this response. It is None without markers in
-    the text. `early` has the steps of calls whose results arrived before those of earlier calls; they are appended
-    later, in the model's order. `sent` has the ids of approved calls that are sent after this record.
-    The ending of a foreground response that failed or was cancelled has its `unfinished` step, for readers who rejoin.
-    `merged` has the input that was taken before the next model call. A `compaction` replaces all messages before it.
-    """
+    """One entry of a response's log: a step with its details, an ending, or the last step with the ending."""
 
     skipped: Omitted[int] = None
+    """The number of output indexes of interrupted items before it, in the background."""
     step: Omitted[Step] = None
     details: Omitted[AnswerDetails] = None
+    """What the model and the API need besides the step."""
     cited: Omitted[dict[str, str]] = None
+    """The names, by their ids, of the files that the step's text cites and that were found before this response;
+    None without markers in the text."""
     early: Omitted[list[ToolExecutionStep]] = None
+    """The steps of calls whose results arrived before those of earlier calls. They are appended later, in the
+    model's order."""
     sent: Omitted[list[str]] = None
+    """The ids of approved calls that are sent after this record."""
     usage: Omitted[Usage] = None
+    """That of the response so far, in the background, where another process may resume from a record."""
     consumption: Omitted[Consumption] = None
+    """As `usage`."""
     ending: Omitted[ResponseOutcome] = None
     unfinished: Omitted[PartialStep] = None
+    """The unfinished step of a foreground response that failed or was cancelled, for readers who rejoin."""
     merged: Omitted[list[MergedInput]] = None
+    """The input that was taken before the next model call."""
     compaction: Omitted[CompactedHistory] = None
+    """A compaction, which replaces all messages before it."""
 
     def without_images(self) -> "ResponseRecord | None":
         """Return the record as models get it; None if it has no large image."""
@@ -285,19 +314,18 @@ class ResponseRecord(Schema):
 
 @dataclass(slots=True)
 class StoredResponse:
-    """A response as it is stored. `records` ends with the first ending; `size` is in bytes of JSON.
-
-    The first `skipped` bytes of it are before its last compaction, so that later responses do not need them.
-    `taken_up`: a worker has started to run it in the background, which its lease shows. `lease_until` is the end of its
-    renewed lease, in milliseconds.
-    """
+    """A response as it is stored. `records` ends with the first ending."""
 
     header: ResponseHeader
     records: list[ResponseRecord] = field(default_factory=list)
     size: int = 0
+    """Bytes of JSON."""
     taken_up: bool = False
+    """A worker has started to run it in the background, which its lease shows."""
     lease_until: int | None = None
+    """The end of its renewed lease, in milliseconds since 1970."""
     skipped: int = 0
+    """Bytes of `size` before its last compaction, which later responses do not need."""
 
     @property
     def creator(self) -> Principal | None:

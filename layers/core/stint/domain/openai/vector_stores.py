@@ -1,4 +1,7 @@
-"""Vector stores of OpenAI's API."""
+"""Vector stores of OpenAI's API.
+
+With the fields that Llama Stack adds to them. https://platform.openai.com/docs/api-reference/vector-stores
+"""
 
 from typing import Annotated, Literal
 

@@ -24,11 +24,9 @@ from stint.http.inference_dependencies import InferenceServicesDep
 from stint.http.requests import StrictRoute
 from stint.http.scopes import requires
 from stint.http.streaming import (
-    StreamFormat,
+    SCHEMA_FORMAT,
     buffer_document,
     encode_failure,
-    encode_last_frame,
-    encode_schema,
     stream_events,
 )
 from stint.observability import Observation
@@ -58,7 +56,7 @@ async def answer_chat(body: InferenceChatRequest, request: Request, services: In
     run = await services.inference.start_chat(body, deadline_of(request))
     deltas = observe(request, services, run)
     if body.stream:
-        return await stream_events(chat_chunks(run, deltas), EVENTS, services.heartbeat_seconds)
+        return await stream_events(chat_chunks(run, deltas), SCHEMA_FORMAT, services.heartbeat_seconds)
     return await whole(run, deltas, to_chat_response, services)
 
 
@@ -75,7 +73,7 @@ async def complete_content(
     run = await services.inference.start_completion(body, deadline_of(request))
     deltas = observe(request, services, run)
     if body.stream:
-        return await stream_events(completion_chunks(run, deltas), EVENTS, services.heartbeat_seconds)
+        return await stream_events(completion_chunks(run, deltas), SCHEMA_FORMAT, services.heartbeat_seconds)
     return await whole(run, deltas, to_completion_response, services)
 
 
@@ -121,6 +119,3 @@ async def whole(
 
 async def buffered(work: Coroutine[Any, Any, Schema], services: InferenceServices) -> Response:
     return await buffer_document(work, services.heartbeat_seconds, encode_error=encode_failure, cancel_with_client=True)
-
-
-EVENTS: StreamFormat[Any] = StreamFormat(encode_schema, encode_error=encode_last_frame)

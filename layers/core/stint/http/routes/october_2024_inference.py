@@ -21,11 +21,9 @@ from stint.http.json_responses import document
 from stint.http.october_dependencies import OctoberRoute, OctoberServicesDep
 from stint.http.scopes import requires
 from stint.http.streaming import (
-    StreamFormat,
+    SCHEMA_FORMAT,
     buffer_document,
     encode_failure,
-    encode_last_frame,
-    encode_schema,
     stream_events,
 )
 from stint.observability import Observation
@@ -42,7 +40,6 @@ from stint.services.october.inference import (
 )
 
 router = APIRouter(prefix="/inference", tags=["October 2024"], route_class=OctoberRoute)
-EVENTS: StreamFormat[Any] = StreamFormat(encode_schema, encode_error=encode_last_frame)
 
 
 def describe_stream(chunk: str) -> dict[int | str, dict[str, Any]]:
@@ -58,7 +55,9 @@ async def answer_october_chat(body: OctoberChatRequest, request: Request, servic
     run = await services.make_model_inference().start_chat(to_chat_request(body), deadline_of(request))
     deltas = observe_run(request, services, run)
     if body.stream:
-        return await stream_events(from_chat_chunks(chat_chunks(run, deltas)), EVENTS, services.heartbeat_seconds)
+        return await stream_events(
+            from_chat_chunks(chat_chunks(run, deltas)), SCHEMA_FORMAT, services.heartbeat_seconds
+        )
     return await read_whole(run, deltas, lambda ended: from_chat(to_chat_response(ended)), services)
 
 
@@ -72,7 +71,7 @@ async def complete_october_content(
     deltas = observe_run(request, services, run)
     if body.stream:
         chunks = from_completion_chunks(completion_chunks(run, deltas))
-        return await stream_events(chunks, EVENTS, services.heartbeat_seconds)
+        return await stream_events(chunks, SCHEMA_FORMAT, services.heartbeat_seconds)
     return await read_whole(run, deltas, lambda ended: from_completion(to_completion_response(ended)), services)
 
 

@@ -1,4 +1,16 @@
-"""Conversion of ConverseStream events to model chunks."""
+"""Conversion of ConverseStream events to model chunks.
+
+An answer is a row of content blocks with indexes that all kinds share, while chunks number calls alone: `_calls` maps
+one to the other. The events:
+
+    contentBlockStart    of a call: its id and name
+    contentBlockDelta    a piece of text, of reasoning, or of a call's arguments
+    messageStop          the reason. Without it the answer was interrupted, however complete it looks
+    metadata             the usage and the tier, after the end
+
+boto3 checks neither the types of fields nor that required ones exist. So a wrong one raises what Python raises, and
+`explain` makes an error of the provider of it (`MALFORMED`).
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -83,6 +95,7 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
     cached, added, written = (
         _count(usage.get(name)) for name in ("cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens")
     )
+    # Elsewhere the input includes what a cache has read or written, as OpenAI counts it.
     read = _count(usage["inputTokens"]) + cached + added
     hour = sum(_count(detail["inputTokens"]) for detail in usage.get("cacheDetails") or [] if detail["ttl"] == "1h")
     return Usage(

@@ -53,6 +53,7 @@ def find_cache_points(
     chosen = [*reversed(breakpoints)]
     if cache.implicit:
         ends = ends_of(parameters["messages"])
+        # In the order of their use, since only four fit: the newest end, the caller's, then the earlier end.
         chosen = [*ends[:1], *chosen, *ends[1:]]
         chosen += [CachePoint("system")] if parameters.get("system") else []
         chosen += [CachePoint("tools")] if parameters.get("toolConfig") else []

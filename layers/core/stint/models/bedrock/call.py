@@ -43,6 +43,7 @@ class ConverseCall:
         if self._stream is not None:
             with suppress(ValueError, RuntimeError, OSError):  # the answer was read to the end
                 self._stream._raw_stream.shutdown()  # boto3's close would wait for the blocked read
+        # In the same thread, so after the read that was interrupted: the connection is not thread-safe.
         self._thread.submit(self._release)
         self._thread.shutdown(wait=False)
 

@@ -1,4 +1,16 @@
-"""Conversion of a conversation to Converse messages."""
+"""Conversion of a conversation to Converse messages.
+
+Converse is stricter than the conversations that are stored, and one refused message would make a session unusable:
+
+    roles alternate                           messages of one role in a row become blocks of one message
+    no blank texts                            omitted, or replaced where a text is required
+    no tool blocks without tools              calls and results become text, if the request has no tools
+    tool results are messages of the user     as their role
+    no names of participants                  a name is put before the text
+    ids of certain characters only            others are replaced; the same way in a call and in its result
+
+An answer without text and calls is omitted, and its reasoning with it.
+"""
 
 import re
 from typing import Any
@@ -37,6 +49,7 @@ class BedrockMessages:
     def append_input(self, message: UserInput) -> None:
         """Append a message of the user, with its breakpoints."""
         last = self.messages[-1] if self.messages else None
+        # Counted before the append, which may join this message to the last one and so shift the places of its blocks.
         before = len(last["content"]) if last is not None and last["role"] == "user" else 0
         self.append_blocks("user", _content_blocks(message.content) or [{"text": "(empty message)"}])
         for place in message.breakpoints:

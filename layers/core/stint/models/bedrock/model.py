@@ -56,6 +56,7 @@ class Bedrock:
         It requires a model's own id, so an inference profile's region is removed. A response format is not counted.
         """
         parameters = adapt_parameters(write_converse(request).parameters, self._refused_by(request.model))
+        # CountTokens refuses all other parameters of the call.
         counted = {name: parameters[name] for name in COUNTED if name in parameters}
         try:
             answer = await asyncio.to_thread(
@@ -104,6 +105,7 @@ class Bedrock:
                 new = next(find_refused(written, message, refused), None)
                 if new is None:
                     raise explain(error, written.parameters) from error
+                # The same message again replaces what was tried after it the first time: that did not help.
                 found[message] = new
                 tried |= new
             except BaseException:

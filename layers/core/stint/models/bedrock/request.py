@@ -1,4 +1,12 @@
-"""The parameters of a ConverseStream call."""
+"""The parameters of a ConverseStream call.
+
+Converse has one form for all families of models, and each lacks something. What no model has is refused before anything
+is stored (`check_converse`). What a family names itself is written under its name: top_k, efforts of reasoning. What a
+single model lacks cannot be known, so it is sent, and `model.py` learns from the refusal.
+
+Checkpoints of the cache are kept beside the parameters, since a model that refuses some of them gets the same call with
+others. Empty parts are left out: Converse refuses an empty list of tools.
+"""
 
 import json
 import re
@@ -88,6 +96,7 @@ def write_converse(request: InferenceRequest) -> ConverseRequest:
         "serviceTier": {"type": request.service_tier} if request.service_tier else None,
         "requestMetadata": _metadata(request.labels),
     }
+    # `messages` is required: an empty list gets Bedrock's own error.
     written = {name: value for name, value in parameters.items() if value or name == "messages"}
     if request.cache is None:
         return ConverseRequest(written)

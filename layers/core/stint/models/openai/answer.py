@@ -75,6 +75,7 @@ class ChatCompletionReader:
             self._usage = read_usage(payload["usage"], CHAT_USAGE)
         self._tier = read_tier(payload.get("service_tier")) or self._tier
         for choice in payload.get("choices") or []:
+            # Only one answer is asked for. A server that sends more would mix their texts.
             if choice.get("index") not in (0, None):
                 continue
             delta = choice.get("delta") or choice.get("message") or {}
@@ -90,6 +91,7 @@ class ChatCompletionReader:
             yield from self._announce(call)
         reason = REASONS.get(self._reason or "stop", FinishReason.stop)
         if reason in (FinishReason.stop, FinishReason.tool_calls):
+            # Servers report `stop` with calls, and `tool_calls` without: what has arrived decides.
             reason = FinishReason.tool_calls if self._calls else FinishReason.stop
         yield Finished(reason, self._usage, self._tier)
 

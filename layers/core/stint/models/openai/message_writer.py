@@ -65,6 +65,7 @@ class MessageWriter:
                 images = []
             key = id(message)
             entry = get(key)
+            # The id of a message that no longer exists can be that of a new one, so the reference decides.
             if entry is not None and entry[0]() is message and entry[1] == form:
                 move_to_end(key)
                 append(entry[2])
@@ -80,6 +81,7 @@ class MessageWriter:
     def _write_new(self, message: ModelMessage, form: Hashable) -> bytes:
         written = self.write_one(message, form)
         size = len(written) + ENTRY_BYTES
+        # An entry of a message that no longer exists, or of this one in another form.
         self._drop(id(message))
         if size > self.most_bytes:
             return written

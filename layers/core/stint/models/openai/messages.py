@@ -1,4 +1,16 @@
-"""Conversion of a conversation to chat completions messages."""
+"""Conversion of a conversation to chat completions messages.
+
+Compatible servers accept the simplest form of each thing, and may refuse or ignore others. So that one is written:
+
+    a single text             a string, not a list of parts
+    an answer with calls      content null if it has no text, as OpenAI's own answers
+    arguments                 the model's own JSON, which the cache of the provider has; an object if it is not one
+    images of a tool          in a message of the user after all results: a tool's message must be text
+    a name                    a field, or before the text if the server or the name is not fit for a field
+    reasoning                 omitted, unless the model is known to require it
+
+Each message is written alone and in one way (`message_writer.py` keeps it), so nothing here may depend on the others.
+"""
 
 import json
 from collections.abc import Callable

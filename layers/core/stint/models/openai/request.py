@@ -1,4 +1,12 @@
-"""The body of a chat completions request."""
+"""The body of a chat completions request.
+
+It is written as OpenAI documents it, with the fields of vLLM where OpenAI has none. A field is left out if the caller
+did not set it, because compatible servers may refuse fields that they do not know. What a model refuses nevertheless is
+left out by `chat_completions.py`.
+
+The messages are JSON already when a body is written (`message_writer.py`), so they are joined to it as bytes: a long
+history is not written again for each call.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +47,7 @@ def write_request(request: InferenceRequest) -> Body:
     if request.cache_key:
         body["prompt_cache_key"] = request.cache_key
     if request.top_logprobs is not None:
+        # 0 is left out: `logprobs` alone asks for those of the answer's own tokens.
         body |= {"logprobs": True} | ({"top_logprobs": request.top_logprobs} if request.top_logprobs else {})
     if request.response_format is not None:
         body["response_format"] = _response_format(request.response_format)

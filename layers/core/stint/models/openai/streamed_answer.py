@@ -81,6 +81,7 @@ async def stream_answer(
                     for chunk in _feed(answer, text, response.errors):
                         yield chunk
     except ProviderFailure as failure:
+        # The usage may be missing then, but the answer is whole.
         if not (failure.of_connection and answer.is_finished):
             raise
     for chunk in answer.finish():

@@ -114,6 +114,7 @@ class ModelResponseReader:
         phase = phase if phase in PHASES else ""
         if phase != self._phase:
             self._phase = phase
+            # A phase alone is kept as late, so that callers get no reasoning with an answer that has none.
             is_shown = bool(self._thought or False not in self._heads) and not self._is_late()
             yield from self._sign(write_phase(phase, self._here()), late=not is_shown)
         if self._messages and self._characters:
@@ -212,6 +213,7 @@ class ModelResponseReader:
             for part in item.get("content") or []:
                 yield from self._add_thought(index, ("content", None), read_text(part.get("text")))
         is_summary = begun.part is not None and begun.part[0] == "summary"
+        # A summary belongs to encrypted content, and the reasoning itself to an item without it.
         texts = begun.texts if is_summary == bool(item.get("encrypted_content")) else []
         yield from self._sign(write_item(item, begun.place, texts), late=self._is_late())
 

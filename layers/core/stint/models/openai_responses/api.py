@@ -23,7 +23,7 @@ from stint.models.openai.request import CHAT_ONLY
 from stint.models.openai_responses.answer import ModelResponseReader
 from stint.models.openai_responses.items import ItemWriter
 from stint.models.openai_responses.reasoning import read_items
-from stint.models.openai_responses.request import ENCRYPTED_REASONING, write_request
+from stint.models.openai_responses.request import ENCRYPTED_CONTENT, write_request
 from stint.providers.openai.errors import FIELDS, Refusal
 
 REASONING_ITEMS = "reasoning items"
@@ -76,7 +76,7 @@ class ResponsesApi:
         words = f"{refusal.param} {refusal.message}".lower()
         has_summary = request.reasoning is not None and request.reasoning.summary is not None
         tests = {
-            ENCRYPTED_REASONING: _is_about_include(refusal),
+            ENCRYPTED_CONTENT: _is_about_include(refusal),
             REASONING_ITEMS: _is_about_damage(refusal) and self._has_reasoning(request),
             "summary": has_summary and "summar" in words and may_be_about(refusal, "reasoning"),
             "minimal": refuses_minimal(effort_of(request), refusal),

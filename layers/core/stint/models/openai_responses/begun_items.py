@@ -9,20 +9,24 @@ from stint.models.openai_responses.reasoning import AnswerPlace
 
 @dataclass(slots=True)
 class BegunItem:
-    """An item that has begun at a place of the answer.
-
-    `read` is the number of characters of its text, refusal or arguments so far, `call` the number of a call whose name
-    is known. `texts` are the places of the texts of its reasoning in all reasoning, `part` is the last of them.
-    """
+    """An item that has begun."""
 
     kind: str
+    """The type of the item, such as `message`."""
     item_id: str
+    """Empty if the server sends none."""
     place: AnswerPlace
+    """Where the item began in the answer."""
     read: int = 0
+    """The number of characters of its text, refusal, reasoning or arguments so far."""
     call: int | None = None
+    """The number of a call; None until its name is known."""
     texts: list[tuple[int, int]] = field(default_factory=list)
+    """The places of the texts of its reasoning in all reasoning: start and end, in characters."""
     part: tuple[str, Any] | None = None
+    """The last part of its reasoning: whether it is of the summary or the content, and its index."""
     is_done: bool = False
+    """Whether its end was read."""
 
 
 class BegunItems:

@@ -61,6 +61,7 @@ def _answer(answer: AssistantAnswer, origin: str) -> list[Item]:
         if placed.item is not None:
             items.append(placed.item)
     items += [*_text(answer.text, written, len(answer.text), phase), *map(_call, answer.tool_calls[called:])]
+    # The item that followed was cut off, and the server refuses the one without the other.
     while items and items[-1]["type"] == "reasoning":
         items.pop()
     return items

@@ -87,6 +87,7 @@ def read_items(reasoning: Reasoning | None, origin: str) -> Iterator[PlacedItem]
         for line in lines:
             try:
                 entry = json.loads(line)
+                # What is left counts over all lines: two items with the same texts would be repeated, too.
                 left -= _measure_texts(entry.get("texts", []), left, len(reasoning.text))
                 yield _read_line(entry, reasoning.text)
             except (ValueError, LookupError, TypeError, AttributeError, OverflowError):

@@ -4,7 +4,7 @@ from stint.domain.inference import AnswerFormat, InferenceRequest, JsonObjectRes
 from stint.models.json_schemas import read_schema
 from stint.models.openai.request import Body, write_tools
 
-ENCRYPTED_REASONING = "reasoning.encrypted_content"
+ENCRYPTED_CONTENT = "reasoning.encrypted_content"
 
 
 def write_request(request: InferenceRequest, refused: frozenset[str]) -> Body:
@@ -15,7 +15,7 @@ def write_request(request: InferenceRequest, refused: frozenset[str]) -> Body:
     Raises:
         InvalidRequest: the format is a grammar.
     """
-    include = [] if ENCRYPTED_REASONING in refused else [ENCRYPTED_REASONING]
+    include = [] if ENCRYPTED_CONTENT in refused else [ENCRYPTED_CONTENT]
     body: Body = {
         "model": request.model,
         "stream": True,

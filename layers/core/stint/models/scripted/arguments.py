@@ -1,4 +1,19 @@
-"""Values of a JSON schema, taken from a user's text by fixed rules."""
+"""Values of a JSON schema, taken from a user's text by fixed rules.
+
+The scripted model must call a tool with arguments that a reader can foresee. So nothing is random, and the text is read
+by these rules:
+
+    a JSON object in the text        it is the arguments, whatever the schema says
+    `key=value`                      these arguments, declared or not; they are removed from the text
+    required, with a constant        the constant
+    required, with options           the first option that is a word of the text
+    required numbers                 the numbers of the text, in their order
+    required texts                   the quoted texts, then the last words that are not function words
+    booleans                         true, unless the text has a word of denial
+    missing numbers and texts        the schema's default, or else 0 and an empty text
+
+Schemas and texts come from callers, so the searches in them have limits.
+"""
 
 import json
 import math

@@ -1,4 +1,12 @@
-"""Directives to the scripted model, one per line of a user message."""
+"""Directives to the scripted model, one per line of a user message.
+
+Tests and demos need behaviour that a model shows rarely: refusals, failures, slow words, an answer that is cut. A
+request has no field for them, and a setting of the process would reach the calls of others. So they are in the message,
+where every client can write them, and they are removed from what the model repeats. `Scripted` describes each of them.
+
+A keyword that occurs again replaces the value before, except that the texts of `think`, `say` and `refuse`, and calls,
+add up.
+"""
 
 import re
 from typing import Literal
@@ -18,19 +26,30 @@ FailureMode = Literal["before", "throttled", "overloaded", "context"]
 
 @dataclass(slots=True)
 class Directives:
-    """The directives of a message. `rest` is the message without them."""
+    """The directives of a message."""
 
     rest: str = ""
+    """The message without its directives."""
     thinks: str | None = None
+    """The reasoning; None for the model's own."""
     says: str | None = None
+    """The text of the answer; None for the model's own."""
     refuses: str | None = None
+    """The text of a refusal; None for no refusal."""
     calls: list[tuple[str, str]] = field(default_factory=list)
+    """The names of tools, each with the text of its arguments."""
     failure: FailureMode | None = None
+    """The failure before the first word."""
     fail_after: int | None = None
+    """The number of words before a failure."""
     slow: float = 0.0
+    """Seconds before the first word."""
     cut: int | None = None
+    """The number of words after which the answer ends as if its tokens were used up."""
     filter_after: int | None = None
+    """The number of words after which the answer ends as if a content filter had ended it."""
     repeat: int = 1
+    """The number of answers with these calls, before one with their results."""
 
 
 def parse_directives(text: str) -> Directives:

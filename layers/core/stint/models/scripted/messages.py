@@ -7,6 +7,7 @@ MOST_CHARACTERS = 20_000
 """Maximum characters of an input or a tool's result that have an effect."""
 
 PIECE = 65_536
+"""Characters that are searched at a time."""
 
 RETRIEVED = ("Here are the retrieved documents", "knowledge_search tool found")
 """Beginnings of context that was retrieved before the model is called. It follows the user's message."""

@@ -1,4 +1,13 @@
-"""A scripted model for the offline demo and for tests. It is not a language model."""
+"""A scripted model for the offline demo and for tests. It is not a language model.
+
+It is an adapter like any other, so that a demo or a test runs through all the code that a real model does: streaming,
+calls, reasoning with a signature, limits, usage, refusals and failures. Its answer is a function of the request alone.
+It keeps no state between calls: what it did before is read from the messages, and another process that continues a run
+gets the same answer.
+
+An answer is made whole as a list of chunks, one for each word, and then cut and streamed. A word counts as a token, so
+that limits and usage can be foreseen by counting.
+"""
 
 import asyncio
 import json
@@ -39,14 +48,13 @@ from stint.models.scripted.messages import (
     rounds_of,
     trailing_results,
 )
-from stint.models.scripted.thoughts import check_thoughts, think
+from stint.models.scripted.thoughts import PIECE, check_thoughts, think
 
 DEMO = "demo"
 INTRODUCTION = (
     "I am the scripted model of Stint, not a language model: I repeat what you say. "
     "For real answers set OPENAI_BASE_URL and OPENAI_API_KEY, or use a model id that begins with bedrock/."
 )
-PIECE = re.compile(r"\S+\s*|\s+")
 GETTER = re.compile(r"get[-_]\w")
 WHO = re.compile(r"\b(?:who|what) are you\b", re.IGNORECASE)
 
@@ -117,6 +125,7 @@ class Scripted:
         check_thoughts(request.messages)
         directives = parse_directives(last_input(request.messages))
         chunks = _answer(request, directives)
+        # After `Accepted`, as with a slow model: the status has arrived, and the first word has not.
         await asyncio.sleep(directives.slow)
         raise_failure(directives)
         limits = (request.decoding.max_tokens, directives.cut, directives.filter_after)
@@ -143,6 +152,7 @@ def _answer(request: InferenceRequest, directives: Directives) -> list[ModelChun
     if text is None:
         text = "" if calls else _reply(request, directives.rest)
     text, is_stopped = _stopped(request, text)
+    # Unique in the conversation, although no state is kept.
     first_id = 1 + sum(len(each.tool_calls) for each in request.messages if isinstance(each, AssistantAnswer))
     return thoughts + _text_chunks(text) + ([] if is_stopped else _call_chunks(calls, first_id))
 

@@ -1,4 +1,17 @@
-"""Conversion of boto3's exceptions to model errors."""
+"""Conversion of boto3's exceptions to model errors.
+
+boto3 raises errors of four layers: the service's refusals (ClientError), its own (BotoCoreError), urllib3's while a
+stream is read, and those of its parser for damaged events. The callers of a model need to know something else: whose
+fault it is, and whether a later attempt may succeed.
+
+    the caller's         InvalidRequest with the field, ContextLengthExceeded
+    the operator's       ModelUnauthorized, ModelUnreachable, with the setting to check
+    nobody's, for now    RateLimited, ModelOverloaded, with the time to wait
+    the service's        ModelError
+
+Bedrock has one code for most refusals (ValidationException), so the field is found in the words of the message. These
+are not documented and change: a message that nothing recognizes is still an error with its text.
+"""
 
 import re
 from typing import Any
@@ -28,7 +41,7 @@ from stint.domain.errors import (
     RateLimited,
     StintError,
 )
-from stint.providers.refusals import find_field, is_about_length, parse_retry_after, shorten
+from stint.providers.refusals import REFUSED_STATUSES, find_field, is_about_length, parse_retry_after, shorten
 
 # The last three come from events that are damaged or not in the documented form.
 ERRORS = (ClientError, BotoCoreError, HTTPError, OSError, ParserError, ResponseParserError, LookupError)
@@ -37,7 +50,6 @@ MALFORMED = (AttributeError, TypeError, ValueError, RecursionError)
 
 THROTTLED = frozenset({"throttlingexception", "toomanyrequestsexception"})
 OVERLOADED = frozenset({"serviceunavailableexception", "modelnotreadyexception"})
-REFUSED = frozenset({400, 404, 413, 422})
 NOT_FOUND = "resourcenotfoundexception"
 ACCESS_DENIED = "accessdeniedexception"
 TIER = re.compile(r"service[ _-]?tier|\b(?:flex|priority)\W{1,3}tier\b|\btier\W{1,3}(?:flex|priority)\b", re.IGNORECASE)
@@ -108,7 +120,7 @@ def _explain_refusal(error: ClientError, parameters: dict[str, Any]) -> StintErr
         return kind_of_error(message, upstream_status=status, retry_after=retry_after)
     if unauthorized:
         return ModelUnauthorized(message, upstream_status=status)
-    if kind in ("validationexception", NOT_FOUND) or status in REFUSED:
+    if kind in ("validationexception", NOT_FOUND) or status in REFUSED_STATUSES:
         return _explain_request(message, kind, status, parameters)
     return ModelError(message, upstream_status=status)
 

@@ -21,10 +21,9 @@ from stint.domain.errors import (
 )
 from stint.domain.json_text import parse_leniently
 from stint.domain.redaction import Redactor
-from stint.providers.refusals import find_field, is_about_length, parse_retry_after, shorten
+from stint.providers.refusals import REFUSED_STATUSES, find_field, is_about_length, parse_retry_after, shorten
 
 REPEATED = frozenset({429, 500, 502, 503, 504, 529})
-REFUSED = frozenset({400, 404, 413, 422})
 NO_QUOTA = "insufficient_quota"
 OVERLOADED = {"overloaded_error", "server_is_overloaded", ModelOverloaded.code}
 """Codes or types of errors in a stream, which has no status any more."""
@@ -117,7 +116,7 @@ class Refusal:
     def is_about_request(self) -> bool:
         """Whether the error is about the request. In a stream, the type or the code of the error shows it."""
         if self.status is not None:
-            return self.status in REFUSED
+            return self.status in REFUSED_STATUSES
         return self.kind == InvalidRequest.type or WRONG_REQUEST.search(self.code) is not None
 
 
@@ -172,6 +171,7 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
     fields: dict[str, Any] = error if isinstance(error, dict) else {}
     message = error if isinstance(error, str) else fields.get("message") or fields.get("detail") or body.strip()
     code = str(fields.get("code") or "")
+    # Some servers repeat the status as the code of an error in a stream.
     if status is None and re.fullmatch(r"[1-5]\d\d", code):
         status = int(code)
     redactor = Redactor([key])

@@ -23,8 +23,10 @@ LONGEST_WAIT = 2.0
 NOT_A_URL = (httpx.InvalidURL, UnicodeError)
 """The errors of httpx for an invalid base URL or redirect, and idna's for an invalid host in Punycode."""
 NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, *NOT_A_URL)
+"""Errors that a retry meets again, or that have taken the whole time that a caller waits."""
 REQUEST_ERRORS = (httpx.RequestError, *NOT_A_URL)
 DRAIN_SECONDS = 0.2
+"""Longest wait for the end of a body whose answer is complete, so that a server which keeps it open delays nothing."""
 MAX_ERROR_BYTES = 65_536
 DONE = "[DONE]"
 
@@ -34,15 +36,22 @@ SignRequest = Callable[[str, str, bytes], Awaitable[Mapping[str, str]]]
 
 
 class ServerOptions(TypedDict, total=False):
-    """Options of a server. The default timeouts are 5 and 60 seconds, `repeats` is 2, and `backoff` 0.25 seconds."""
+    """Options of a server."""
 
     settings: ServerSettings
+    """The names of settings in error messages."""
     connect_timeout: float
+    """Seconds, by default 5."""
     stall_timeout: float
+    """Longest silence of the server in seconds, by default 60."""
     repeats: int
+    """Maximum retries of a request, by default 2."""
     backoff: float
+    """Seconds before the first retry, by default 0.25. They double each time."""
     client: httpx.AsyncClient | None
+    """A client for all requests; None for one of the server's own in each event loop."""
     sign: SignRequest | None
+    """Signs requests, which then have no key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import cast
 
+from stint.domain.token_estimates import CHARACTERS_PER_TOKEN
 from stint.retrieval.chunking.tokens import DocumentChunk, count_tokens
 
 AUTO_TOKENS, AUTO_OVERLAP = 800, 400
@@ -14,7 +15,6 @@ AUTO_TOKENS, AUTO_OVERLAP = 800, 400
 BLOCK_CHARACTERS = 16_384
 """Minimum size of a block. Larger chunks have larger blocks: one has at least eight chunks."""
 
-CHARACTERS_PER_TOKEN = 4
 SMALLEST_PART = 16
 """Tokens of the parts that chunks consist of, at least. A smaller overlap is not reached everywhere."""
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Literal
 
+from stint.domain.entities import WORD
 from stint.regex.normalization import normalize
 from stint.retrieval.dimensions import hashed_dimension
 from stint.retrieval.port import Embeddings, Vector
 
-WORD = re.compile(r"[^\W_]+")
 WITHOUT_SPACES = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 """Characters of scripts whose words have no spaces between them, or take suffixes: Japanese, Chinese, Korean."""
 FUNCTION_WORDS = frozenset(

@@ -1,4 +1,8 @@
-"""Embeddings of a small model whose weights are inside the package wordllama: offline, in this process."""
+"""Embeddings of a small model whose weights are inside the package wordllama: offline, in this process.
+
+It needs no key, network or server. Loading takes a while, so the files are read by the first call, in a thread, and a
+lock keeps concurrent calls from reading them twice.
+"""
 
 import asyncio
 import threading

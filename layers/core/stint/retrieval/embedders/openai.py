@@ -63,6 +63,7 @@ def batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     tokens = 0
     for text in texts:
+        # A cautious estimate. A batch that is too small costs a call, and one that is too large is refused.
         size = len(text.encode(errors="replace")) // BYTES_PER_TOKEN + 1
         if batch and (len(batch) == MOST_INPUTS or tokens + size > MOST_TOKENS):
             yield batch
@@ -76,6 +77,7 @@ def batches(texts: Sequence[str]) -> Iterator[list[str]]:
 def read_answer(answer: Any, count: int) -> Embeddings:
     """Read the answer of a call. Its vectors may be in any order. Raises ModelError if one is missing."""
     try:
+        # By their index, because the order is not promised.
         numbered = {int(each["index"]): each["embedding"] for each in answer["data"]}
         usage = answer.get("usage") or {}
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -32,8 +32,8 @@ from stint.retrieval.port import Entry, Hit, IndexQuery
 
 STORE_BYTES = 512_000_000
 """Largest index. A search that finds none of it in memory reads most of it."""
-READS = 5
-"""Attempts of a search whose blocks are merged while it reads them."""
+ATTEMPTS = 5
+"""Attempts of an operation whose blocks are merged while it reads them."""
 
 
 class PackedIndex:
@@ -63,7 +63,7 @@ class PackedIndex:
         await self._append(index, [(part, ()) for part in split(rows, dimension)], dimension)
 
     async def update_attributes(self, index: str, keys: Sequence[str], attributes: Attributes) -> None:
-        for _ in range(READS):
+        for _ in range(ATTEMPTS):
             manifest = (await self._manifests.read(index)).manifest
             try:
                 rows = [replace(row, attributes=attributes) for row in await self._rows(index, manifest, keys)]
@@ -138,7 +138,7 @@ class PackedIndex:
         )
 
     async def query(self, index: str, query: IndexQuery) -> list[Hit]:
-        for _ in range(READS):
+        for _ in range(ATTEMPTS):
             snapshot = await self._manifests.read(index)
             check_query(query, snapshot.manifest.dimension)
             try:

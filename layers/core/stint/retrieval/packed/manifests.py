@@ -1,4 +1,18 @@
-"""Reads and writes of manifests, which concurrent writers replace by compare and swap."""
+"""Reads and writes of manifests, which concurrent writers replace by compare and swap.
+
+The manifest is one object, and it alone decides which blocks an index has. A writer replaces it only if its ETag is
+still the one that the writer has read; if not, the change is made again on the newer manifest. So no lock is held, and
+no change is lost.
+
+    answer to a replacement   then
+    a new ETag                the change is made
+    none: another ETag        read the manifest, and try again after a random wait
+    lost, and repeated by     the revision of the change is among the manifest's `recent` ones: it was made
+    the client
+
+A process remembers the manifests that it has read. A read asks the bucket only whether the ETag is still the same, and
+gets the body only if it is another. A write begins with the remembered manifest, without a read.
+"""
 
 import asyncio
 import random

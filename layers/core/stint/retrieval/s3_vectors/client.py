@@ -28,6 +28,7 @@ TRY_AGAIN = frozenset(
     }
 )
 ATTEMPTS = 3
+"""Calls of S3 Vectors for one operation, with the first."""
 
 
 class VectorsClient(Protocol):

@@ -1,5 +1,9 @@
 """Principals of callers that sign their requests with IAM credentials (SigV4).
 
+API Gateway verifies the signature and writes the caller's ARN into the request context, so nothing secret is checked
+here. What remains is to decide whose principal a role is, by the table STINT_IAM_ROLES. Without a table nobody may
+call: a role of the account that may invoke the API is not yet a user of it.
+
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
 """
 

@@ -40,6 +40,7 @@ def endpoints_of(group: AgentToolGroup) -> Iterator[Args]:
 
 async def check_endpoint(args: Args, tools: Tools, param: str) -> None:
     """Check one endpoint, whose error names the field `param`. Raises InvalidRequest."""
+    # A reference would let whoever writes an agent send a secret of the operator to an address of its choice.
     refuse_references(json.dumps(args), param)
     defined = define_toolgroup(args)
     try:

@@ -32,6 +32,7 @@ async def mark_interrupted(
     while turn.status is RunStatus.in_progress and not runs(record, turn.header.turn_id):
         record = await store.sessions.get(*ids)
         seen, turn = turn, await store.turns.get(*ids, turn.header.turn_id)
+        # A turn that has grown was alive in between: the loop looks at it again.
         if len(turn.records) == len(seen.records) and not runs(record, turn.header.turn_id):
             turn.records.append(TurnRecord(ending=interrupted_ending(last_activity(turn))))
     return turn

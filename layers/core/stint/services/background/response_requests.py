@@ -10,7 +10,7 @@ What becomes of a request is decided here, once, in this order:
 A message has the digits of its response's id. So each operation on a response looks for a stored response first, and
 then for a message, which is deleted once its response is stored.
 
-docs/decisions.md, entry 43, has the reasons.
+docs/decisions.md, entry 44, has the reasons.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence

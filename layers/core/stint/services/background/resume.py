@@ -14,7 +14,7 @@ from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.next_step import RunTools, called_tools, ending_of, known_steps, remaining_calls
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
-from stint.metering import admit_run, read_meter, resume_meter
+from stint.metering import ENDING_UNITS, admit_run, read_meter, resume_meter
 from stint.run_stop import refuse_stopped
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.response_lease import ResponseKeeper
@@ -68,10 +68,6 @@ class Resumer:
         return await retry_while_locked(
             lambda: self.responses.open_context(header, deadline, again=True), self.lock_wait_seconds, deadline
         )
-
-
-ENDING_UNITS = 2
-"""Write units of a small record with an ending, and of the release of the lease."""
 
 
 def metered_failure(error: StintError, usage: Usage | None) -> ResponseOutcome:

@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from stint.domain.errors import Conflict, Interrupted
+from stint.domain.errors import LOCKED, Conflict, Interrupted
 from stint.loop.model_call import with_deadline
 
 T = TypeVar("T")
 
 PAUSE_SECONDS = 1.0
 
-LOCKED = ("session_locked", "conversation_locked")
 LOCKED_SECONDS = 60.0
 """Minimum seconds that background work waits for a session or a conversation in use."""
 

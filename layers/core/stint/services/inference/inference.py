@@ -55,6 +55,7 @@ class ModelInference:
                 that the model's provider lacks.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
+        # Before the run is admitted: a request that cannot be read costs nothing of a budget.
         await self.check_images("messages", [message.content for message in request.messages])
         model, model_id = await self.resolve(request)
         [run] = start(model, [chat_call(request, request.messages, model_id)], deadline)

@@ -15,13 +15,8 @@ from stint.domain.errors import DeadlineExceeded
 from stint.domain.inference import InferenceRequest, TextChunk, TokenLogprob
 from stint.domain.run_events import Delta, TextDelta, ToolCallDelta
 from stint.loop.answer import Answer
-from stint.loop.model_call import Inference
+from stint.loop.model_call import ANSWER_TIME_IS_OVER, Inference
 from stint.models.port import ChatModel
-
-TIME_IS_OVER = (
-    "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
-    "in the template."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +62,7 @@ async def read_deltas(run: InferenceRun) -> AsyncGenerator[LogprobDelta, None]:
                     if isinstance(delta, TextDelta | ToolCallDelta):
                         yield LogprobDelta(delta, logprobs)
     except DeadlineExceeded:
-        raise DeadlineExceeded(TIME_IS_OVER) from None
+        raise DeadlineExceeded(ANSWER_TIME_IS_OVER) from None
     finally:
         await run.call.close()
 

@@ -26,6 +26,7 @@ def fill_chunk_template(template: str, index: int, text: str, metadata: Mapping[
     def replace(found: re.Match[str]) -> str:
         nonlocal size
         value = value_of(found)
+        # Counted while the text is made: a placeholder that occurs a thousand times would fill the memory first.
         size += len(value)
         refuse_long(size)
         return value

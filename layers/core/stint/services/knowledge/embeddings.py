@@ -33,6 +33,7 @@ class TextEmbeddings:
         found = await self.models.embed_texts(choice, request.input, requested=requested)
         write = encode_vector if request.encoding_format == "base64" else list[float]
         data = [EmbeddingObject(index=index, embedding=write(vector)) for index, vector in enumerate(found.vectors)]
+        # The field is required and a number, and 0 would claim that nothing was used.
         tokens = -1 if found.tokens is None else found.tokens
         usage = EmbeddingsUsage(prompt_tokens=tokens, total_tokens=tokens)
         return EmbeddingsList(data=data, model=request.model, usage=usage)

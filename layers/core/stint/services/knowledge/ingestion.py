@@ -17,7 +17,7 @@ Progress is taken out of the record by the write that acquires the lease, so a g
 process that dies while it continues one leaves no progress: the next attempt begins a new generation. `generations` has
 the number of chunks of each before they are written, so whoever completes the document can delete the others.
 
-docs/decisions.md, entry 66, has the reasons.
+docs/decisions.md, entry 67, has the reasons.
 """
 
 import asyncio
@@ -78,6 +78,7 @@ class Ingestion:
     tasks: IngestionTasks
     meters: Meters
     lease_seconds: float
+    """Length of a lease, which is renewed while an attempt runs."""
 
     async def handle_task(self, task: IngestionTask, deadline: float, *, last: bool = False) -> None:
         """Handle each document of a task for its creator, also if others fail. Raises the first error.

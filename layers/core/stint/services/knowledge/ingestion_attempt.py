@@ -1,4 +1,18 @@
-"""One attempt to ingest a document, under its lease."""
+"""One attempt to ingest a document, under its lease.
+
+Chunks are written under a generation of their own, which no search finds until one write of the record names it. So an
+attempt that fails halfway has changed nothing that callers see, and what it wrote is either kept for the next attempt
+or deleted:
+
+    how it ends                                 chunks    record
+    all is written                              found     completed, in one write
+    no time after some chunks                   kept      progress, in one write with the release of the lease
+    another StintError after some chunks        kept      the same, and the error is raised
+    an error before the first chunk             deleted   no progress; the lease is released
+    cannot be ingested (invalid, too large)     deleted   no progress; the lease is released
+    the worker is stopped, or a fault of ours   deleted   no progress; the lease is released
+    lease lost, cancelled, deleted, replaced    deleted   what others have written
+"""
 
 from contextlib import suppress
 

@@ -81,6 +81,7 @@ class RAG:
                 return await self.retrieve_memory(arguments, session)
             given = KnowledgeSearchArguments.model_validate(arguments)
         except ValidationError as error:
+            # The model wrote the arguments, and can correct them when it reads this.
             return failure(f"The arguments of the search are invalid: {describe_faults(error)}")
         own = session.vector_db_id if session else None
         named = [*given.vector_db_ids, *([own] if own else [])]

@@ -27,11 +27,11 @@ from stint.domain.llama_stack.sampling import (
     TopPSamplingStrategy,
 )
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolChoice, ToolConfig, ToolDef
-from stint.services.october.memory_tool import RAG, to_memory
+from stint.services.october.memory_tool import to_memory
 from stint.services.october.remote_tools import to_endpoint, to_parameters
 from stint.services.registry.inline_toolgroups import define_toolgroup
 from stint.services.registry.tools import Tools, as_port
-from stint.tools.port import KNOWLEDGE_SEARCH, QUERY_GENERATOR, REMOTE_EXECUTION
+from stint.tools.port import KNOWLEDGE_SEARCH, QUERY_GENERATOR, RAG, REMOTE_EXECUTION
 from stint.tools.secret_references import refuse_references
 
 WEB_SEARCH, WOLFRAM_ALPHA = "builtin::websearch", "builtin::wolfram_alpha"

@@ -15,9 +15,7 @@ from stint.domain.llama_stack.october_2024_agents import (
     QueryGeneratorConfig,
 )
 from stint.domain.tools import AgentToolGroupWithArgs
-from stint.tools.port import REMOTE_EXECUTION
-
-RAG = "builtin::rag"
+from stint.tools.port import RAG, REMOTE_EXECUTION
 
 
 def to_memory(definition: MemoryToolDefinition, param: str) -> AgentToolGroupWithArgs:

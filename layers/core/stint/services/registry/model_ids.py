@@ -25,6 +25,7 @@ def short_ids(catalogue: Catalogue, names_provider: NamesProvider) -> Mapping[st
     models = catalogue.models
     found: dict[str, list[Model]] = {}
     for model in models.values():
+        # Configured models first: what a short id means must not depend on what somebody registers.
         if model.owner is None and (short := short_id_of(model, catalogue, names_provider)):
             found.setdefault(short, []).append(model)
     for alias, model in catalogue.aliases.items():

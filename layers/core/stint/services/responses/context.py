@@ -13,7 +13,7 @@ from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import FunctionCall
-from stint.domain.openai.stored_responses import ResponseHeader, ResponseStatus, StoredResponse
+from stint.domain.openai.stored_responses import RUNNING, ResponseHeader, StoredResponse
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import name_run
@@ -31,8 +31,6 @@ from stint.services.responses.search_items import files_in
 from stint.store.chains import NO_LINKS, Chain, place_after_chain, place_after_response
 from stint.store.lease import Lease
 from stint.store.store import Store
-
-RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 
 
 @dataclass(frozen=True, slots=True)

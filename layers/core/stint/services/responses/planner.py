@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest, error_param, rename_param
 from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
+from stint.domain.limits import MAX_INFER_ITERS
 from stint.domain.openai.code_interpreter import CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationTool
@@ -21,7 +22,7 @@ from stint.domain.openai.response_tools import (
     ResponseToolChoice,
     WebSearchTool,
 )
-from stint.domain.openai.stored_responses import MAX_INFER_ITERS, ResponseSettings, tier_of
+from stint.domain.openai.stored_responses import ResponseSettings, tier_of
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.loop.plan import CompactionRule, Plan
 from stint.loop.structured_output import check_schema

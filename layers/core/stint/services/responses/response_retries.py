@@ -8,7 +8,7 @@ from stint.caller import EarlierRunUnavailable, RequestAttempt
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import RETRYABLE_CODES, Conflict, DeadlineExceeded, NotFound
 from stint.domain.ids import name_of
-from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
+from stint.domain.openai.stored_responses import RUNNING, ResponseStatus, StoredResponse
 from stint.services.responses.read import ResponseReader
 from stint.services.runs.polling_pauses import PollingPauses
 from stint.store.store import Store
@@ -27,8 +27,6 @@ OUTCOME_UNKNOWN = (
     "repeatable, and its response is not stored, so it was not run again. Check the tool's effect, and send a new key "
     "to run it again."
 )
-
-RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import (
+    LOCKED,
     Cancelled,
     Conflict,
     DeadlineExceeded,
@@ -32,7 +33,6 @@ Start = Callable[[str, Callable[[str], Awaitable[None]]], Awaitable[T]]
 
 logger = logging.getLogger(__name__)
 
-LOCKED = ("session_locked", "conversation_locked")
 TAKEN = "message_taken"
 TEMPORARY = (StoreUnavailable, DeadlineExceeded, Interrupted, RateLimitExceeded)
 """Errors after which a message still waits, and the worker starts it."""

@@ -12,8 +12,8 @@ from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallSte
 from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolResponseMessage
 from stint.loop.transcript import Transcript
+from stint.store.log import CLOSING
 
-CLOSING = (RunStatus.failed, RunStatus.cancelled)
 """Endings of turns whose calls may have been sent without an answer."""
 
 

@@ -17,7 +17,7 @@ from stint.domain.stored_messages import CompactedHistory
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.running_step import RunningStep
 from stint.loop.transcript import Transcript
-from stint.metering import read_meter
+from stint.metering import ENDING_UNITS, read_meter
 from stint.services.runs.partial_writer import PartialStorage, make_storage
 from stint.services.turns.history import add_merged
 from stint.services.turns.session_recorder import SessionRecorder
@@ -29,9 +29,6 @@ from stint.store.turns import TurnStore
 if TYPE_CHECKING:
     from stint.store.partial_keys import PartialPlace
     from stint.store.waiting_line import WaitingLine
-
-ENDING_UNITS = 2
-"""Write units of a small record with an ending, and of the release of the lease."""
 
 
 @dataclass(slots=True)

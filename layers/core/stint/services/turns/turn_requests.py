@@ -8,7 +8,7 @@ What becomes of a request is decided here, once:
 
 The modules of 1 and 3 are loaded by the first request that needs them, because most need neither.
 
-docs/decisions.md, entry 43, has the reasons.
+docs/decisions.md, entry 44, has the reasons.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence

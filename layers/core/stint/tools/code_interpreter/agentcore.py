@@ -1,4 +1,15 @@
-"""Runs of code in Amazon Bedrock AgentCore, each in a session of its own."""
+"""Runs of code in Amazon Bedrock AgentCore, each in a session of its own.
+
+A session is a virtual machine that costs money until it is stopped. So the rule is that whatever happens, a session
+that was started is stopped, and a run waits for this only a short time:
+
+    starting, the run is cancelled    a callback stops the session when the start has succeeded
+    running, time runs out            the stop is sent from other threads: those of runs may all be blocked
+    the stop fails                    the service ends the session after SESSION_SECONDS
+
+boto3 blocks, so each call has a thread. A thread cannot be cancelled: the session's `over` makes it leave the stream at
+the next event, and the stop ends the stream. What was spent is counted by the clock, also for a run that failed.
+"""
 
 import asyncio
 import time
@@ -118,6 +129,7 @@ class AgentCore:
         starting = self._threads.submit(copy_context().run, self._start, files)
         try:
             async with asyncio.timeout(seconds_left()):
+                # Shielded: a start that was sent has its effect, and its result is needed for the stop.
                 session = await asyncio.shield(asyncio.wrap_future(starting))
         except BaseException:
             starting.cancel()

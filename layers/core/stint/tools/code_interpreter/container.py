@@ -1,4 +1,15 @@
-"""The code interpreter of a response: runs of code in a container, whose files stay between them."""
+"""The code interpreter of a response: runs of code in a container, whose files stay between them.
+
+A container has no process that waits: it is a record of files. A run reads all of them, gives them to a new process,
+and writes back what the code has changed. This is what a client of OpenAI's API sees of its containers, except that
+variables do not stay.
+
+    file_ids is None       the container exists: named by the client, or opened with files of the request
+    file_ids is a list     a container of the response's own, which its first run makes, with these files
+
+So a response that never runs code makes no container. Other runs may change the same container meanwhile, so `write`
+gets the files that were given to this run, too.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

@@ -1,4 +1,15 @@
-"""A session of AgentCore's code interpreter: the calls of its tools, which block the thread that makes them."""
+"""A session of AgentCore's code interpreter: the calls of its tools, which block the thread that makes them.
+
+A run has three steps, which are tools of the session: the given files are written, the code is executed, and the files
+that it wrote are read. The service does not say what the code wrote, so the folder is compared with what it had before:
+
+    known before the run, not given    the service's own: ignored
+    given, with the same content       unchanged: not returned
+    given, and gone                    removed
+    anything else                      written by the code, in the order of the names, up to the limits
+
+Each answer is a stream of events of which any field may be missing.
+"""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -28,6 +39,7 @@ class Output:
         """Add an event of the stream."""
         details, content = result.get("structuredContent") or {}, result.get("content") or []
         texts = "\n".join(str(item.get("text") or "") for item in content if item.get("type") == "text")
+        # The structured content repeats the texts, so only one of them counts.
         stated = "stdout" in details or "stderr" in details
         failed = bool(result.get("isError"))
         self.stdout = self.cut(self.stdout + (details.get("stdout") or "" if stated else "" if failed else texts))

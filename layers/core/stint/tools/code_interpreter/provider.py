@@ -1,4 +1,13 @@
-"""The code interpreter: a tool that runs the Python code of a model."""
+"""The code interpreter: a tool that runs the Python code of a model.
+
+It is the one of agents (a response has `container.py`). The code is a model's, which a document may have misled,
+so it runs in a place without network, credentials and state: the function `sandbox`, or AgentCore. A `CodeRunner` is
+this place. Each call is a new process. What looks like state to the model are files: those of the session are given to
+each run, and those that it writes are kept for the next.
+
+Files that a run wrote are shown to the user as attachments even if they cannot be kept; the model is told which ones
+later calls lack.
+"""
 
 import base64
 import binascii
@@ -54,6 +63,7 @@ class CodeInterpreter:
         session = invocation.session
         files = await session.read_files() if session and session.read_files else {}
         run = await self._runner.run(str(code), files)
+        # Kept first: the files of the session must be those that the result says.
         return read_run(run, await keep_files(run, session))
 
 

@@ -40,20 +40,24 @@ class RunFile(Schema):
 
 
 class RunResult(Schema):
-    """The result of a run. `refused` is the reason why there is none; the code may have run.
-
-    `files` were written or changed, `removed` are given files that are gone, and `omitted` could not be returned.
-    """
+    """The result of a run."""
 
     refused: str | None = None
+    """The reason why there is no result. The code may have run."""
     stdout: str = ""
     stderr: str = ""
     exit_code: int = 0
+    """Not 0 if the code failed, or if the run was ended."""
     ended_by: str | None = None
+    """What ended the run, such as a limit; None if it ended by itself."""
     truncated: bool = False
+    """Whether the output is only its beginning."""
     files: list[RunFile] = []
+    """The files that were written or changed."""
     removed: list[str] = []
+    """The names of given files that are gone."""
     omitted: list[str] = []
+    """The names of files that could not be returned, in ASCII, at most MOST_OMITTED."""
 
     def omit(self, name: str) -> None:
         """Note a file that is not returned, with a name that is ASCII."""

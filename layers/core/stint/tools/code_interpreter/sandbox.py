@@ -1,4 +1,12 @@
-"""Runs of code in the stack's function `sandbox`."""
+"""Runs of code in the stack's function `sandbox`.
+
+Lambda isolates the code: `TenantId` keeps each tenant's code in execution environments that no other tenant's code
+uses. Untrusted code may have influenced the result, so it is validated like any answer from outside.
+
+The price of a run is the function's time. The caller pays for it in every case in which the function may have run:
+until it has answered, the longest possible time counts; when it has, the time that was measured; if it was not reached,
+none.
+"""
 
 import asyncio
 import base64

@@ -1,4 +1,17 @@
-"""REST endpoints as tools (Llama Stack's oldest design calls this remote execution)."""
+"""REST endpoints as tools (Llama Stack's oldest design calls this remote execution).
+
+A model fills in arguments; the definition decides everything else. Three parties write parts of one request, and none
+may replace what another has written:
+
+    the definition    host, path, method, its headers and fields: fixed, except at its placeholders
+    the model         arguments, escaped so that each stays at its placeholder (`request.py`, `text_bodies.py`)
+    the caller        headers of its own for an origin, except those of the definition
+    this system       the keys of the call, by which the server recognizes a repetition
+
+Names of headers are compared folded, since servers read several spellings as one. Headers that replace the method or
+the URL for some servers are refused from callers. The guard decides which hosts may be called, for each connection, and
+redirects are not followed: they would carry the headers to a host that nobody has allowed.
+"""
 
 import base64
 import string
@@ -156,6 +169,7 @@ def read_response(response: httpx.Response) -> ToolOutcome:
         reason = "it redirects, and redirects are not followed" if response.has_redirect_location else text
         message = f"The endpoint returned {response.status_code}: {reason or response.reason_phrase}"
         return ToolOutcome(content=message, metadata=metadata, error=True)
+    # By its bytes: a type that the server only claims would be refused by the model's provider.
     if media_type.startswith("image/") and (image := read_image(base64.b64encode(response.content).decode())):
         return ToolOutcome(content=[image], metadata=metadata)
     if is_text(media_type) or not response.content:

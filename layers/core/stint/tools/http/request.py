@@ -1,4 +1,19 @@
-"""The HTTP request for a call of an endpoint tool."""
+"""The HTTP request for a call of an endpoint tool.
+
+The model's arguments are untrusted, as they may come from a document that it has read. So a template fixes where each
+one goes, and it is written for its place:
+
+    in the path or the query of the URL    percent-encoded; not empty, `.` or `..`
+    in `params`                            a field of the query; a list repeats the field
+    in a header                            as it is; within a longer text, without separators of its parts
+    in a JSON body                         a value of its own type
+    in a text body                         escaped by the Content-Type (`text_bodies.py`)
+    in no template                         a further field, unless the definition has it
+
+Frameworks disagree about names: `account[0]`, ` Account` and `account` can set the same field. An argument without a
+template must not set what the definition has fixed, so names are compared as `fields_of` returns them, for all of these
+frameworks at once. The host is never an argument.
+"""
 
 import json
 import re
@@ -107,7 +122,9 @@ def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> Endpoi
     declared = {*declared_properties(tool.parameters)}
     names = {*declared, *arguments}
     places = [*names_in(tool.url), *names_in(tool.params), *names_in(tool.headers), *names_in(tool.body)]
+    # Before anything is filled: one argument in many places would be a request of many times its size.
     refuse_large(places, arguments)
+    # `_method` is allowed if the tool declares it: its author then wants the model to set it.
     used, fields = set(places), tool.fields | (METHOD_FIELDS - declared)
     spare = {
         name: value for name, value in arguments.items() if name not in used and fields.isdisjoint(fields_of(name))
@@ -161,6 +178,7 @@ def fill_url(template: str, arguments: dict[str, Any], names: set[str]) -> str:
         if name not in names:
             return found[0]
         value = text_of(arguments.get(name, ""))
+        # Percent-encoding leaves dots, and servers would resolve `..` to another path.
         if value in ("", ".", ".."):
             raise ToolFailure(f"The argument {name!r} is part of the URL and cannot be {value!r}.")
         return quote(value, safe="")

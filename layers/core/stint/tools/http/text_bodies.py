@@ -83,6 +83,7 @@ def pieces_of(text: str, content_type: str) -> Iterator[Piece]:
         return markup_pieces(text, HTML_PART if media_type == HTML else XML_PART)
     pieces = list(json_pieces(text))
     lines = text.split("\n") if media_type in JSON_LINES else [text]
+    # What is not JSON with nulls in place of its placeholders has no place where an argument is known to stay.
     return iter(pieces if all(is_json(line) for line in lines if line.strip()) else [Piece(text)])
 
 
@@ -106,6 +107,7 @@ def json_pieces(text: str) -> Iterator[Piece]:
     for found in JSON_STRING.finditer(text):
         yield Piece(text[end : found.start()], json.dumps, "null")
         is_key = COLON.match(text, found.end())
+        # A string that a colon follows is the name of a field.
         yield Piece(found[0], None if is_key else write_in_string)
         end = found.end()
     yield Piece(text[end:], json.dumps, "null")

@@ -1,4 +1,13 @@
-"""Images of Amazon Bedrock's models: Nova Canvas, Titan Image Generator, and those of Stability AI."""
+"""Images of Amazon Bedrock's models: Nova Canvas, Titan Image Generator, and those of Stability AI.
+
+InvokeModel passes a body of the model's own form, so the family is found in the model's id, and each has a writer. The
+options are those of the Responses API. What a family lacks is refused, and not dropped: a caller who asked for a
+transparent background must not pay for an opaque one. A family that nobody knows is refused, too.
+
+`check` writes the body without a prompt, so that a registration meets the same refusals as a call. Providers charge
+nothing for a request that they refuse, so such errors become ImageRefused, which costs nothing (`metered.py`). The
+families answer with `error` or `finish_reasons` if a filter blocked the image, although the call succeeded.
+"""
 
 import asyncio
 import json

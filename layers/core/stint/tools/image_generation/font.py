@@ -1,4 +1,12 @@
-"""A font of 5 by 7 dots for the printable characters of ASCII."""
+"""A font of 5 by 7 dots for the printable characters of ASCII.
+
+The scripted image model draws its prompt, so that a reader of a demo and a test can see which request made an image. A
+font file or an image library would be loaded, or shipped, for this alone; 475 bytes are enough.
+
+    byte       a column of a character, from left to right; five columns make one
+    bit        a dot of the column: the lowest bit is the upper dot. The eighth is for descenders, as in g and y
+    order      from the space (32) to the tilde (126)
+"""
 
 COLUMNS = 5
 

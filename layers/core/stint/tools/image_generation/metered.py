@@ -3,13 +3,12 @@
 from stint.domain.errors import ModelError
 from stint.domain.inference import Usage
 from stint.domain.prices import is_free
-from stint.domain.token_estimates import can_be_true
+from stint.domain.token_estimates import CHARACTERS_PER_TOKEN, can_be_true
 from stint.metering import Meter, find_meter
 from stint.request_totals import count_model_error
 from stint.run_stop import refuse_stopped
 from stint.tools.image_generation.port import GeneratedImage, ImageModel, ImageOptions, ImageRefused
 
-CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 5_000
 """Tokens that are reserved for an image. One of 1024 by 1024 pixels in high quality has about as many."""
 
@@ -51,6 +50,7 @@ class MeteredImages:
             image = await self.model.generate(model_id, prompt, options)
             usage = believable_usage(image.usage, prompt)
             spent, counted = (usage or Usage()).total_tokens, meter.count_image(full_id, usage)
+            # A provider that reports nothing, for a model without a price of an image, costs what was reserved.
             cost = counted if usage or counted else dollars
         except BaseException as error:
             if isinstance(error, ImageRefused) or is_free(error):

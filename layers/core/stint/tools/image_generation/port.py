@@ -1,4 +1,12 @@
-"""The port of image models, and the options of their requests."""
+"""The port of image models, and the options of their requests.
+
+An image model is a tool: a chat model calls it with a description. Clients choose the model and the options; the
+calling model writes only the prompt, so it cannot spend more than was configured.
+
+`ImageRefused` exists for the bill. An InvalidRequest before or instead of an image costs nothing; one about an image
+that was made, such as one that is too large, costs what the image costs. `as_refusal` marks the first kind where it
+arises.
+"""
 
 import re
 from collections.abc import Iterator, Mapping

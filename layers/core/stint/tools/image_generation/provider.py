@@ -1,4 +1,13 @@
-"""The tool that generates images: `photogen` of Llama Stack, `image_generation` of the Responses API."""
+"""The tool that generates images: `photogen` of Llama Stack, `image_generation` of the Responses API.
+
+Both are one tool with one parameter, under another name. The model and the options come from the registration, then
+from the agent or the turn, which overrides it. They are checked when they are registered and before each call, since
+the list of models and the rights of the caller may change between both.
+
+The outcome has the image as content: the user gets it from the step. The note beside it is for the model. An image
+counts at least a megabyte of the run's results, however small: this bounds the number of images, whose price has
+nothing to do with their bytes.
+"""
 
 import asyncio
 import base64
@@ -80,6 +89,7 @@ class ImageGeneration:
             return failure(f"The argument {parameter} is missing. Send a description of the image as a text.")
         if len(prompt) > LONGEST_PROMPT:
             return failure(f"The description has {len(prompt)} characters; at most {LONGEST_PROMPT} are allowed.")
+        # Only arguments that the model did not write: `model` or `size` of its own would have a price.
         fixed = {name: invocation.arguments[name] for name in invocation.fixed if name in invocation.arguments}
         fixed.pop(parameter, None)
         try:

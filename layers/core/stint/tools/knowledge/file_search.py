@@ -1,4 +1,16 @@
-"""The search of vector stores as a tool of a response."""
+"""The search of vector stores as a tool of a response.
+
+The stores are read when the response is planned, so that a store which does not exist is an error of the request with a
+status. The tool then only embeds the model's queries and searches.
+
+What is found is written twice: as text for the model, one item for each chunk, and without its text in the metadata,
+from which the item of the response is made (`results`, if the client asks for them). The texts are in the content
+alone; each begins in the second line of its item. Both must stay in step, so a chunk that does not fit into the limit
+is dropped from both, with all that follow.
+
+With `marker_of`, each chunk has a marker, and the model is asked to repeat it: citations are read from the markers in
+its answer.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -103,6 +115,7 @@ class FileSearch:
         found = await self.opened.search(queries)
         items = [TextContentItem(text=self.write_chunk(place, chunk)) for place, chunk in enumerate(found, 1)]
         note = NOTE.format(query=write_json(" ".join(queries))) + (CITE if self.marker_of and found else "")
+        # The toolbox cuts a longer result by bytes, in the middle of a chunk; this one fits, with its frame.
         fit = count_fitting(items, self.result_bytes - len(f"{BEGIN}{END}{note}".encode()) - len(str(len(items))))
         content: Content = [
             TextContentItem(text=BEGIN.format(count=fit)),

@@ -67,6 +67,7 @@ class KnowledgeTools:
                 arguments.pop(name, None)
         try:
             return await self._search(arguments, invocation.session)
+        # Their messages are about this system, and tell a model nothing.
         except (StoreUnavailable, DeadlineExceeded):
             return failure("The search is not available now. Try again later.")
         except StintError as error:

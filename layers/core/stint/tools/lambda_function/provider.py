@@ -1,4 +1,18 @@
-"""Lambda functions as tools. This system's role must be allowed to invoke them."""
+"""Lambda functions as tools. This system's role must be allowed to invoke them.
+
+The function gets the model's arguments as its event, and nothing else: not the caller's keys, and no field that a model
+could not have written. The keys of the call are in the client context, where a model cannot write.
+
+An invocation is synchronous and is never repeated by the client: the function may have had its effect. `own` has the
+functions of this stack, and they are refused: they would act for every caller.
+
+    TooManyRequests and the like    about this call: the model reads the message
+    other errors of Lambda          about the registration or the role: ToolUnavailable
+    an error of the function        an outcome, with its type and message, without its trace
+    no answer in time               an outcome: the function may still be running
+
+boto3 blocks, so calls have threads of their own, and a client for each timeout, which is a setting of the client.
+"""
 
 import asyncio
 import base64

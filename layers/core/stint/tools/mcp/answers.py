@@ -58,6 +58,7 @@ class AnswerCheck:
 
     def feed(self, chunk: bytes) -> None:
         self._received.count(chunk)
+        # The end of an event has up to four bytes, of which three may have come before.
         begin = max(len(self._pending) - 3, 0)
         self._pending += chunk
         if not self._streams:

@@ -68,6 +68,7 @@ class ToolLists:
 
     def _put(self, key: str, kept: CachedToolList) -> None:
         self.kept.pop(key, None)
+        # The oldest first: a list that is put again moves to the end.
         while self.kept and (len(self.kept) >= MOST_LISTS or self._size() + kept.size > MOST_BYTES):
             del self.kept[next(iter(self.kept))]
         self.kept[key] = kept

@@ -1,4 +1,17 @@
-"""Tools of MCP servers (Model Context Protocol), over streamable HTTP and HTTP+SSE."""
+"""Tools of MCP servers (Model Context Protocol), over streamable HTTP and HTTP+SSE.
+
+A turn needs the list of tools before the model is called, so a listing is a wait of the user. Lists are kept in the
+warm process, for each tenant, endpoint and headers (a server may show each caller other tools):
+
+    fresh                   used without a request, for `list_seconds`
+    stale                   a new list is requested, for REFRESH_SECONDS at most; the old one is used if that fails
+    unknown                 requested for up to LIST_SECONDS; a failure is the request's
+    failed slowly           not requested again for `retry_seconds`: callers wait for a server that hangs only once
+    a tool is unknown       the list becomes stale: the server has changed its tools
+
+Refused credentials are never hidden behind an old list, because the caller can correct them. A call has a session of
+its own, so that nothing runs between two invocations of this function.
+"""
 
 import asyncio
 import hashlib
@@ -100,6 +113,7 @@ class McpTools:
             except (ToolUnavailable, UnresolvableURL) as error:
                 failed = error
         if old is None:
+            # A new error, because the cached one would collect the tracebacks of all who raise it.
             raise type(failed)(failed.message)
         extra = {"toolgroup_id": toolgroup.toolgroup_id, "error": failed.message}
         logger.warning("An MCP server did not list its tools; the old list is used", extra=extra)
@@ -113,6 +127,7 @@ class McpTools:
         except ToolUnauthorized:
             raise
         except (ToolUnavailable, UnresolvableURL, asyncio.CancelledError) as error:
+            # Cancelled as well: a caller whose own time ran out has waited for the same server.
             seconds = time.monotonic() - began
             if seconds >= SLOW_SECONDS:
                 slow = f"The MCP server at {host_of(url)} did not list its tools within {seconds:.0f} s"

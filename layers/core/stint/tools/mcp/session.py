@@ -1,4 +1,19 @@
-"""Sessions with MCP servers, over streamable HTTP or the older HTTP+SSE transport."""
+"""Sessions with MCP servers, over streamable HTTP or the older HTTP+SSE transport.
+
+A session lasts for one listing or one call. Between two invocations Lambda freezes the process, so a connection that
+stays open would be dead when it is next used, and the `mcp` package keeps tasks with it.
+
+The transport of an endpoint is not declared anywhere. It is found as the specification says:
+
+    POST is answered                          streamable HTTP
+    4xx without a JSON-RPC error, at first    the older one is tried: a GET that must start an event stream
+    4xx with one, or 401, 403, 429 ...        the server understands the request and refuses it: the error
+    the GET fails, too                        an error that names both answers
+
+The package loses some failures of its requests in background tasks, and would wait forever. `Watch` sits below it, sees
+each response, and ends the session's timeout early at the first failure, which is the one that is raised. An error
+after the exchange has its result belongs to the disconnection, and is ignored.
+"""
 
 import asyncio
 import contextlib
@@ -82,6 +97,8 @@ class McpSessions:
         try:
             result = await self._attempt(url, headers, conversation, deadline, budget, sse=True)
         except McpRequestRefused as refused:
+            # The server may have been replaced by one with the newer transport: the next session begins with a POST
+            # again.
             self._sse_endpoints.discard(url)
             raise explain(url, refused, first) from refused
         self._sse_endpoints.add(url)
@@ -119,6 +136,7 @@ class McpSessions:
                     await initialize(session, url)
                     results.append(await conversation(session))
         except Exception as error:
+            # The result has arrived: what fails after it is the end of the connection.
             if not results:
                 raise translate(url, watch.failure or first_of(error)) from error
         return results[0]

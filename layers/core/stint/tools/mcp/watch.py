@@ -33,6 +33,7 @@ class Watch(httpx.AsyncBaseTransport):
             raise
         if watched and response.is_error:
             opening = request.method == "POST" and not self._posted
+            # Only the first message decides about the transport, and reading a reason may take a second.
             reason = await read_reason(response) if opening else Reason()
             self.record(McpRequestRefused(request.method, response.status_code, opening=opening, reason=reason))
         self._posted = self._posted or request.method == "POST"

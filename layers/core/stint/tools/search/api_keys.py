@@ -22,6 +22,7 @@ async def find_key(name: str, own: Key, invocation: Invocation, service: str) ->
     Raises:
         ToolUnavailable: there is none of them.
     """
+    # Never an argument of the model: it could send a key that it has read somewhere.
     given = invocation.provider_data.get(name) or fixed_argument(invocation, API_KEY)
     key = given if isinstance(given, str) and given else await asyncio.to_thread(own) if callable(own) else own
     if not key:

@@ -85,6 +85,7 @@ class Tavily:
 def list_in(service: str, document: Any, *path: str) -> list[dict[str, Any]]:
     """Return the objects in a list of a response; a missing list is empty. Raises ToolFailure for anything else."""
     for name in path:
+        # An ellipsis is neither None, which is a missing list, nor a list.
         document = document.get(name) if isinstance(document, dict) else ...
         if document is None:
             return []

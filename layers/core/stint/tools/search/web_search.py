@@ -76,6 +76,7 @@ class WebSearch:
         if invocation.tool_name not in (WEB_SEARCH.name, MODEL_NAMES[WEB_SEARCH.name]):
             return unknown_tool(invocation.tool_name, [WEB_SEARCH.name])
         engine = self._engines.get(str(fixed_argument(invocation, "engine")), self._engine)
+        # The server's key is for its own engine: another one must not get it.
         own = self._api_key if engine is self._engine else None
         key = await find_key(engine.key_name, own, invocation, engine.name)
         try:

@@ -20,7 +20,7 @@ from stint.domain.ids import name_of
 from stint.domain.inference import Finished
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletionChunk
-from stint.loop.model_call import Inference
+from stint.loop.model_call import ANSWER_TIME_IS_OVER, Inference
 from stint.metering import admit_run
 from stint.models.labels import name_end_user
 from stint.models.port import ChatModel
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from stint.services.inference.chat.stored import StoredChats
     from stint.services.runs.cache_keys import FindCacheKeys
 
-TIME_IS_OVER = (
-    "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
-    "in the template."
-)
 FIELDS = {"reasoning.effort": "reasoning_effort"}
 """Maps the loop's names of fields to those of chat completions."""
 
@@ -139,4 +135,4 @@ def rename_chat_fields() -> Iterator[None]:
         param = FIELDS.get(error.param or "", error.param)
         raise InvalidRequest(error.message, code=error.code, param=param) from error
     except DeadlineExceeded:
-        raise DeadlineExceeded(TIME_IS_OVER) from None
+        raise DeadlineExceeded(ANSWER_TIME_IS_OVER) from None

@@ -12,6 +12,7 @@ ENTRIES = re.findall(r"^### (\d+)\. .+\n\n(.*)\n\n((?:(?!##).*\n)*)", TEXT, re.M
 
 STATUS = re.compile(r"(Proposed|Accepted|Superseded by \d+), \d{4}-(0[1-9]|1[0-2])\.")
 MOST_WORDS = 90
+FILE = re.compile(r"`([\w./-]+/[\w-]+\.(?:py|yaml))`")
 REFERENCE = re.compile(r"docs/decisions\.md, entry (\d+)")
 
 
@@ -50,6 +51,15 @@ def test_modules_refer_to_entries_that_name_them() -> None:
 
     assert len(references) > 20
     assert [(path.name, number) for path, number in references if not is_named(path, texts.get(number, ""))] == []
+
+
+def test_entries_name_files_that_exist() -> None:
+    files = FILE.findall(TEXT)
+
+    assert len(files) > 20
+    assert [
+        file for file in files if not any((ROOT / base / file).exists() for base in ("", "layers/core/stint"))
+    ] == []
 
 
 def is_named(path: Path, text: str) -> bool:

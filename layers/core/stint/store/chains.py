@@ -12,8 +12,6 @@ response before it whose depth, the number of responses before it, is a multiple
 
 A response that ended never changes, except that it may be deleted, which makes the whole chain unusable (404). So a
 process that knows a link needs to know only whether it still exists.
-
-docs/decisions.md, entry 17, has the reasons.
 """
 
 from collections.abc import Sequence

@@ -13,8 +13,6 @@ often.
 
 Tokens that were spent above a minute's limit are repaid by later minutes: `repaid_at` is the second until which no
 tokens can be reserved. It counts seconds, not tokens, so that it remains right if the limit changes.
-
-docs/decisions.md, entry 92, has the reasons.
 """
 
 from collections.abc import Iterable, Mapping

@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october test-deploy bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup environments run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -103,9 +103,12 @@ test-services: setup ## run the tests of use cases (two minutes)
 test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (four minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(INTERFACES) $(ARGS)
 
-# MEMORY=128: with the settings that a streaming function of 128 MB needs (docs/memory.md)
-test-adversarial: setup ## measure CPU time and memory of hostile requests, files and texts (five minutes)
-	@$(if $(filter 128,$(MEMORY)),STINT_MAX_REQUEST_BYTES=1000000 STINT_MAX_FETCHED_BYTES=1000000) $(BIN)/pytest -q -n auto --dist worksteal $(HOSTILE) $(ARGS)
+# ADVERSARIAL=all runs everything (five minutes). By default, it is what attacks changed folders (BASE=commit: changed since
+# then), and an eighth of the rest, which depends on the commit (tests/adversarial/selection.py).
+# MEMORY=128: everything, with the settings that a streaming function of 128 MB needs (docs/memory.md)
+ADVERSARIAL ?= $(if $(filter 128,$(MEMORY)),all,sample)
+test-adversarial: setup ## measure CPU time and memory of hostile requests, files and texts (ADVERSARIAL=all: not a sample of them)
+	@ADVERSARIAL=$(ADVERSARIAL) $(if $(filter 128,$(MEMORY)),STINT_MAX_REQUEST_BYTES=1000000 STINT_MAX_FETCHED_BYTES=1000000) $(BIN)/pytest -q -n auto --dist worksteal $(HOSTILE) $(ARGS)
 
 test-security: setup .venv-fuzz/.installed ## attack every route, and the sandbox: callers without rights, marked secrets, URLs that lead inside (three minutes)
 	@$(BIN)/pytest -q -n auto --dist loadfile $(ATTACKS) $(ARGS)
@@ -116,7 +119,8 @@ fuzz: setup .venv-fuzz/.installed ## send generated requests to every operation 
 test-mutations: setup ## remove one protection at a time, and check that a test of `make test-security` fails (ten minutes)
 	@exec $(BIN)/python -m tests.security.mutations $(ARGS)
 
-# POINT=7: only the call with this number. FAULTS=all: every call and every kind of fault, not a sample of them.
+# The sample depends on the commit, and the output has the command that repeats it (FAULTS_START=1234). POINT=7: only the call
+# with this number. FAULTS=all: every call and every kind of fault.
 test-faults: setup ## kill processes and fail calls of AWS at points of each scenario (six minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(DURABILITY) $(ARGS)
 
@@ -154,6 +158,9 @@ test-deploy: setup .venv-deploy/.installed .venv-sam/.installed ## deploy the bu
 
 bench: setup ## measure cold start, streaming, many sessions, tools, memory (four minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, SEARCH=1 only searches vector stores, CACHE=1 only the price of cached input, TEMPLATES=1 only templates of callers)
 	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search)$(if $(CACHE),.prompt_cache)$(if $(TEMPLATES),.templates) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
+
+measure: setup ## print sizes of the product: lines, comments, imports, importers, files of a turn (one minute; BASE=commit: of another one, too)
+	@exec $(BIN)/python -m infra.scripts.measure $(if $(BASE),--base "$(BASE)")
 
 lint: $(VENV)/.installed ## ruff (rules and formatting), and the rules for prose and names
 	@$(BIN)/ruff check .

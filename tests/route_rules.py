@@ -2,8 +2,8 @@
 
 from stint.http.requests import LazyRoute
 from stint.http.routes.inspection import list_parts
-from stint.http.routes.october_2024_parts import list_october_parts
 from stint.http.scopes import RouteRule
+from stint.october_2024.routes.parts import list_october_parts
 
 ROUTES: list[tuple[str, str, RouteRule]] = [
     (method, route.path, route.rule)

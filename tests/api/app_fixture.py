@@ -34,7 +34,6 @@ from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.chat_models import make_named
 from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.knowledge_parts import KnowledgeParts
-from stint.bootstrap.october import compose_october
 from stint.bootstrap.openai import compose_responses, compose_worker, delete_response_objects
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain.inference import InferenceRequest
@@ -42,11 +41,12 @@ from stint.domain.tasks import IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes import agents
 from stint.http.routes.inspection import list_parts
-from stint.http.routes.october_2024_parts import list_october_parts
 from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
+from stint.october_2024.composition import compose_october
+from stint.october_2024.routes.parts import list_october_parts
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.access.api_keys import ApiKeys

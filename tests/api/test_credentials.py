@@ -193,9 +193,10 @@ def test_a_responses_mcp_server_that_repeats_its_key_tells_nobody(
     watch.assert_clean(*KEYS)
 
 
-def test_a_key_in_the_url_of_a_background_responses_server_is_stored_for_the_worker_and_shown_to_nobody(
+def test_a_key_in_a_background_servers_url_is_shown_nowhere(
     http: httpx.Client, watch: Watcher, server_of_tools: ScriptedHTTPServer, app_fixture: AppFixture
 ) -> None:
+    """It is stored for the worker."""
     tool = hosted(f"{server_of_tools.url}/{OTHER}/mcp?token={KEY.replace('/', '%2F').replace('+', '%2B')}")
     body = {"model": "scripted/demo", "input": 'call: echo {"q": "tea"}', "tools": [tool], "background": True}
 

@@ -15,9 +15,8 @@ def document(content: Any, mime_type: str = "text/plain") -> dict[str, Any]:
     return {"content": content, "mime_type": mime_type}
 
 
-def test_unlike_the_original_a_document_stands_apart_and_the_message_stays_what_the_user_sent(
-    http: httpx.Client, app_fixture: AppFixture
-) -> None:
+def test_a_document_stands_apart_from_the_users_message(http: httpx.Client, app_fixture: AppFixture) -> None:
+    """Unlike in the original, the message stays what the user sent."""
     session = open_session(http, model="recorded/m")
     html = base64.b64encode(b"<p>Bees <b>dance</b>.</p><script>no()</script>").decode()
     documents = [document("Ants march."), document({"uri": f"data:text/html;base64,{html}"}, "text/html")]

@@ -194,9 +194,10 @@ def flaky(app_fixture: AppFixture) -> Iterator[Flaky]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_turn_that_failed_before_a_step_is_run_again_and_its_input_reaches_the_model_once(
+def test_a_turn_repeated_before_a_step_sends_its_input_once(
     http: httpx.Client, app_fixture: AppFixture, flaky: Flaky, stream: bool
 ) -> None:
+    """A turn that failed before a step is run again, and its input reaches the model once."""
     session = open_session(http, model="flaky/x")
     attempt(http, session, "before", 0)
     flaky.errors = [ModelOverloaded("The model is overloaded."), ModelOverloaded("The model is overloaded.")]

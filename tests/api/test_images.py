@@ -26,9 +26,10 @@ def image(source: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("source", UNREADABLE)
-def test_an_image_that_no_model_could_read_is_refused_before_the_stream_as_it_would_spoil_every_later_turn(
+def test_an_unreadable_image_is_refused_before_the_stream(
     http: httpx.Client, chat: ChatCompletionsServer, source: dict[str, Any]
 ) -> None:
+    """It would spoil every later turn."""
     session = open_session(http, model="openai/m")
 
     refused = say(http, session, image(source), stream=True)

@@ -48,9 +48,10 @@ def test_a_model_is_listed_and_found_with_and_without_its_prefix(server: Served,
     assert ids == found == ["scripted/demo", "hashed/words-384", "demo", "words-384", "all-MiniLM-L6-v2"]
 
 
-def test_minilm_of_llama_stack_stands_for_the_default_embedding_model_unless_it_is_registered(
+def test_minilm_is_the_default_embedding_model_unless_it_is_registered(
     http: httpx.Client,
 ) -> None:
+    """This is the name of the default of Llama Stack."""
     name, other = "all-MiniLM-L6-v2", {"provider_id": "openai", "provider_model_id": "mini", "model_type": "embedding"}
 
     configured = http.get(f"/v1/models/{name}").json()

@@ -102,9 +102,10 @@ def test_a_server_tool_is_run_between_two_inferences_as_recorded(
     assert inference["model_response"]["stop_reason"] == "end_of_turn"
 
 
-def test_server_tools_of_one_answer_have_a_step_each_in_its_order_as_recorded_though_they_run_at_once(
+def test_server_tools_of_one_answer_have_steps_in_its_order(
     http: httpx.Client, chat: ChatCompletionsServer, adding: str
 ) -> None:
+    """As recorded, each has a step, though they run at once."""
     chat.script(calls(ADD, TOTAL), says("done"))
 
     told = sequence(say(http, adding, "both", stream=True))
@@ -117,9 +118,8 @@ def test_server_tools_of_one_answer_have_a_step_each_in_its_order_as_recorded_th
     ]
 
 
-def test_text_beside_a_call_is_streamed_as_recorded_and_unlike_there_kept_as_users_have_read_it(
-    http: httpx.Client, chat: ChatCompletionsServer, adding: str
-) -> None:
+def test_text_beside_a_call_is_streamed_and_kept(http: httpx.Client, chat: ChatCompletionsServer, adding: str) -> None:
+    """It is streamed as recorded. Unlike there, it is kept, because users have read it."""
     chat.script(calls(ADD, text=("thin", "king")), says("done"))
 
     told = say(http, adding, "text and tool", stream=True)
@@ -146,9 +146,10 @@ def test_exhausted_iterations_complete_the_turn_as_nobody_could_answer_its_calls
 
 
 @pytest.mark.parametrize("arguments", ['{"a": ', "[1]", '"x"'])
-def test_arguments_that_are_no_object_are_told_to_the_model_as_an_answer_in_python_helps_nobody(
+def test_arguments_that_are_no_object_are_told_to_the_model(
     http: httpx.Client, chat: ChatCompletionsServer, adding: str, arguments: str
 ) -> None:
+    """The recorded answer in Python helps nobody."""
     chat.script(calls(("c1", "add", arguments)), says("Let me see."))
 
     told = say(http, adding, "2+3?", stream=True)
@@ -172,9 +173,8 @@ def test_an_empty_argument_string_is_an_empty_object_as_recorded(
     assert (call["arguments"], call["arguments_json"]) == ({}, "{}")
 
 
-def test_a_model_that_breaks_off_ends_the_stream_as_recorded_and_the_turn_is_kept_as_steps_may_have_had_effects(
-    http: httpx.Client, chat: ChatCompletionsServer, adding: str
-) -> None:
+def test_a_model_that_breaks_off_ends_a_kept_turn(http: httpx.Client, chat: ChatCompletionsServer, adding: str) -> None:
+    """The stream ends as recorded. The turn is kept, because its steps may have had effects."""
     broken = stream({"content": "par"}, {"content": "tial "}, finish=None, done=False)
     chat.script(calls(ADD), Reply(broken.parts, headers=broken.headers, ending="cut"))
 
@@ -202,9 +202,10 @@ def test_a_model_that_breaks_off_ends_the_stream_as_recorded_and_the_turn_is_kep
         (calls(("c1", "add", "[")), says("Sorry.")),
     ],
 )
-def test_a_turn_that_is_not_streamed_is_the_same_turn_unlike_the_original_which_refuses_it(
+def test_a_turn_that_is_not_streamed_is_the_same_turn(
     http: httpx.Client, chat: ChatCompletionsServer, mcp: str, replies: tuple[Reply, ...]
 ) -> None:
+    """The original refuses it."""
     config: dict[str, Any] = {"model": "openai/m", "toolgroups": [mcp], "client_tools": [WEATHER]}
     streamed, whole = open_session(http, **config), open_session(http, **config)
     chat.script(*replies, *replies)

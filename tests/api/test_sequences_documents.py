@@ -28,9 +28,10 @@ TEXT = {"type": "text", "text": "DOC TEXT"}
         ({"type": "text", "text": "sum up: "}, TEXT),
     ],
 )
-def test_a_document_is_a_message_before_the_users_as_text_without_a_border_is_taken_for_the_users_words(
+def test_a_document_is_a_message_before_the_users(
     http: httpx.Client, chat: ChatCompletionsServer, session: str, said: Any, content: Any
 ) -> None:
+    """Text without a border would be taken for the user's words."""
     chat.script(says("ok"), says("ok"))
 
     told = say(http, session, said, stream=True, documents=[{"content": content, "mime_type": "text/plain"}])

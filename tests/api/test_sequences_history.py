@@ -32,9 +32,8 @@ def sent(chat: ChatCompletionsServer) -> list[Message]:
     return messages
 
 
-def test_turns_are_sent_in_the_order_in_which_they_were_made_as_random_ids_shuffle_a_conversation(
-    http: httpx.Client, chat: ChatCompletionsServer
-) -> None:
+def test_turns_are_sent_in_the_order_of_their_creation(http: httpx.Client, chat: ChatCompletionsServer) -> None:
+    """The random ids of the original shuffle a conversation."""
     session = open_session(http, model="openai/m")
     for number in range(6):
         chat.script(says(f"answer {number}"))
@@ -54,9 +53,10 @@ def test_empty_instructions_are_no_message_as_recorded(http: httpx.Client, chat:
     assert sent(chat) == [said("user", "hi")]
 
 
-def test_steps_are_sent_as_recorded_with_results_bound_to_their_calls_as_openai_refuses_others(
+def test_steps_are_sent_with_results_bound_to_their_calls(
     http: httpx.Client, chat: ChatCompletionsServer, mcp: str
 ) -> None:
+    """They are sent as recorded; OpenAI refuses results without their calls."""
     session = open_session(http, model="openai/m", toolgroups=[mcp], client_tools=[WEATHER])
     chat.script(calls(ASK, ADD), says("sunny, 5"))
     paused = last_turn(say(http, session, "weather and 2+3?", stream=True))
@@ -122,9 +122,10 @@ def test_images_are_data_urls_as_recorded_with_a_media_type_that_exists(
     assert text == {"type": "text", "text": "what?"}
 
 
-def test_tools_come_clients_first_with_types_of_json_schema_and_schemas_of_servers_untouched(
+def test_tools_of_clients_come_first_and_servers_schemas_stay_untouched(
     http: httpx.Client, chat: ChatCompletionsServer, mcp: str
 ) -> None:
+    """The types of clients' parameters are those of JSON schema."""
     flag = {"name": "celsius", "parameter_type": "bool", "description": "", "required": False, "default": False}
     weather = WEATHER | {"parameters": [*WEATHER["parameters"], flag]}
     session = open_session(http, model="openai/m", toolgroups=[mcp, mcp], client_tools=[weather, TIME])
@@ -150,7 +151,7 @@ def test_tools_come_clients_first_with_types_of_json_schema_and_schemas_of_serve
         (("c1", "add", '{"a": "x"}'), 'does not satisfy type "integer"', True),
     ],
 )
-def test_what_comes_of_a_call_is_told_to_the_model_and_a_failure_ends_no_turn_as_the_model_can_try_again(
+def test_a_failed_call_is_told_to_the_model(
     http: httpx.Client,
     chat: ChatCompletionsServer,
     mcp: str,
@@ -158,6 +159,7 @@ def test_what_comes_of_a_call_is_told_to_the_model_and_a_failure_ends_no_turn_as
     content: str | list[Any],
     error: bool | None,
 ) -> None:
+    """The model is told what comes of each call. A failure ends no turn, because the model can try again."""
     session = open_session(http, model="openai/m", toolgroups=[mcp])
     chat.script(calls(call), says("I see."))
 

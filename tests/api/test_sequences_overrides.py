@@ -18,9 +18,10 @@ def offered(chat: ChatCompletionsServer) -> list[str]:
     return [tool["function"]["name"] for tool in chat.bodies[-1].get("tools", [])]
 
 
-def test_toolgroups_of_a_turn_are_added_as_the_apis_own_words_say_and_are_gone_in_the_next(
+def test_toolgroups_of_a_turn_are_added_for_that_turn_alone(
     http: httpx.Client, chat: ChatCompletionsServer, mcp: str
 ) -> None:
+    """The API's documentation says that they are added; they are gone in the next turn."""
     session = open_session(http, model="openai/m", toolgroups=[f"{mcp}/total"], client_tools=[WEATHER])
     chat.script(calls(ADD), says("5"))
 
@@ -37,9 +38,10 @@ def test_toolgroups_of_a_turn_are_added_as_the_apis_own_words_say_and_are_gone_i
     assert others == [["get_weather", "total"]] * 2
 
 
-def test_args_of_a_toolgroup_win_over_the_models_and_those_of_the_turn_over_the_agents_as_recorded(
+def test_args_of_toolgroups_and_turns_win_over_models_and_agents(
     http: httpx.Client, chat: ChatCompletionsServer, mcp: str
 ) -> None:
+    """As recorded, args of a toolgroup win over the model's, and those of the turn over the agent's."""
     session = open_session(http, model="openai/m", toolgroups=[{"name": mcp, "args": {"b": 100}}])
     chat.script(calls(ADD), says("?"), calls(ADD), says("?"))
 
@@ -60,9 +62,10 @@ def test_args_of_a_toolgroup_win_over_the_models_and_those_of_the_turn_over_the_
         ("auto", (1, None)),
     ],
 )
-def test_the_tool_choice_of_a_turn_or_an_agent_reaches_the_model_as_it_is_documented_and_was_ignored(
+def test_the_tool_choice_of_turn_or_agent_reaches_the_model(
     http: httpx.Client, chat: ChatCompletionsServer, choice: str, sent: tuple[int | None, Any]
 ) -> None:
+    """The original documents it, and ignores it."""
     config: dict[str, Any] = {"model": "openai/m", "client_tools": [WEATHER]}
     agents = open_session(http, **config, tool_config={"tool_choice": choice})
     turns = open_session(http, **config, tool_config={"tool_choice": "none"})
@@ -76,9 +79,8 @@ def test_the_tool_choice_of_a_turn_or_an_agent_reaches_the_model_as_it_is_docume
     assert shown == [sent, sent]
 
 
-def test_a_choice_of_a_tool_that_there_is_not_is_a_status_as_a_stream_that_has_begun_has_none(
-    http: httpx.Client, chat: ChatCompletionsServer
-) -> None:
+def test_a_choice_of_an_unknown_tool_is_a_status(http: httpx.Client, chat: ChatCompletionsServer) -> None:
+    """A stream that has begun has no status."""
     session = open_session(http, model="openai/m", client_tools=[WEATHER], tool_config={"tool_choice": "nosuch"})
 
     refused = say(http, session, "hi", stream=True)

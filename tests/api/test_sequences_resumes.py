@@ -145,9 +145,10 @@ def test_a_result_needs_its_tools_name_as_recorded(
     [[], [RIGHT | {"call_id": "nobodys"}], [RIGHT, RIGHT], [RIGHT, RIGHT | {"call_id": "nobodys"}]],
     ids=["none", "a wrong id", "one id twice", "one too many"],
 )
-def test_results_that_do_not_fit_the_calls_are_refused_as_the_model_would_be_told_what_never_happened(
+def test_results_that_do_not_fit_the_calls_are_refused(
     http: httpx.Client, chat: ChatCompletionsServer, asking: str, responses: list[dict[str, Any]]
 ) -> None:
+    """Otherwise the model would be told what never happened."""
     paused = pause(http, chat, asking)
 
     refused = resume_with(http, asking, paused["turn_id"], *responses)
@@ -187,9 +188,8 @@ def test_the_turn_that_is_named_is_resumed_as_the_last_one_by_its_random_id_was_
     assert turns_of(http, asking) == [earlier, done]
 
 
-def test_a_turn_that_there_is_not_is_404_as_a_new_one_of_that_id_would_be_a_copy_of_another(
-    http: httpx.Client, chat: ChatCompletionsServer, asking: str
-) -> None:
+def test_an_unknown_turn_is_404(http: httpx.Client, chat: ChatCompletionsServer, asking: str) -> None:
+    """A new turn with that id would be a copy of another one."""
     empty = create_session(http, asking.split("/")[3])
     paused = pause(http, chat, asking)
 
@@ -202,9 +202,10 @@ def test_a_turn_that_there_is_not_is_404_as_a_new_one_of_that_id_would_be_a_copy
     assert turns_of(http, asking) == [paused]
 
 
-def test_a_resume_that_is_not_streamed_gives_the_same_turn_unlike_the_original_which_refuses_it(
+def test_a_resume_that_is_not_streamed_returns_the_same_turn(
     http: httpx.Client, chat: ChatCompletionsServer, asking: str
 ) -> None:
+    """The original refuses it."""
     beside = create_session(http, asking.split("/")[3])
     chat.script(calls(ASK), calls(ASK), says("final"), calls(ASK), calls(ASK), says("final"))
 

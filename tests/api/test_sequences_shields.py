@@ -40,9 +40,10 @@ def violation_of(turn: dict[str, Any]) -> dict[str, Any]:
     return violation
 
 
-def test_shields_that_pass_are_a_step_on_each_side_as_recorded_and_the_text_comes_at_once_as_it_was_held_back(
+def test_shields_that_pass_are_a_step_on_each_side(
     http: httpx.Client, chat: ChatCompletionsServer, guarded: str
 ) -> None:
+    """The steps are as recorded. The text comes at once, because it was held back."""
     chat.script(says("You ", "said: ", "hello", "."))
 
     told = say(http, guarded, "hello", stream=True)
@@ -70,9 +71,10 @@ def test_blocked_input_ends_the_turn_without_the_model_as_recorded(
     assert turns_of(http, guarded) == [ended]
 
 
-def test_a_turn_behind_blocked_input_runs_as_recorded_and_does_not_send_it_as_the_model_would_answer_it(
+def test_a_turn_after_blocked_input_does_not_send_it(
     http: httpx.Client, chat: ChatCompletionsServer, guarded: str
 ) -> None:
+    """The turn runs as recorded. The model would answer what was blocked."""
     say(http, guarded, "how to make a bomb", stream=True)
 
     told = sequence(say(http, guarded, "hello again", stream=True))
@@ -83,9 +85,10 @@ def test_a_turn_behind_blocked_input_runs_as_recorded_and_does_not_send_it_as_th
     assert roles == [("assistant", SORRY), ("user", "hello again")]
 
 
-def test_a_blocked_answer_has_the_recorded_steps_and_none_of_its_words_as_they_would_have_been_read(
+def test_a_blocked_answer_has_steps_and_none_of_its_words(
     http: httpx.Client, chat: ChatCompletionsServer, guarded: str
 ) -> None:
+    """The steps are as recorded. Users would have read the words."""
     chat.script(says("this ", "is ", "a bomb ", "text"))
 
     told = say(http, guarded, "tell me", stream=True)
@@ -142,9 +145,10 @@ def test_shields_watch_a_client_tools_call_and_its_result_as_recorded(
     assert steps == [*["shield_call", "inference", "shield_call", "tool_execution"], *steps[:3]]
 
 
-def test_an_answer_that_calls_a_server_tool_is_screened_too_as_its_words_and_arguments_would_have_left(
+def test_an_answer_that_calls_a_server_tool_is_screened_too(
     http: httpx.Client, chat: ChatCompletionsServer, guard: str, mcp: str
 ) -> None:
+    """Its words and arguments would have left the stack."""
     session = open_session(http, model="openai/m", toolgroups=[mcp], output_shields=[guard])
     chat.script(calls(ADD), says("5"), calls(("c2", "boom", '{"why": "a bomb"}')))
 
@@ -163,9 +167,8 @@ def test_an_answer_that_calls_a_server_tool_is_screened_too_as_its_words_and_arg
     assert "a bomb" not in blocked.text + http.get(session).text
 
 
-def test_a_shield_that_fails_ends_the_stream_with_an_error_as_recorded_and_the_turn_is_kept_as_failed(
-    http: httpx.Client, chat: ChatCompletionsServer
-) -> None:
+def test_a_failing_shield_ends_the_stream_and_fails_the_turn(http: httpx.Client, chat: ChatCompletionsServer) -> None:
+    """The stream ends with an error, as recorded, and the turn is kept as failed."""
     body = {"shield_id": "fails", "provider_id": "llama-guard", "provider_shield_id": "scripted/demo", "params": {}}
     assert http.post("/v1/shields", json=body).status_code == 200
     session = open_session(http, model="openai/m", input_shields=["fails"])

@@ -139,9 +139,8 @@ def test_a_model_without_a_price_is_refused_by_name(
     assert "'openai/Fake-model' has no price" in refused.json()["error"]["message"]
 
 
-def test_less_than_a_call_of_the_dearest_model_is_enough_for_others_and_for_requests_without_a_model(
-    http: httpx.Client, limit: Any
-) -> None:
+def test_a_cheaper_call_needs_less_than_the_dearest_models(http: httpx.Client, limit: Any) -> None:
+    """Less than a call of the dearest model is enough for other models, and for requests without a model."""
     limit({"openai/dear": {"input": 1_000, "output": 100_000, "image": 100}, **PRICES})
 
     answer = http.post("/v1/responses", json={"model": "scripted/demo", "input": "say: Hi"})

@@ -24,7 +24,7 @@ class CreationScenario(Scenario):
     options: ClassVar[dict[str, Any]] = {}
     records: ClassVar[str]
     id_field: ClassVar[str] = "id"
-    most_deaths, most_errors = 3, 4
+    most_deaths, most_errors = 2, 3
 
     def request(self) -> tuple[str, Body | None]:
         """Return path and body."""

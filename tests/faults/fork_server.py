@@ -42,13 +42,13 @@ import stint  # noqa: E402
 from stint import run_stop  # noqa: E402
 from stint.aws import retries  # noqa: E402
 from stint.aws.dynamodb import DynamoDBClient  # noqa: E402
-from stint.bootstrap.october import OctoberComposition  # noqa: E402
 from stint.bootstrap.operator import OperatorComposition  # noqa: E402
 from stint.domain.ids import TENANT  # noqa: E402
 from stint.domain.principals import SCOPES, Principal  # noqa: E402
 from stint.http import streaming  # noqa: E402
 from stint.http.app import create_app, list_routers  # noqa: E402
-from stint.http.routes.october_2024_parts import list_october_parts  # noqa: E402
+from stint.october_2024.composition import OctoberComposition  # noqa: E402
+from stint.october_2024.routes.parts import list_october_parts  # noqa: E402
 from stint.services.background import cancellation as response_cancellation  # noqa: E402
 from stint.services.runs import polling_pauses  # noqa: E402
 from stint.services.turns import cancellation as turn_cancellation  # noqa: E402

@@ -19,7 +19,7 @@ class InsertionScenario(Scenario):
     body: ClassVar[Body]
     query: ClassVar[tuple[str, Body]] = ("/v1/vector-io/query", {"vector_db_id": "animals", "query": "Llamas"})
     headers: ClassVar[dict[str, str]] = KEY
-    most_deaths, most_errors = 2, 3
+    most_deaths, most_errors = 2, 2
 
     def prepare(self, api: Api) -> None:
         api.make(VectorDBCreation.path, VectorDBCreation.body)

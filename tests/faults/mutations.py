@@ -126,8 +126,7 @@ MUTATIONS = [
         f"{CORE}/services/responses/response_retries.py",
         "        await self.reader.recovery.queue_for_retry(stored)",
         "        pass",
-        "tests/services/background/test_lost_messages.py"
-        "::test_a_retry_with_the_same_key_queues_a_response_whose_process_died_before_its_message",
+        "tests/services/background/test_lost_messages.py::test_a_retry_queues_a_response_that_died_before_its_message",
     ),
     Mutation(
         "the rest of a batch is written",
@@ -196,7 +195,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a bank has the id of its request's idempotency key",
-        f"{CORE}/services/october/banks.py",
+        f"{CORE}/october_2024/banks.py",
         "name=request.name, url=url), next_object_id()",
         'name=request.name, url=url), __import__("stint.domain.ids").domain.ids.new_id()',
         failing("deaths", "create-october-bank"),

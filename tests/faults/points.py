@@ -1,4 +1,9 @@
-"""The points of a scenario: each of its calls, with each kind of fault."""
+"""The points of a scenario: each of its calls, with each kind of fault.
+
+A run tries a sample of them, which begins at another point for each commit, so that all points have their turn. A run
+prints its start: `FAULTS_START=1234 make test-faults` repeats the whole sample, and `POINT=7 FAULTS=all` with the test
+of a scenario repeats a point. `FAULTS=all make test-faults` leaves nothing out.
+"""
 
 import os
 from collections import Counter
@@ -6,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.commit import commit_number
 from tests.faults.aws_calls import BATCHES
 from tests.faults.cloud import FaultyCloud
 from tests.faults.fault_proxy import DEATHS, ERRORS, Fault, FaultKind
@@ -21,6 +27,9 @@ KINDS_PER_READ, KINDS_PER_WRITE = 1, 2
 READS = ("Get", "BatchGet", "Query", "List", "Head", "Scan")
 WITH_EFFECT = (FaultKind.death_after, FaultKind.lost, FaultKind.lost_once)
 """Kinds that are the same as others if the call has no effect."""
+
+TURNS_OF_KINDS = 64
+"""Starts after which a sample begins at the next point. Until then, each one has other kinds at the same points."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,11 @@ class TriedPoint:
         return f"{self.scenario}, call {self.fault.number} ({self.call}), {self.fault.kind.value}: {found}"
 
 
+def sample_start() -> int:
+    """Return where samples begin: FAULTS_START, or a number of the commit."""
+    return int(os.environ.get("FAULTS_START") or commit_number())
+
+
 def faults_of(calls: Sequence[str], kinds: Sequence[FaultKind]) -> Iterator[Fault]:
     """Yield faults for the calls of a run. POINT=7 selects one call, FAULTS=all every kind."""
     chosen = os.environ.get("POINT")
@@ -52,7 +66,7 @@ def faults_of(calls: Sequence[str], kinds: Sequence[FaultKind]) -> Iterator[Faul
 
 
 def kinds_of(number: int, name: str, kinds: Sequence[FaultKind]) -> list[FaultKind]:
-    """Return the kinds that a call has: in turns, so that neighbours have others."""
+    """Return the kinds that a call has: in turns, so that neighbours have others, and so does each start."""
     reads = name.partition(".")[2].startswith(READS)
     fitting = [kind for kind in kinds if not (reads and kind in WITH_EFFECT)]
     if name not in BATCHES:
@@ -62,11 +76,12 @@ def kinds_of(number: int, name: str, kinds: Sequence[FaultKind]) -> list[FaultKi
     count = KINDS_PER_READ if reads else KINDS_PER_WRITE
     if os.environ.get("FAULTS") == "all" or count >= len(fitting):
         return fitting
-    return [fitting[(number * count + place) % len(fitting)] for place in range(count)]
+    first = sample_start() + number * count
+    return [fitting[(first + place) % len(fitting)] for place in range(count)]
 
 
 def sample(faults: Sequence[Fault], most: int) -> list[Fault]:
-    """Return up to `most` faults at equal distances.
+    """Return up to `most` faults at equal distances, from the start of the sample on and around the end.
 
     From a distance of two on, each second one is the next neighbour, so that all kinds are among them.
     """
@@ -74,7 +89,8 @@ def sample(faults: Sequence[Fault], most: int) -> list[Fault]:
     if count <= most or "POINT" in os.environ or os.environ.get("FAULTS") == "all":
         return list(faults)
     shift = 1 if count >= 2 * most else 0
-    return [faults[place * count // most + shift * (place % 2)] for place in range(most)]
+    places = [place * count // most + shift * (place % 2) for place in range(most)]
+    return [faults[place] for place in sorted((place + sample_start() // TURNS_OF_KINDS) % count for place in places)]
 
 
 def try_points(kind: type[Scenario], cloud: FaultyCloud, kinds: Sequence[FaultKind]) -> tuple[list[TriedPoint], int]:
@@ -107,11 +123,22 @@ def point_of(kind: type[Scenario], fault: Fault, outcome: Outcome) -> TriedPoint
 
 
 def report(points: Sequence[TriedPoint], broken: Sequence[TriedPoint]) -> str:
-    """Return the broken promises, and the command that repeats the first one."""
-    first = broken[0]
-    test = "deaths" if first.fault.kind in DEATHS else "errors"
-    command = f"POINT={first.fault.number} FAULTS=all make test-faults ARGS=\"-k '{test} and {first.scenario}]'\""
-    return "\n".join([f"{len(broken)} of {len(points)} points:", *map(str, broken), command])
+    """Return the broken promises, with the command that repeats each, and the one that repeats the sample."""
+    lines = [line for point in broken for line in (str(point), f"  to repeat it: {command_of(point)}")]
+    test = f"-k '{kind_of_test(broken[0])} and {broken[0].scenario}]'"
+    whole = f'FAULTS_START={sample_start()} make test-faults ARGS="{test}"'
+    return "\n".join([f"{len(broken)} of {len(points)} points:", *lines, f"to repeat this sample: {whole}"])
+
+
+def kind_of_test(point: TriedPoint) -> str:
+    """Return a part of the name of the test that tries a point."""
+    return "deaths" if point.fault.kind in DEATHS else "errors"
+
+
+def command_of(point: TriedPoint) -> str:
+    """Return the command that tries a point again, with all kinds of faults of its test."""
+    test = f"-k '{kind_of_test(point)} and {point.scenario}]'"
+    return f'POINT={point.fault.number} FAULTS=all make test-faults ARGS="{test}"'
 
 
 def is_enough(tried: Sequence[dict[str, Any]]) -> bool:
@@ -131,6 +158,7 @@ def summarize(tried: Sequence[dict[str, Any]], left_out: int) -> Iterator[str]:
     deaths = [point for point in tried if point["kind"] in DEATHS]
     errors = [point for point in tried if point["kind"] not in DEATHS]
     yield f"left out at equal distances: {left_out} points (FAULTS=all tries them, and every kind at each point)"
+    yield f"to repeat this sample: FAULTS_START={sample_start()} make test-faults"
     if not is_enough(tried):
         yield f"a run of all scenarios tries {LEAST_DEATHS} deaths and {LEAST_ERRORS} errors of AWS at least"
     yield f"deaths: {count_findings(deaths)}"

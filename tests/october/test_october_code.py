@@ -37,9 +37,8 @@ def copier(app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator
     app_fixture.made.clear()
 
 
-def test_unlike_the_original_data_urls_and_plain_texts_reach_the_code_and_files_of_code_stay(
-    october: OctoberClient, copier: Copier
-) -> None:
+def test_data_urls_and_plain_texts_reach_code_whose_files_stay(october: OctoberClient, copier: Copier) -> None:
+    """In the original, they do not."""
     session = october.open_session(tools=TOOLS)
     attachments = [
         {"content": "Llamas live in Peru.", "mime_type": "text/plain"},

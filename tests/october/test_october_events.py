@@ -8,7 +8,7 @@ import pytest
 from infra.local.invoke import EVENTS
 
 from stint.http.requests import LazyRoute
-from stint.http.routes.october_2024_parts import list_october_parts
+from stint.october_2024.routes.parts import list_october_parts
 
 FILES = sorted((EVENTS / "october").glob("*.json"))
 ROUTES = [

@@ -9,7 +9,7 @@ from tests.october.client import OctoberClient, Refused
 from tests.servers.images import read_png
 
 from stint.domain.content import ImageContentItem, ImageSource
-from stint.services.october.contents import from_content
+from stint.october_2024.contents import from_content
 
 PROMPT = 'photogen {"query": "a red fox"}'
 TOOLS = [{"type": "photogen"}]

@@ -9,7 +9,7 @@ from tests.october.client import CONFIG, OctoberClient
 from tests.october.test_october_memory_tool import memory
 
 from stint.http.requests import LazyRoute
-from stint.http.routes.october_2024_parts import list_october_parts
+from stint.october_2024.routes.parts import list_october_parts
 
 UNKNOWN = "01a20230-9738-7000-a532-b1957dde7880"
 BANK = {"type": "vector", "identifier": "theirs", "embedding_model": "hashed/words-384"}

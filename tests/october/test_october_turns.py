@@ -8,8 +8,8 @@ import pytest
 from tests.api.app_fixture import AppFixture, Served
 from tests.october.client import CONFIG, OctoberClient, Refused, forms
 
-from stint.domain.llama_stack.october_2024_agents import OctoberAgentConfig
-from stint.services.october.agents import to_agent_config
+from stint.october_2024.agents import to_agent_config
+from stint.october_2024.schemas.agents import OctoberAgentConfig
 
 TEXT = {"content": "Llamas live in Peru.", "mime_type": "text/plain"}
 WEATHER = {

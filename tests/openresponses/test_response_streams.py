@@ -124,9 +124,8 @@ def cut_short(status: str, *, closed: bool = True, shown: bool = False) -> list[
 
 
 @pytest.mark.parametrize(("status", "shown"), [("completed", False), ("failed", True)])
-def test_an_item_that_broke_off_is_in_a_response_that_failed_and_made_again_in_one_that_did_not(
-    status: str, shown: bool
-) -> None:
+def test_a_broken_item_stays_in_a_failed_response_only(status: str, shown: bool) -> None:
+    """In a response that did not fail, the item is made again."""
     events = cut_short(status, shown=shown)
 
     assert check_stream(encode(events)) == events

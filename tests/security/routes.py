@@ -9,7 +9,7 @@ from typing import NamedTuple
 from infra.local.system import ANY, Mock, Route, System
 
 from stint.http.requests import LazyRoute
-from stint.http.routes.october_2024_parts import list_october_parts
+from stint.october_2024.routes.parts import list_october_parts
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

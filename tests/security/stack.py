@@ -15,7 +15,6 @@ from infra.local.engine import Engine
 from tests.api.app_fixture import Served, vars_of
 from tests.security.gateway import Gateway, read_system
 
-from stint.bootstrap.october import compose_october
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.domain.api_keys import ApiKeyWithSecret, CreateApiKeyRequest
@@ -23,7 +22,8 @@ from stint.domain.principals import SCOPES
 from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
-from stint.http.routes.october_2024_parts import list_october_parts
+from stint.october_2024.composition import compose_october
+from stint.october_2024.routes.parts import list_october_parts
 from stint.services.access.api_keys import ApiKeys
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore

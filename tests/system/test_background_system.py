@@ -98,7 +98,8 @@ def test_a_worker_that_is_killed_is_noticed_by_whoever_polls(system: System) -> 
     assert system.attempts(queued.id) == 2
 
 
-def test_a_response_whose_worker_dies_three_times_has_failed_and_lies_among_the_dead_letters(system: System) -> None:
+def test_a_response_whose_worker_dies_three_times_has_failed(system: System) -> None:
+    """Its message is among the dead letters."""
     queued = system.client.responses.create(model=MODEL, input="slow: 60", background=True)
 
     for attempt in (1, 2, 3):

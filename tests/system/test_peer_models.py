@@ -128,9 +128,10 @@ def test_reasoning_goes_back_unchanged_in_tool_rounds_and_later_responses(peers:
     assert (asked.output_text, later.output_text) == ("add answered: 3", "You said: Sure?")
 
 
-def test_reasoning_is_streamed_and_returns_from_the_caller_inside_the_firsts_own_encrypted_content(
+def test_reasoning_returns_inside_the_first_stacks_encrypted_content(
     peers: Peers,
 ) -> None:
+    """It is streamed, and the caller returns it."""
     options: Any = {"reasoning": {"effort": "low"}, "include": ["reasoning.encrypted_content"], "store": False}
     thinking = "think: Weigh it. | Seven"
     with peers.client.responses.stream(model=MODEL, input=thinking, **options) as events:

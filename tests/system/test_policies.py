@@ -431,9 +431,10 @@ def test_only_the_worker_puts_events_and_only_such_as_start_nothing(
     assert not REQUESTED & set(get_args(DetailType))
 
 
-def test_the_bus_is_the_stacks_own_and_closed_to_other_accounts_and_to_the_stacks_requests(
+def test_the_bus_is_closed_to_other_accounts_and_to_requests(
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
+    """It is the stack's own, and closed to the stack's requests, too."""
     (bus,) = of_type(translated, "AWS::Events::EventBus").values()
     rule = of_type(translated, "AWS::Events::Rule")["WorkerRequested"]
     denied = {each.condition for each in statements if each.holder == "*" and each.resource == "EventBus.Arn"}

@@ -21,8 +21,8 @@ from starlette.routing import Route
 from tests.system.run_process import Run, all_end, clean_shell, free_port
 
 from stint.domain.principals import ANONYMOUS
-from stint.http.routes.october_2024_parts import list_october_parts
 from stint.http.unknown_routes import BASE_URL
+from stint.october_2024.routes.parts import list_october_parts
 
 Start = Callable[..., Run]
 
@@ -332,9 +332,10 @@ def command_of(process: int) -> str:
     ).stdout
 
 
-def test_every_path_of_the_api_without_v1_or_with_another_prefix_is_told_what_the_base_url_must_be(
+def test_a_path_with_a_wrong_prefix_names_the_base_url(
     running: Run,
 ) -> None:
+    """Each path of the API is sent without /v1, and with another prefix."""
     october = [route for router in list_october_parts() for route in router.routes if isinstance(route, Route)]
     with httpx.Client(base_url=running.url, trust_env=False, timeout=120) as http:
         routes = {(each["method"], each["route"]) for each in http.get("/v1/inspect/routes").json()["data"]}

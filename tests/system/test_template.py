@@ -35,7 +35,7 @@ from tests.system.data_outputs import OUTPUTS
 
 from stint.http.requests import LazyRoute
 from stint.http.routes.inspection import addresses_of
-from stint.http.routes.october_2024_parts import list_october_parts
+from stint.october_2024.routes.parts import list_october_parts
 from stint.settings import read_settings
 from stint.store.knowledge_keys import file_blobs, upload_blobs
 

@@ -230,7 +230,8 @@ PROFILE = "arn:aws:bedrock:*:123456789012:inference-profile/global.anthropic.cla
 FUNCTION = "arn:aws:lambda:ap-southeast-2:123456789012:function:tool-number-{}"
 
 
-def test_arns_that_make_the_policy_of_models_and_tools_too_long_are_refused_by_their_parameters() -> None:
+def test_arns_that_make_a_policy_too_long_are_refused() -> None:
+    """Their parameters refuse them; the policy is that of models and tools."""
     template = yaml_parse((ROOT / "template.yaml").read_text())
     models = ",".join(PROFILE.format(number) for number in range(30))
     tools = ",".join(FUNCTION.format(number) for number in range(20))

@@ -27,6 +27,8 @@ SIZES = {"STINT_MAX_REQUEST_BYTES", "STINT_MAX_FETCHED_BYTES"}
 """Settings of functions with little memory. The others have their defaults."""
 READ = re.compile(r"(\w*settings|\w*settings\(\))")
 MODULE = re.compile(r"stint(\.\w+)+")
+NAMES = {*Settings.model_fields, *vars(Settings)}
+"""Attributes that can be settings."""
 
 
 class Source(ast.NodeVisitor):
@@ -52,7 +54,7 @@ class Source(ast.NodeVisitor):
             self.imports.add(node.value)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        if READ.fullmatch(ast.unparse(node.value).rpartition(".")[2]):
+        if node.attr in NAMES and READ.fullmatch(ast.unparse(node.value).rpartition(".")[2]):
             self.read.add(node.attr)
         self.generic_visit(node)
 
@@ -82,6 +84,7 @@ def modules_of(function: str) -> set[Path]:
     return found - {CORE / "stint" / "settings.py"}
 
 
+@cache
 def readable(function: str) -> set[str]:
     """Return the variables of the settings that a function can read."""
     read = set[str]().union(*(source_of(path).read for path in modules_of(function)))

@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.api.app_fixture import Served, vars_of
 from tests.system.data_outputs import OUTPUTS
 
-from stint.bootstrap.october import compose_october
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.caller import set_principal, set_tenant
@@ -24,7 +23,8 @@ from stint.domain.principals import SCOPES, Principal
 from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
-from stint.http.routes.october_2024_parts import list_october_parts
+from stint.october_2024.composition import compose_october
+from stint.october_2024.routes.parts import list_october_parts
 from stint.settings import Settings, read_settings
 
 TENANT_HEADER = "x-test-tenant"

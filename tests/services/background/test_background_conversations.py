@@ -126,9 +126,10 @@ async def test_a_response_that_is_deleted_in_the_queue_lets_its_conversation_go(
 
 
 @pytest.mark.parametrize("end", ["cancel", "delete"])
-async def test_a_response_that_is_stopped_while_it_runs_lets_its_conversation_go_with_its_worker(
+async def test_a_stopped_response_releases_its_conversation_with_its_worker(
     make_worker_fixture: MakeWorkerFixture, end: str
 ) -> None:
+    """It is stopped while it runs."""
     model = script([TextChunk("Half"), asyncio.Event()], [])
     worker_fixture = make_worker_fixture(model)
     conversation, response_id = await queued(worker_fixture)
@@ -260,9 +261,10 @@ async def test_a_lock_that_could_not_be_left_runs_out_and_is_kept_by_the_record(
     assert await told_in(worker_fixture, conversation) == ["first", "Hi"]
 
 
-async def test_a_response_whose_worker_died_keeps_its_conversation_and_is_queued_by_who_wants_it(
+async def test_a_response_without_its_worker_keeps_its_conversation(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
+    """Its worker died; whoever wants the conversation queues it again."""
     worker_fixture = make_worker_fixture(script([TextChunk("half"), asyncio.Event()]))
     conversation, response_id = await queued(worker_fixture)
     async with worker_fixture.dying(response_id):

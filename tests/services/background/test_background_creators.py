@@ -45,9 +45,10 @@ async def test_the_budget_of_the_creators_key_is_used(
 
 
 @pytest.mark.parametrize("reader", [None, "another"])
-async def test_usage_is_that_of_the_creators_key_also_if_somebody_else_has_queued_the_response_again(
+async def test_usage_of_a_response_queued_again_is_its_creators(
     worker_fixture: WorkerFixture, creator: Principal, reader: str | None
 ) -> None:
+    """Somebody else has queued it, with another key."""
     meters = worker_fixture.turns.meters
     meters.sums_usage = True
     response_id = await created_by(worker_fixture, creator)

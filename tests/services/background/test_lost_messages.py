@@ -42,9 +42,8 @@ async def statuses(fixture: WorkerFixture) -> list[str]:
     return [stored.status.value for stored in page.data]
 
 
-async def test_a_task_that_was_sent_before_the_header_starts_a_response_whose_process_died_at_any_call(
-    fixture: WorkerFixture, cloud: Cloud
-) -> None:
+async def test_an_early_task_starts_a_response_after_any_death(fixture: WorkerFixture, cloud: Cloud) -> None:
+    """The task was sent before the header was stored, and the process died at any later call."""
     with counting(cloud) as seen:
         await fixture.create(stream=True)
     writes = [name for name in seen if name in ("BatchWriteItem", "PutItem")]
@@ -180,9 +179,10 @@ async def create_and_die(fixture: WorkerFixture, key_id: str, **fields: Any) -> 
     return response_id
 
 
-async def test_a_retry_with_the_same_key_queues_a_response_whose_process_died_before_its_message(
+async def test_a_retry_queues_a_response_that_died_before_its_message(
     fixture: WorkerFixture,
 ) -> None:
+    """The retry has the same idempotency key."""
     conversation, key_id = await fixture.conversation(), new_id()
     response_id = await create_and_die(fixture, key_id, conversation=conversation)
     with pytest.raises(Conflict):

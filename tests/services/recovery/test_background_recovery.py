@@ -109,9 +109,10 @@ async def test_calls_of_the_last_answer_that_may_have_taken_effect_are_not_sent_
     assert [call.status for call in calls] == ["completed", "failed"]
 
 
-async def test_repeatable_calls_of_the_last_answer_that_have_no_result_are_run_first_with_their_keys(
+async def test_repeatable_calls_without_a_result_run_first_with_their_keys(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
+    """They are those of the last answer."""
     model = script(called("buy", "look"))
     worker_fixture = make_worker_fixture(model)
     worker_fixture.fake_mcp.gates["look"] = asyncio.Event()

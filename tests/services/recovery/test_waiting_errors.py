@@ -2,6 +2,8 @@
 
 import asyncio
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -20,7 +22,7 @@ from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.waiting_messages import WaitingPlace
 from stint.services.runs.admission import Admission
-from stint.services.turns.turn_admission import TurnAdmission
+from stint.services.turns.turn_admission import TurnLine
 from stint.services.turns.turns import Turns
 from stint.store.responses import ResponseStore
 from stint.store.turns import TurnStore
@@ -96,8 +98,7 @@ async def test_a_repetition_finds_the_response_that_the_worker_ran_with_another_
     assert (await waiting.read()).status == "completed"
     message = str(UUID(waiting.response_id.removeprefix("resp_")))
     attempt = RequestAttempt(object_id=message, repeated=True)
-    messages = waiting.fixture.services.response_requests.make_waiting()
-    found = await messages.find_accepted(attempt, waiting.admission.line)
+    found = await waiting.admission.find_accepted(attempt)
     assert found == message
 
 
@@ -111,7 +112,7 @@ async def test_a_run_goes_on_if_its_place_cannot_be_removed(
         patched.setattr(WaitingLine, "remove_place", unavailable)
         await waiting.work()
     admission = waiting.fixture.turns.turn_requests.make_admission(waiting.agent_id, waiting.session_id)
-    assert await admission.find_running() is None
+    assert await admission.kind.find_running() is None
     await work(waiting)
     assert (await waiting.inputs(), await waiting.places()) == (["one"], 0)
 
@@ -150,7 +151,8 @@ async def test_an_interruption_of_a_run_without_a_header_starts(own_cloud: Cloud
     async def start() -> str:
         return "started"
 
-    admission = Admission(None, find_running, find_running, interrupt, None, None)  # type: ignore[arg-type]
+    kind = SimpleNamespace(find_holder=find_running, interrupt=interrupt)
+    admission: Admission[Any, Any] = Admission(None, kind)  # type: ignore[arg-type]
     assert await admission.start_after_interrupting(start, asyncio.get_running_loop().time() + 5) == "started"
 
 
@@ -246,17 +248,18 @@ async def test_a_message_is_refused_only_if_it_is_not_run(
 ) -> None:
     waiting = await opened(own_cloud, tenant)
 
-    async def fail_once(admission: TurnAdmission) -> None:
+    async def fail_once(line: TurnLine) -> None:
         monkeypatch.undo()
-        [place] = await admission.line.read()
+        waiting_line = waiting.fixture.store.session_line(line.turns.tenant, line.agent_id, line.session_id)
+        [place] = await waiting_line.read()
         if state == "claimed":
-            assert await admission.line.claim_run(place.message_id, new_id())
+            assert await waiting_line.claim_run(place.message_id, new_id())
         elif state == "run":
             CLOCK.move(ALIVE_SECONDS + 1)
             await waiting.work()
         raise StoreUnavailable("throttled")
 
-    monkeypatch.setattr(TurnAdmission, "find_running", fail_once)
+    monkeypatch.setattr(TurnLine, "find_running", fail_once)
     if state == "waits":
         with pytest.raises(StoreUnavailable):
             await waiting.accept("one")

@@ -162,7 +162,7 @@ async def test_a_server_that_hangs_is_named(place: RegistryFixture, monkeypatch:
         await place.run("add")
 
 
-async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it_is_unregistered(
+async def test_a_registration_hides_a_configured_toolgroup_until_it_is_unregistered(
     place: RegistryFixture,
 ) -> None:
     set_principal(ANONYMOUS)

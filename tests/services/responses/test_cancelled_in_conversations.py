@@ -37,7 +37,7 @@ class Interrupting:
 
     async def interrupt(self) -> list[str]:
         """Interrupt the running response, and return the texts that the model gets then."""
-        admission = self.fixture.services.response_requests.make_admission(self.conversation).admission
+        admission = self.fixture.services.response_requests.make_admission(self.conversation)
         clock = asyncio.get_running_loop().time()
 
         async def start() -> Any:

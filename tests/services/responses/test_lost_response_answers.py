@@ -30,9 +30,10 @@ async def test_a_record_whose_answers_were_lost_does_not_fail_a_response(
         assert (await responder.respond("and?", **fields)).response.status is ResponseStatus.completed
 
 
-async def test_a_response_in_the_background_ends_once_although_the_answers_to_its_ending_were_lost(
+async def test_a_background_response_with_lost_answers_ends_once(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
+    """The answers to the writes of its end were lost."""
     worker_fixture = make_worker_fixture(script(called("buy"), said("Bought")))
     response_id = await worker_fixture.create(tools=[MCP_TOOL])
 

@@ -22,8 +22,8 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.principals import Budgets, Principal
 from stint.domain.waiting_messages import WaitingPlace
-from stint.services.background.response_admission import ResponseAdmission
-from stint.services.runs.admission import StartedRun
+from stint.services.responses.response_run import ResponseRun
+from stint.services.runs.admission import Admission, StartedRun
 from stint.services.runs.run_handle import RequestContext
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
@@ -56,7 +56,7 @@ class Merging:
         return CreateResponse.model_validate(base | fields)
 
     @property
-    def admission(self) -> ResponseAdmission:
+    def admission(self) -> Admission[CreateResponse, ResponseRun]:
         return self.fixture.services.response_requests.make_admission(self.conversation)
 
     async def accept(self, **fields: Any) -> str:

@@ -97,9 +97,8 @@ async def test_a_response_in_a_conversation_costs_its_items_and_its_lock(warm: R
     assert write_units(warm.cloud) == 7  # 3 as ever, 2 for the lock, 2 for the items
 
 
-async def test_another_process_reads_a_chain_in_a_round_after_its_last_link_and_stores_each_item_once(
-    warm: Responder, tenant: str
-) -> None:
+async def test_another_process_reads_a_chain_in_a_round(warm: Responder, tenant: str) -> None:
+    """The round follows that of the last link, and each item is stored once."""
     last, words = "", "plums and pears " * 20
     for number in range(20):
         last = (await warm.respond(f"{number} {words}", **({"previous_response_id": last} if last else {}))).response.id
@@ -119,9 +118,10 @@ async def test_another_process_reads_a_chain_in_a_round_after_its_last_link_and_
     await cold.play(run)
 
 
-async def test_a_warm_process_checks_the_links_that_it_knows_in_the_round_that_reads_the_last_one(
+async def test_a_warm_process_checks_known_links_with_the_last_read(
     warm: Responder,
 ) -> None:
+    """Both take one round."""
     last = await chain(warm, 20)
     warm.cloud.forget()
 

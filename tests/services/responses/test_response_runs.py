@@ -252,9 +252,10 @@ async def test_a_conversation_that_is_taken_over_fails_the_response(make_worker_
     assert items.data == []
 
 
-async def test_a_response_is_complete_and_adds_nothing_to_a_conversation_that_is_deleted_meanwhile(
+async def test_a_complete_response_adds_nothing_to_a_deleted_conversation(
     make_worker_fixture: MakeWorkerFixture, cloud: Cloud, tenant: str
 ) -> None:
+    """The conversation is deleted while the response runs."""
     gate = asyncio.Event()
     model = script([TextChunk("Hi"), gate, STOP])
     responder = Responder(make_worker_fixture(model))

@@ -77,9 +77,10 @@ async def hold_to_resume(turn_fixture: TurnFixture, turn_id: str) -> Any:
     return lease
 
 
-async def test_one_whose_resumption_died_before_it_stored_anything_is_complete_and_can_be_resumed(
+async def test_a_turn_whose_resumption_stored_nothing_is_complete_and_resumable(
     make_turn_fixture: MakeTurnFixture,
 ) -> None:
+    """The resumption died before it stored anything."""
     turn_fixture = await make_turn_fixture(script(said("CALL t"), said("done"))).open("t")
     first = await turn_fixture.turn()
     await hold_to_resume(turn_fixture, first.turn_id)
@@ -125,9 +126,10 @@ async def test_a_new_turn_that_could_not_begin_leaves_the_complete_one_to_be_res
     assert (done.status, len(done.steps)) == (TurnStatus.completed, 3)
 
 
-async def test_a_resumption_whose_lease_ran_out_while_it_ran_ends_and_a_new_turn_finds_it_failed(
+async def test_a_resumption_whose_lease_ran_out_has_failed_afterwards(
     make_turn_fixture: MakeTurnFixture,
 ) -> None:
+    """The lease ran out while it ran. A new turn finds it failed."""
     gate = asyncio.Event()
     turn_fixture = await make_turn_fixture(script(said("CALL t"), [gate, *said("late")], said("two"))).open("t")
     first = await turn_fixture.turn()

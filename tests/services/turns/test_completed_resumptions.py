@@ -62,9 +62,10 @@ async def test_a_complete_turn_goes_on_under_the_same_id(make_turn_fixture: Make
     )
 
 
-async def test_it_goes_on_as_often_as_its_client_finds_calls_and_the_next_turn_sees_all_in_order(
+async def test_it_resumes_repeatedly_and_the_next_turn_sees_all(
     make_turn_fixture: MakeTurnFixture,
 ) -> None:
+    """It goes on as often as its client finds calls, and the next turn sees all in order."""
     model = script(said("CALL t"), said("CALL t again"), said("It is 7."), said("Bye"))
     turn_fixture = await make_turn_fixture(model).open("t")
     turn = await turn_fixture.turn("one")
@@ -234,9 +235,8 @@ async def test_a_client_resumes_from_inside_the_stream_of_a_complete_turn(make_t
     assert resumed.output_message.content == "done"
 
 
-async def test_each_resume_of_a_complete_turn_costs_four_write_units_and_one_storage_round_trip_before_the_model(
-    own_cloud: Cloud, tenant: str
-) -> None:
+async def test_each_resume_costs_four_write_units_and_one_round_trip(own_cloud: Cloud, tenant: str) -> None:
+    """The turn is complete, and the round trip to the storage is the one before the model."""
     turn_fixture = await TurnFixture(
         own_cloud.store, tenant, script(said("CALL t"), said("CALL t"), said("done"))
     ).open("t")

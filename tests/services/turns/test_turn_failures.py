@@ -74,9 +74,8 @@ async def test_a_step_that_cannot_be_stored_fails_the_turn(
     assert await turn_fixture.lease_turn() is None
 
 
-async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_next_turn_seals_the_lost_one(
-    own_cloud: Cloud, tenant: str
-) -> None:
+async def test_an_end_that_cannot_be_stored_frees_the_session(own_cloud: Cloud, tenant: str) -> None:
+    """The next turn seals the lost one."""
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(called("nosuch"), said(), said("next"))).open()
     turn = await turn_fixture.start()
 

@@ -394,9 +394,11 @@ async def closed(_: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature]:
     raise ToolUnavailable("The workshop is closed.")
 
 
-async def test_a_result_that_is_too_long_is_cut_for_the_model_and_kept_whole_until_the_session_goes(
+async def test_a_long_result_is_cut_for_the_model_alone(
     making: Making,
 ) -> None:
+    """It is kept until the session is deleted."""
+
     async def talk(_: Invocation) -> ToolOutcome:
         return ToolOutcome(content="word " * 1_000)
 

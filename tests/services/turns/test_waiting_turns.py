@@ -15,14 +15,14 @@ from stint.domain.errors import Cancelled, Conflict, DeadlineExceeded, NotFound
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
 from stint.domain.when_busy import WhenBusy
-from stint.services.runs.admission import StartedRun
+from stint.services.runs.admission import Admission, StartedRun
 from stint.services.runs.run_handle import RequestContext
-from stint.services.turns.turn_admission import TurnAdmission
+from stint.services.turns.turn_run import TurnRun
 from stint.services.turns.waiting_turns import read_waiting
 from stint.store.waiting_line import ALIVE_SECONDS, MAX_WAITING, RECORD_SECONDS, WaitingLine
 
 
-def admission(fixture: TurnFixture) -> TurnAdmission:
+def admission(fixture: TurnFixture) -> Admission[TurnCreateRequest, TurnRun]:
     return fixture.services.turn_requests.make_admission(fixture.agent_id, fixture.session_id)
 
 
@@ -42,7 +42,7 @@ async def accept(fixture: TurnFixture, text: str) -> str:
 async def wait_in_line(fixture: TurnFixture, text: str, seconds: float = 600) -> Turn:
     """Run a turn after those that came before it."""
     admitted = admission(fixture)
-    started = await admitted.admission.start_now(partial(fixture.start, text, 600), "enqueue")
+    started = await admitted.start_now(partial(fixture.start, text, 600), "enqueue")
     if started is None:
         message_id = await admitted.accept(message(text))
         waited = await admitted.start(message_id, message(text), RequestContext(deadline(seconds)))
@@ -83,7 +83,7 @@ async def test_a_message_whose_request_died_keeps_its_place(make_turn_fixture: M
 async def test_a_turn_that_came_later_does_not_overtake_one_that_waits(make_turn_fixture: MakeTurnFixture) -> None:
     fixture = await make_turn_fixture(script(said(), said())).open()
     waiting = await accept(fixture, "one")
-    admitted = admission(fixture).admission
+    admitted = admission(fixture)
 
     assert await admitted.start_now(partial(fixture.start, "two"), "enqueue") is None
     assert await fixture.stored() == []

@@ -8,7 +8,9 @@ from infra.bench.base import Tree
 from infra.bench.side import running_side
 
 PROGRAM = """
+import signal
 import time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell makes its background processes ignore
 print("serves http://127.0.0.1:1", flush=True)
 time.sleep(60)
 """

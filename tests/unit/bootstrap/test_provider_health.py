@@ -99,7 +99,8 @@ def provider(name: str) -> Provider:
     return Provider(api="inference", provider_id=name, provider_type="remote::x", health=UNKNOWN)
 
 
-async def test_a_result_is_kept_for_half_a_minute_and_providers_without_a_check_stay_as_they_are() -> None:
+async def test_a_result_is_kept_for_half_a_minute() -> None:
+    """Providers without a check stay as they are."""
     asked, now = [0], [100.0]
 
     async def check() -> ProviderHealth:

@@ -8,7 +8,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from stint.http.routes.inspection import list_parts
-from stint.http.routes.october_2024_parts import list_october_parts
+from stint.october_2024.routes.parts import list_october_parts
 
 
 def calls_of(dependant: Dependant) -> Iterator[Callable[..., Any] | None]:

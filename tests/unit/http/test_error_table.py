@@ -63,7 +63,8 @@ def test_what_has_begun_a_turn_or_is_the_callers_fault_is_not_to_be_repeated(err
     assert after["x-should-retry"] == "false"
 
 
-def test_retry_after_is_never_less_than_the_providers_or_one_second_while_nothing_was_begun() -> None:
+def test_retry_after_is_at_least_the_providers_and_one_second() -> None:
+    """This holds while nothing has begun."""
     begun = StoreUnavailable("It went wrong.")
     begun.turn_id = "turn"
     throttled = ModelOverloaded("It went wrong.", retry_after=7.4)

@@ -16,8 +16,8 @@ from stint.domain.principals import Scope as CallerScope
 from stint.http.app import create_app
 from stint.http.requests import LazyRoute
 from stint.http.routes.inspection import describe_api, list_parts
-from stint.http.routes.october_2024_parts import list_october_parts
 from stint.http.scopes import OPEN_PATHS, requires
+from stint.october_2024.routes.parts import list_october_parts
 from stint.settings import read_settings
 
 ROUTES = [(method, path) for method, _, path in (route.partition(" ") for route in ROUTE_SCOPES)]

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from stint.http.app import create_app
 from stint.http.middleware.paths import mapped_base_of
-from stint.http.routes.october_2024_parts import list_october_parts
+from stint.october_2024.routes.parts import list_october_parts
 from stint.settings import read_settings
 
 

@@ -224,7 +224,8 @@ async def test_what_cannot_be_shortened_fails(shortens: bool) -> None:
     assert len(model.requests) == (3 if shortens else 1)
 
 
-async def test_a_choice_holds_for_the_first_model_call_of_a_run_whatever_results_its_input_brings() -> None:
+async def test_a_choice_holds_for_the_first_call_whatever_the_input() -> None:
+    """The call is the first one of the model in a run, and the input may have results."""
     model, echo = script(called("a"), said()), Echo()
     run = with_tools(run_of(model), echo, "a", tool_config=ToolConfig(tool_choice=ToolChoice.required))
     earlier = ToolCall(call_id="e", tool_name="a", arguments={})

@@ -154,7 +154,7 @@ async def test_a_hidden_cache_is_counted_and_settled_at_its_price_and_not_shown(
         (None, "priority", 1, 2.5),
     ],
 )
-async def test_money_is_reserved_for_the_tier_that_is_asked_for_and_spent_for_the_one_that_served(
+async def test_money_is_reserved_by_requested_and_spent_by_serving_tier(
     meter: Meter, asked: str | None, served: str | None, reserved: float, spent: float
 ) -> None:
     end = Finished(FinishReason.stop, USED, served)
@@ -222,9 +222,10 @@ async def test_a_cache_without_places_to_keep_reserves_nothing_more(meter: Meter
     assert admitted == [101 + ANSWER_TOKENS, 303 + ANSWER_TOKENS]
 
 
-async def test_written_input_leaves_less_for_the_answer_and_refuses_nobody_who_pays_the_plain_price(
+async def test_written_input_leaves_less_for_the_answer(
     meter: Meter,
 ) -> None:
+    """It refuses nobody who can pay the plain price."""
     meter.prices = Prices({"test/*": ModelPrice(input=1_000_000, cache_write=3_000_000, output=1_000_000)})
     recorded(meter).money = 303 + 700
     model = script(ANSWER, ANSWER)

@@ -140,7 +140,8 @@ def test_the_records_of_a_response_come_before_its_stored_stream() -> None:
     assert sorted(parts) == parts
 
 
-def test_the_items_of_a_step_keep_their_order_and_come_before_the_conversations_own_record() -> None:
+def test_items_of_a_step_keep_their_order_before_the_conversation() -> None:
+    """They come before the conversation's own record."""
     ids = [f"rs_{HEX}00", f"msg_{HEX}01", f"fc_{HEX}02", f"ws_{HEX}10", f"mcp_{HEX}99", f"fc_{HEX}100", f"fc_{HEX}101"]
     parts = [keys.conversation_item("acme", TALK, item_id).sk for item_id in ids]
     parts.append(keys.conversation("acme", TALK).sk)

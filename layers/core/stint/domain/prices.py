@@ -52,22 +52,23 @@ def tier_to_bill(asked: str | None, served: str | None) -> str:
 
 
 class ModelPrice(BaseModel):
-    """The price of a model's tokens, in dollars per million, and of each image that it generates.
-
-    By default, input that is read from a cache costs as much as other input, and input that is written to one costs as
-    much more as for Claude's models (https://aws.amazon.com/bedrock/pricing/). `tiers` has the prices in other service
-    tiers, per standard price.
-    """
+    """The price of a model's tokens, in dollars per million, and of each image that it generates."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     input: Dollars
     output: Dollars
     cached_input: Dollars | None = None
+    """Input that is read from a cache; by default as much as other input."""
     cache_write: Dollars | None = None
+    """Input that is written to a cache for five minutes; by default as much more as for Claude's models
+    (https://aws.amazon.com/bedrock/pricing/)."""
     cache_write_1h: Dollars | None = None
+    """Input that is written to a cache for an hour, with the same default."""
     image: Dollars = 0.0
+    """Dollars of one image."""
     tiers: Mapping[PricedTier, Ratio] = Field(default_factory=dict)
+    """The prices in other service tiers, per standard price."""
 
     def ratio_of(self, tier: str) -> float:
         """Return the price in a service tier, per standard price. One that is not known costs as much as priority."""

@@ -70,8 +70,6 @@ class DeletionTask(Schema):
     """Finish the deletion of an object that is marked as deleted, or delete the contents of an expired vector store.
 
     The task of an upload or a container is delivered after UPLOAD_DELAY: it is deleted if it has expired by then.
-    `orphan`: delete what the creation of an object has left if that object has no record.
-    `kind` and the ids are the format of the queue: during a deployment one version reads the messages of another.
     """
 
     kind: Literal[
@@ -86,6 +84,7 @@ class DeletionTask(Schema):
         "delete_store_contents",
         "delete_container",
     ] = "delete"
+    """With the ids, the format of the queue: during a deployment one version reads the messages of another."""
     tenant: TenantName
     agent_id: Omitted[str] = None
     session_id: Omitted[str] = None
@@ -96,8 +95,10 @@ class DeletionTask(Schema):
     upload_id: Omitted[str] = None
     vector_store_id: Omitted[str] = None
     document: Omitted[str] = None
+    """The key of a document in its vector store."""
     container_id: Omitted[str] = None
     orphan: Annotated[bool, Field(exclude_if=is_false)] = False
+    """Delete what the creation of an object has left if that object has no record."""
     delay_seconds: Delay = 0
 
     @model_validator(mode="after")
@@ -146,17 +147,17 @@ class ResponseTask(Schema):
 
 
 class IngestionTask(Schema):
-    """Ingest documents of a vector store that are in progress; with `unstarted_only`, those that no worker has begun.
-
-    `creator` is the principal whose request sent the task, as in the context of a request, without a credential.
-    """
+    """Ingest documents of a vector store that are in progress."""
 
     kind: Literal["ingest"] = "ingest"
     tenant: TenantName
     vector_store_id: str
     documents: list[str]
+    """The keys of the documents."""
     creator: Omitted[dict[str, str]] = None
+    """The principal whose request sent the task, as in the context of a request, without a credential."""
     unstarted_only: Annotated[bool, Field(exclude_if=is_false)] = False
+    """Only those that no worker has begun."""
     delay_seconds: Delay = 0
 
     @model_validator(mode="after")

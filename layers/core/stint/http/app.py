@@ -19,13 +19,8 @@ from stint.http.middleware.bodies import (
     ServerErrorMiddleware,
 )
 from stint.http.middleware.end_user import EndUserMiddleware
-from stint.http.middleware.headers import (
-    CORSMiddleware,
-    NoRetryMiddleware,
-    RateLimitHeadersMiddleware,
-    ResponseHeadersMiddleware,
-)
-from stint.http.middleware.paths import BasePathMiddleware, OpenAIPrefixMiddleware, TrailingSlashMiddleware
+from stint.http.middleware.headers import ResponseHeadersMiddleware
+from stint.http.middleware.paths import PathsMiddleware
 from stint.http.middleware.request_logging import RequestLoggingMiddleware
 from stint.http.requests import LazyRouter, scoped_routes
 from stint.settings import Settings
@@ -77,19 +72,14 @@ def create_app(
     for router in routers:  # `include_router` would declare each route again, at its first request
         app.router.routes.extend(scoped_routes(router) if isinstance(router, APIRouter) else [router])
     add_error_handlers(app)
-    app.add_middleware(RequestSizeMiddleware, read_settings=read_settings)
-    app.add_middleware(OpenAIPrefixMiddleware)
+    app.add_middleware(RequestSizeMiddleware, read_settings=read_settings)  # the last one that sees a request
     app.add_middleware(EndUserMiddleware)
     app.add_middleware(AuthenticationMiddleware, read_settings=read_settings)
     if buffered:
         app.add_middleware(ResponseSizeMiddleware)
-        app.add_middleware(BasePathMiddleware)
+    app.add_middleware(PathsMiddleware, finds_base=buffered)
     app.add_middleware(DoneMarkerMiddleware)
     app.add_middleware(ServerErrorMiddleware)
-    app.add_middleware(NoRetryMiddleware)
-    app.add_middleware(RateLimitHeadersMiddleware)
-    app.add_middleware(TrailingSlashMiddleware)
-    app.add_middleware(CORSMiddleware, read_settings=read_settings)
-    app.add_middleware(ResponseHeadersMiddleware)
-    app.add_middleware(RequestLoggingMiddleware, function=function)
+    app.add_middleware(ResponseHeadersMiddleware, read_settings=read_settings)
+    app.add_middleware(RequestLoggingMiddleware, function=function)  # the first one
     return app

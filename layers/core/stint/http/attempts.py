@@ -1,4 +1,18 @@
-"""Attempts of clients: the fingerprint that all attempts of a request have, and their count."""
+"""Attempts of clients: the fingerprint that all attempts of a request have, and their count.
+
+Clients of OpenAI and Llama Stack retry a request by themselves, without an idempotency key, but with the number of the
+attempt (`x-stainless-retry-count`). The first attempt may have started a run whose answer was lost on its way. Its
+record has the fingerprint of its request; a retry with the same fingerprint gets that run instead of a second one:
+
+    part of the fingerprint             because
+    caller, end user, user agent        others may send the same body
+    source address                      without authentication all callers are one; otherwise it may change in between
+    method, path, query, Llama Stack    a body means different things at different routes
+    hash of the body                    without the boundary of a form, which clients make anew for each attempt
+
+Two requests that a client means to be different have the same fingerprint if they are equal, so it counts only together
+with a number of attempts above 0 (`RequestAttempt.is_retry`).
+"""
 
 import json
 import re

@@ -1,4 +1,29 @@
-"""Errors in HTTP: the table of statuses, and the body of all errors."""
+"""Errors in HTTP: the table of statuses, and the body of all errors.
+
+Services raise a StintError; `STATUS` is the one table of its statuses. All errors have the same body:
+
+    the error occurs                           it is returned by
+    in a route, or in a service                `answer_stint_error`
+    in the validation of a request             `answer_invalid_request`: 400, with all problems
+    at an unknown path, or with its method     `answer_http_exception`: 404 or 405, with advice
+    in a middleware                            `respond`, called by the middleware
+    unexpectedly                               ServerErrorMiddleware: 500, whose details only the log has
+    after the first byte of a response         `late_document_of`, as the last event or in place of the document
+
+Clients of OpenAI and Llama Stack retry 409, 429 and 5xx, so headers stop them where a retry cannot help or would repeat
+effects:
+
+    the error                                  x-should-retry    retry-after
+    with the id of a run that was started      false             only of a provider, or of a 429
+    4xx, unless listed below; 501              false             -
+    429 of a limit per minute                  -                 the rest of the minute
+    429 of a provider's rate                   -                 the provider's, or 1 second
+    429 of a provider's quota                  false             the provider's, or 1 second
+    409 of an idempotency key in use           -                 1 second
+    502 of refused credentials of a provider   false             -
+    503                                        -                 the provider's, or 1 second
+    500, 502, 504                              -                 -
+"""
 
 import logging
 from collections.abc import Sequence

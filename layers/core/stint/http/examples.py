@@ -1,4 +1,9 @@
-"""Examples of request bodies, for the OpenAPI document."""
+"""Examples of request bodies, for the OpenAPI document.
+
+They are here instead of at the routes, because only the document needs them: a cold start would read all of them. The
+key is the name of the route's function, which is the operation's id in the document; an operation without an entry has
+no examples.
+"""
 
 from typing import Any
 

@@ -1,4 +1,14 @@
-"""Heartbeats, which keep a silent connection open."""
+"""Heartbeats, which keep a silent connection open.
+
+Two tasks write to one connection: one sends the chunks, the other sends a heartbeat after each silence. A heartbeat
+between the two halves of a chunk would break the stream, so each write holds a lock. Whoever gets the lock looks at the
+clock again: a chunk may have been sent while the heartbeat waited. The time of a write counts from its end, so a client
+that reads slowly gets no heartbeats on top of a chunk that is still being sent.
+
+    the chunks end               the heartbeats are cancelled, and the response ends
+    a chunk or a write fails     both tasks end, and the first error is raised, not a group of errors
+    the response is cancelled    both tasks are cancelled; `aclosing` ends the events in each of these cases
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping

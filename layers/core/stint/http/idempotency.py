@@ -1,6 +1,33 @@
 """Requests with the header Idempotency-Key: they run once, and repetitions get the first one's answer.
 
-docs/decisions.md, entry 51, has the reasons.
+This module reads the key, records the answer on its way to the client, and sends it again. The lease, under which one
+of several equal requests runs, is in `stint.services.idempotency.requests`. Its `acquire` decides what becomes of a
+request:
+
+    `acquire` returns              the request
+    an OpenRequest                 runs, with the object id of the record
+    one that was taken over        runs as `repeated`: the service looks for the object of the first request before it
+                                   creates one
+    a StoredAnswer                 gets it, with `idempotent-replayed: true`
+    None                           was answered by `follow`, with the run of the request that holds the lease
+
+How a request that ran has ended decides what its repetition finds:
+
+    the request                                           the record                  a repetition
+    succeeds                                              has the answer              gets it
+    succeeds, and the answer has a secret                 has a 409 in its place      gets the 409
+    fails with 4xx, before it starts a run                is removed                  runs
+    fails otherwise, and the route keeps the object id    is free, with the id        finds what was created
+    fails otherwise, and the route keeps no id            is removed                  runs
+    fails after it was taken over, or after it sent a     is free, with the id        finds what was created
+    call that must not be sent twice
+    resumes a turn, and streams its failure               has the answer              gets it
+    is cancelled, or its process dies                     is held until it lapses     waits, then takes over
+
+The status is sent before a stream fails, so failures are also read from the last event (`http/stream_endings.py`). The
+answer is stored before its last part is sent, so no client has it before the record does.
+
+docs/decisions.md, entry 50, has the reasons.
 """
 
 import json
@@ -90,7 +117,7 @@ async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: R
 
 
 def attempt_of(request: OpenRequest) -> RequestAttempt:
-    """Return the attempt that a request is which this process runs."""
+    """Return the attempt of a request that this process runs."""
     record = request.keeper.lease
     return RequestAttempt(
         object_id=record.object_id,

@@ -1,6 +1,19 @@
 """Bodies of type multipart/form-data, with bounded numbers and sizes of their parts.
 
-docs/decisions.md, entry 65, has the reasons.
+python-multipart parses a form, and calls FormReader for each of its pieces. Starlette's parser uses it, too, but
+accepts more. Here,
+
+    a body with                                     is
+    more than MAX_PARTS parts, MAX_HEADERS headers  400
+    a field of more than MAX_FIELD_BYTES            400; files are bounded by the body of the request
+    no last boundary                                400: it was cut on its way
+    a name only in the form of RFC 5987             400: RFC 7578 forbids it, and the file would have no name
+    several parts with one name                     the last part
+    a path as the name of a file                    its last component
+
+Browsers send a form to another origin without a preflight, unlike JSON, so FormRoute refuses forms of other sites.
+
+docs/decisions.md, entry 64, has the reasons.
 """
 
 import re

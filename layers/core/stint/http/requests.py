@@ -1,4 +1,17 @@
-"""Strict reading of request bodies."""
+"""Routes that are built when they are used, and strict reading of request bodies.
+
+A request passes these checks in this order, so that the cheap ones and those that reveal nothing come first:
+
+    1. LazyRoute          the scope of the caller: 401, 403
+    2. LazyRoute          a POST with an idempotency key, or of a client that retries: see `http/scopes.py`
+    3. StrictRoute        the content type: 415
+    4. StrictRequest      the body is JSON (RFC 8259): 400
+    5. FastAPI            the types of the route's function: 400
+
+FastAPI reads the types of all functions when a module declares its routes, for which the first user would wait.
+LazyRoute declares only what matching needs, and builds itself when anything else is read of it, so a process that gets
+one request builds one route. LazyRouter does the same for whole modules whose routes are rarely used.
+"""
 
 import re
 from collections.abc import Callable, Coroutine

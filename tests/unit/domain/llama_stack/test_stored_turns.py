@@ -90,9 +90,10 @@ def test_a_fence_changes_nothing_of_a_complete_turn() -> None:
 
 
 @pytest.mark.parametrize("status", [RunStatus.in_progress, RunStatus.failed, RunStatus.cancelled])
-def test_a_turn_that_went_on_after_it_was_complete_keeps_its_answer_and_usage_until_it_ends(
+def test_a_resumed_complete_turn_keeps_its_answer_and_usage(
     status: RunStatus,
 ) -> None:
+    """It keeps them until it ends again."""
     more = [RESULT, TurnRecord(step=inference("Half", "b"))]
     last = [] if status is RunStatus.in_progress else [TurnRecord(ending=ending(status))]
 

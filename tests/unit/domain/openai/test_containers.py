@@ -11,5 +11,6 @@ def test_a_container_expires_after_its_last_activity() -> None:
     assert container(7 * DAY_SECONDS).expires_at == 1_000 + 7 * DAY_SECONDS + 20 * 60
 
 
-def test_a_container_that_is_always_active_expires_before_the_bucket_removes_its_first_files() -> None:
+def test_an_always_active_container_expires_before_its_first_files() -> None:
+    """The bucket removes files after a fixed time."""
     assert container(MAX_SECONDS - 1).expires_at == 1_000 + MAX_SECONDS

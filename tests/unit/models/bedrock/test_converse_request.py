@@ -254,7 +254,8 @@ def test_a_grammar_is_refused() -> None:
         written(response_format=GrammarResponseFormat(bnf={}))
 
 
-def test_names_of_participants_go_into_the_text_and_a_hint_that_converse_lacks_has_no_effect() -> None:
+def test_names_of_participants_go_into_the_text() -> None:
+    """A hint that Converse lacks has no effect."""
     image = ImageContentItem(image=ImageSource(data="R0lGODlh"))
     messages = (
         SystemText("Be brief.", "editor"),

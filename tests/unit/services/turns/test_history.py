@@ -281,7 +281,8 @@ def test_a_shields_words_take_the_place_of_an_answer_that_it_blocked() -> None:
     assert messages_of(turn("one", steps=steps)) == [UserInput("one"), AssistantAnswer("I can't.")]
 
 
-def test_unlike_the_original_what_an_input_shield_blocked_is_in_no_later_call_as_users_would_ask_for_it_again() -> None:
+def test_what_an_input_shield_blocked_is_in_no_later_call() -> None:
+    """Unlike in the original: users would ask for it again."""
     blocked = turn("bad", steps=[ShieldCallStep(**COMMON, violation=VIOLATION)], documents=[DOCUMENT])
 
     messages = messages_of(turn("one", steps=[answer("fine")]), blocked, turn("three"))
@@ -319,7 +320,8 @@ def parsed(call_id: str, name: str = "add") -> ToolCall:
     return ToolCall(call_id=call_id, tool_name=name, arguments={}, arguments_json="{}")
 
 
-def test_results_of_calls_that_the_client_read_in_a_text_get_calls_as_providers_refuse_others() -> None:
+def test_results_of_calls_read_in_a_text_get_calls() -> None:
+    """The client read the calls in a text. Providers refuse results without calls."""
     messages = messages_of(
         turn("one", steps=[answer("CALL add"), parsed_execution("a", "b"), answer("1")]), turn("two")
     )

@@ -31,11 +31,7 @@ class ImportNote(Schema):
 
 
 class ImportReport(Schema):
-    """The result of an import. `ignored` rows are counters of the original server.
-
-    `changed` are agents without some of their tools. `without_memory` are the sessions whose memory bank or vector db
-    is not in the file.
-    """
+    """The result of an import."""
 
     dry_run: bool
     agents: RowCounts
@@ -43,9 +39,13 @@ class ImportReport(Schema):
     turns: RowCounts
     steps: RowCounts
     ignored: int = 0
+    """Rows that are counters of the original server."""
     changed: list[ImportNote]
+    """Agents without some of their tools."""
     without_memory: list[str]
+    """Sessions whose memory bank or vector db is not in the file."""
     bad: list[BadRow]
+    """Rows that were not imported."""
 
 
 @dataclass(slots=True)

@@ -20,10 +20,10 @@ from stint.domain.errors import InvalidRequest, NotFound, NotSupported
 from stint.domain.expiry import DAY_SECONDS
 from stint.domain.llama_stack.agents import Agent, AgentConfig
 from stint.domain.llama_stack.imported_turns import read_time
-from stint.domain.llama_stack.october_2024_agents import OctoberAgentConfig, ToolDefinition
 from stint.domain.paging import MAX_BYTES, carried_size
 from stint.domain.schema import now
-from stint.services.october.agents import to_agent_config
+from stint.october_2024.agents import to_agent_config
+from stint.october_2024.schemas.agents import OctoberAgentConfig, ToolDefinition
 from stint.store.imports import SessionPlace
 from stint.store.store import Store
 

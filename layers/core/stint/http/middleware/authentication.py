@@ -1,4 +1,16 @@
-"""Middleware that identifies the caller."""
+"""Middleware that identifies the caller.
+
+The credentials were checked before the function ran, by the authorizer's function or by IAM. API Gateway writes the
+result into the event's request context, which no header or body of a caller reaches. So this module trusts the context,
+reads no header, and refuses whatever lacks a principal:
+
+    STINT_AUTH       the principal is
+    authorizer       the authorizer's context; 401 if it is absent or malformed. This is the default
+    iam              that of the role which has signed the request: 401 if nobody has, 403 for an unknown role
+    none             ANONYMOUS, for a network that restricts who can call: the context is not read
+
+A context variable has the principal until the response has been sent. Tasks that the request starts have a copy.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -41,8 +53,12 @@ class AuthenticationMiddleware:
 
 
 def is_open(scope: Scope) -> bool:
-    """Return whether a path needs no caller. API Gateway answers preflight requests."""
-    return scope["path"].removeprefix(scope.get("root_path", "")) in OPEN_PATHS
+    """Return whether the path that was sent needs no caller. API Gateway answers preflight requests.
+
+    A path below OpenAI's prefix that was mapped to an open one needs a caller.
+    """
+    path: str = scope.get("stint.path", scope["path"])
+    return path.removeprefix(scope.get("root_path", "")) in OPEN_PATHS
 
 
 def request_context_of(scope: Scope) -> Mapping[str, Any]:

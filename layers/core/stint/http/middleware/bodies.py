@@ -1,4 +1,15 @@
-"""Middleware that replaces or shortens bodies. Streams are not buffered."""
+"""Middleware that replaces, limits or shortens bodies. Streams are not buffered.
+
+Each of them holds as little as it can:
+
+    middleware        holds                    because
+    RequestSize       the whole request        Lambda has it in memory already; nothing parses what is refused
+    ResponseSize      the whole response       it is for buffered functions, of which Lambda sends nothing before the
+                                               end, and for a response that is too large only an error of its own
+    ServerError       nothing                  it can replace a response until its first byte. In a buffered function
+                                               that is until its end, because it is outside of ResponseSize
+    DoneMarker        nothing                  the marker is a write of its own
+"""
 
 import logging
 from collections import deque

@@ -1,4 +1,4 @@
-"""Middleware that adds headers."""
+"""Middleware that adds headers to responses."""
 
 from collections.abc import Callable
 
@@ -14,45 +14,21 @@ EXPOSED = ", ".join(
 )
 """Headers that browsers may read."""
 
+TOOL_PATH = "/tool-runtime/invoke"
+
 
 class ResponseHeadersMiddleware:
-    """Add the headers of every response.
+    """Add the headers of every response, also of redirects, refusals and unexpected errors.
 
-    Browsers do not guess types (`nosniff`), and caches store nothing (`no-store`) unless the route says otherwise.
+    | response                        | headers                                                                       |
+    |---------------------------------|-------------------------------------------------------------------------------|
+    | each                            | `nosniff`: browsers guess no type. `no-store` unless the route differs        |
+    | of a run under budgets          | OpenAI's headers of rate limits                                               |
+    | with STINT_CORS_ORIGIN          | those with which browsers of this origin may read it; API Gateway answers     |
+    |                                 | preflight requests                                                            |
+    | 5xx of a request that runs a    | `x-should-retry: false`, because the tool may have had its effects            |
+    | tool                            |                                                                               |
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["x-content-type-options"] = "nosniff"
-                headers.setdefault("cache-control", "no-store")
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
-
-
-class RateLimitHeadersMiddleware:
-    """Add OpenAI's headers of rate limits to the responses of requests that have budgets."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_limits(message: Message) -> None:
-            meter = find_meter()
-            if message["type"] == "http.response.start" and meter is not None and meter.spending is not None:
-                MutableHeaders(scope=message).update(meter.spending.to_headers())
-            await send(message)
-
-        await self.app(scope, receive, send_with_limits)
-
-
-class CORSMiddleware:
-    """Allow browsers of one origin to read responses (STINT_CORS_ORIGIN). API Gateway answers preflight requests."""
 
     def __init__(self, app: ASGIApp, read_settings: Callable[[], Settings]) -> None:
         self.app = app
@@ -60,30 +36,27 @@ class CORSMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = self.read_settings().cors_origin
+        runs_tool = scope["type"] == "http" and scope["path"].endswith(TOOL_PATH)
 
-        async def send_with_origin(message: Message) -> None:
-            if origin and message["type"] == "http.response.start":
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers["access-control-allow-origin"] = origin
-                headers["access-control-expose-headers"] = EXPOSED
-                headers.add_vary_header("origin")
+                if runs_tool and message["status"] >= 500:
+                    headers["x-should-retry"] = "false"
+                add_headers(headers, origin)
             await send(message)
 
-        await self.app(scope, receive, send_with_origin)
+        await self.app(scope, receive, send_with_headers)
 
 
-class NoRetryMiddleware:
-    """Stop clients from retrying a failed request that runs a tool, which may have had its effects."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        runs_tool = scope["type"] == "http" and scope["path"].endswith("/tool-runtime/invoke")
-
-        async def send_with_advice(message: Message) -> None:
-            if runs_tool and message["type"] == "http.response.start" and message["status"] >= 500:
-                MutableHeaders(scope=message)["x-should-retry"] = "false"
-            await send(message)
-
-        await self.app(scope, receive, send_with_advice)
+def add_headers(headers: MutableHeaders, origin: str) -> None:
+    """Add the headers that do not depend on the request's path. `origin` is that of CORS, empty if none is allowed."""
+    meter = find_meter()
+    if meter is not None and meter.spending is not None:
+        headers.update(meter.spending.to_headers())
+    if origin:
+        headers["access-control-allow-origin"] = origin
+        headers["access-control-expose-headers"] = EXPOSED
+        headers.add_vary_header("origin")
+    headers["x-content-type-options"] = "nosniff"
+    headers.setdefault("cache-control", "no-store")

@@ -10,35 +10,49 @@ END_USERS = "/v1/admin/users/"
 """The path that ends with the id of an end user, which may end with a slash, too."""
 
 
-class TrailingSlashMiddleware:
-    """Redirect a path with a trailing slash to the one without, below any stage or base path, as Llama Stack does."""
+class PathsMiddleware:
+    """Change the path of a request to that of a route, in this order:
 
-    def __init__(self, app: ASGIApp) -> None:
+    1. A path with a trailing slash is redirected to the one without, as Llama Stack does. The location is relative, so
+       it is below the same stage or base path.
+    2. The base path of a custom domain becomes `root_path`. Mangum leaves it in the path (`finds_base`); the runtime
+       of streams does not.
+    3. The second path of the OpenAI API, which Llama Stack's clients call, becomes the first: /v1/openai/v1 is /v1.
+       Routes that differ between the two check `is_llama_stack_address`. `stint.path` is the path that was sent, by
+       which it is decided whether the request needs a caller, and which errors name.
+    """
+
+    def __init__(self, app: ASGIApp, *, finds_base: bool) -> None:
         self.app = app
+        self.finds_base = finds_base
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"] if scope["type"] == "http" else ""
-        name = path.rstrip("/").rpartition("/")[2]
-        if not path.endswith("/") or not name or END_USERS in path:
-            return await self.app(scope, receive, send)
-        query = scope["query_string"].decode("latin-1")
-        location = f"../{quote(name)}{'?' if query else ''}{query}"
-        return await Response(status_code=307, headers={"location": location})(scope, receive, send)
+        if scope["type"] == "http":
+            location = location_of(scope)
+            if location:
+                return await Response(status_code=307, headers={"location": location})(scope, receive, send)
+            if self.finds_base:
+                find_base(scope)
+            map_prefix(scope)
+        return await self.app(scope, receive, send)
 
 
-class BasePathMiddleware:
-    """Remove the base path of a custom domain, which Mangum keeps, from the path."""
+def location_of(scope: Scope) -> str:
+    """Return the relative URL without the trailing slash of the path; an empty string if it has none."""
+    path: str = scope["path"]
+    name = path.rstrip("/").rpartition("/")[2]
+    if not path.endswith("/") or not name or END_USERS in path:
+        return ""
+    query = scope["query_string"].decode("latin-1")
+    return f"../{quote(name)}{'?' if query else ''}{query}"
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not scope.get("root_path"):
-            base = mapped_base_of(scope)
-            if base:
-                scope["root_path"] = base
-                scope["path"] = base + (scope["path"].removeprefix(base) or "/")
-        await self.app(scope, receive, send)
+def find_base(scope: Scope) -> None:
+    """Set the `root_path` of a request to the base path of its custom domain, if it has one."""
+    base = "" if scope.get("root_path") else mapped_base_of(scope)
+    if base:
+        scope["root_path"] = base
+        scope["path"] = base + (scope["path"].removeprefix(base) or "/")
 
 
 def mapped_base_of(scope: Scope) -> str:
@@ -55,20 +69,11 @@ def mapped_base_of(scope: Scope) -> str:
     return base if found else ""
 
 
-class OpenAIPrefixMiddleware:
-    """Map the OpenAI API's second path, which Llama Stack's clients call, to the first: /v1/openai/v1 is /v1.
-
-    Routes that differ between the two check `is_llama_stack_address`.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"] if scope["type"] == "http" else ""
-        base, _, _ = path.partition("/v1/")
-        if path.startswith(base + OPENAI_PREFIX):
-            scope["stint.path"] = path
-            scope["path"] = path.replace(OPENAI_PREFIX, "/v1/", 1)
-            scope["stint.llama_stack"] = True
-        await self.app(scope, receive, send)
+def map_prefix(scope: Scope) -> None:
+    """Map the second path of the OpenAI API to the first one."""
+    path: str = scope["path"]
+    base, _, _ = path.partition("/v1/")
+    if path.startswith(base + OPENAI_PREFIX):
+        scope["stint.path"] = path
+        scope["path"] = path.replace(OPENAI_PREFIX, "/v1/", 1)
+        scope["stint.llama_stack"] = True

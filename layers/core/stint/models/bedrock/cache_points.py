@@ -11,8 +11,6 @@ A prefix that is too short (512 to 4,096 tokens, by model) is not kept, and cost
 
 "Prompt caching for faster model inference", Amazon Bedrock User Guide:
 https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html
-
-docs/decisions.md, entry 28, has the reasons.
 """
 
 import re

@@ -1,4 +1,10 @@
-"""Merges of blocks: many small ones become a larger one, and hidden rows are removed."""
+"""Merges of blocks: many small ones become a larger one, and hidden rows are removed.
+
+A newer block hides rows of older ones, so the order of blocks is meaning, and only neighbours may be merged. These are
+the newest blocks, in sizes that grow by four: each chunk is then rewritten a few times however large the store becomes,
+and a search reads few blocks. The functions here only compute; `block_writer.py` has the reads, the writes and their
+order.
+"""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,16 @@
-"""Reads of blocks: what a search needs from memory or the bucket, and the records of what was found."""
+"""Reads of blocks: what a search needs from memory or the bucket, and the records of what was found.
+
+A block begins with what a search compares, its vectors and words, and ends with the records of its chunks. So a search
+reads the beginning of a block, and then only the records of the few chunks that it returns.
+
+    block             read by a search        then
+    in memory         nothing                 records of the chunks that were found, unless it is there as a whole
+    up to WHOLE       all of it, at once      nothing
+    larger            the beginning           records of the chunks that were found; close ones by one request
+
+Blocks never change under their name, so one in memory is never outdated. One that was merged into another is missing in
+the bucket: NotFound tells the caller to begin again with a newer manifest.
+"""
 
 import asyncio
 from collections import OrderedDict

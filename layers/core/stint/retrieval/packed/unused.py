@@ -1,4 +1,16 @@
-"""The ages of blocks, which distinguish those of killed writers from those that are being written."""
+"""The ages of blocks, which distinguish those of killed writers from those that are being written.
+
+A block is written before a manifest names it, so one without a manifest is either new or left behind, and nothing but
+its age tells which. Its name has the time at which its writer began.
+
+    age            its writer                                            others
+    below 600 s    may add it to a manifest                              leave it
+    up to 900 s    gives up: `refuse_late`, at each attempt to add it    leave it
+    from 900 s     gives up                                              delete it, if no manifest has it
+
+The 300 s between the two limits are for differences of clocks, and for a replacement of the manifest that was sent just
+in time.
+"""
 
 import re
 import secrets

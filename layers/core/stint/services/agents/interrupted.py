@@ -1,4 +1,14 @@
-"""Turns whose process died: their detection by readers, and their ending."""
+"""Turns whose process died: their detection by readers, and their ending.
+
+A process that dies writes no ending. Its lease lapses, and the next run of the session seals the log. Until then, a
+reader must not show the turn as running. It only says so and writes nothing: a write would need the lease.
+
+    ending in the log   lease held for the turn     shown as
+    yes                 -                           it ended
+    no                  yes                         in progress
+    no                  no, and the log has grown   looked at again
+    no                  no, and has not grown       failed: interrupted
+"""
 
 import time
 from datetime import datetime

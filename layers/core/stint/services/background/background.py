@@ -1,4 +1,14 @@
-"""Background responses: create."""
+"""Background responses: create.
+
+A response is accepted when three things are stored, in this order:
+
+1. A delayed task. If the process dies after it, a worker finds no response, and drops the task.
+2. The response, and its first events. If the process dies after them, the delayed task starts the response.
+3. A task without a delay, which only saves waiting. It may fail.
+
+If the answer to the second write is lost, the client gets an error although the response may be stored, so it is marked
+as deleted. Its conversation's lease lapses at once: from here on the record of the response holds the conversation.
+"""
 
 import asyncio
 import logging

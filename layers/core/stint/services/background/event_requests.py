@@ -1,4 +1,19 @@
-"""Turns and responses that events request from the worker. Each event is handled once."""
+"""Turns and responses that events request from the worker. Each event is handled once.
+
+The event bus delivers an event at least once. Its record has a lease, the id of what it began, and at last its outcome:
+
+| the record of the event         | what a delivery does                                           |
+|---------------------------------|----------------------------------------------------------------|
+| none                            | acquires it and starts                                         |
+| held by a worker that renews it | nothing                                                        |
+| lapsed, nothing was begun       | starts                                                         |
+| lapsed, a turn was begun        | waits for that turn's end; one that was not stored starts anew |
+| lapsed, a response was begun    | runs that response, as `Worker` does                           |
+| has an outcome                  | returns it                                                     |
+
+The id goes into the record before the run is stored, so no run is without an event that knows it. The outcome is stored
+after the completion event is published, which may therefore be published twice, but not be lost.
+"""
 
 import asyncio
 import logging
@@ -35,16 +50,25 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EventRequests:
-    """Handles the events of a tenant. It waits `lock_wait_seconds` for a session or conversation in use."""
+    """Handles the events of a tenant."""
 
     tenant: str
     records: IdempotencyRecords
+    """The records of the events, with a lease for each."""
+
     turns: TurnRequests
     background: Background
+    """Stores the responses that events request."""
+
     worker: Worker
+    """Runs them at once."""
+
     completion_events: CompletionEvents
     lease_seconds: float
+    """Seconds of the lease of an event."""
+
     lock_wait_seconds: float
+    """Seconds that an event waits for a session or conversation in use."""
 
     async def handle(self, request: RequestEvent, event_id: str, deadline: float) -> CompletionEvent | None:
         """Run what an event requests, publish its completion event, and return that.

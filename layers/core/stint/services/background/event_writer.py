@@ -1,4 +1,11 @@
-"""Storing of a running response's stream in batches of events."""
+"""Storing of a running response's stream in batches of events.
+
+Readers get an event only from the table, so its number is fixed when its batch is stored. Deltas of one text that wait
+for the next batch are joined, which changes neither the text nor the order: a batch costs a write unit for each
+kilobyte, and a model may send a hundred deltas in a second. A batch is written under the worker's lease of the stream,
+so that an overtaken worker adds nothing. An error of a write is raised at the next event, and not retried here: the
+next attempt continues from the stored events.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable

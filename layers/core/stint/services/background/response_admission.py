@@ -1,17 +1,29 @@
-"""Admission of responses to conversations in use."""
+"""Responses that wait for a conversation in use: their checks, their start, and who has the conversation.
+
+A message is accepted only if its response could start now, except that the conversation is in use: what can be refused
+is refused while a client can still get a status. It expires when its response would, so the time in line does not
+count as an extension.
+
+| who has the conversation                      | `find_running` | `find_holder` |
+|-----------------------------------------------|----------------|---------------|
+| a response whose process renews the lease     | its id         | its id        |
+| a background response that no worker runs now | None           | its id        |
+| a foreground response whose process died      | None           | its id        |
+| none                                          | None           | None          |
+
+Only an interruption asks for the holder, because it cancels the response, whoever runs it. A message that waits tries
+to start: the lease itself decides whether the holder of a lapsed lease still counts.
+"""
 
 import time
-from collections.abc import Awaitable, Callable
-from functools import cached_property
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, end_users_of, find_end_user, find_principal, record_owners
+from stint.caller import RequestAttempt, end_users_of, record_owners
 from stint.dataclasses import replace
 from stint.domain.end_users import OwnedObject
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_tools import McpTool
-from stint.domain.schema import now
 from stint.domain.stops import stop_name
 from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
@@ -21,18 +33,13 @@ from stint.services.conversations.item_files import check_images
 from stint.services.responses.merging import is_mergeable, message_of
 from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.responses import Responses
-from stint.services.runs.admission import Admission, StartedRun
+from stint.services.runs.admission import Claim, new_message, place_of
 from stint.services.runs.run_handle import RequestContext
-from stint.services.runs.senders import name_sender
 from stint.store.response_attempts import new_response_id
-from stint.store.waiting_line import WaitingLine
 
 
-class ResponseAdmission:
-    """Admits responses to one conversation. The worker starts messages whose request died.
-
-    A message has the digits of its response's id.
-    """
+class ResponseLine:
+    """The responses that wait for one conversation. A message has the digits of its response's id."""
 
     def __init__(self, responses: Responses, cancellation: ResponseCancellation, conversation_id: str) -> None:
         self.responses = responses
@@ -41,21 +48,10 @@ class ResponseAdmission:
         self.store = responses.store
         self.conversation_id = conversation_id
 
-    @cached_property
-    def line(self) -> WaitingLine:
-        return self.store.conversation_line(self.tenant, self.conversation_id)
-
-    @cached_property
-    def admission(self) -> Admission:
-        return Admission(
-            self.line, self.find_running, self.find_holder, self.cancellation.cancel, self.is_lost, self.send_task
-        )
-
-    async def accept(self, request: CreateResponse, attempt: RequestAttempt = NO_ATTEMPT) -> str:
-        """Store a request that must wait, and return the id of its message.
+    async def prepare(self, request: CreateResponse, attempt: RequestAttempt) -> tuple[WaitingPlace, WaitingMessage]:
+        """Check a request that must wait, and return what is stored of it.
 
         Raises:
-            Conflict: too many messages wait already.
             NotFound: there is no such conversation.
             Forbidden: the caller may not use the model.
             InvalidRequest: the request has credentials, is not to be stored, has an image that cannot be used, or its
@@ -77,43 +73,24 @@ class ResponseAdmission:
         for user in end_users_of(request.safety_identifier, request.user):
             own = OwnedObject(kind="conversation", id=self.conversation_id)
             await self.store.end_users.add(self.tenant, user, own)
-        caller, message_id = find_principal(), message_of(new_response_id(attempt))
-        sender = name_sender() if request.when_busy == "merge" and is_mergeable(request) else ""
-        message = WaitingMessage(
-            body=to_json(request),
-            accepted_at=now(),
-            creator=caller.to_context() if caller is not None else None,
-            end_user=find_end_user(),
-            expires_at=self.responses.find_end(time.time(), request),
-            lenient=request.lenient or None,
-        )
-        await self.admission.accept(
-            WaitingPlace(message_id, sender=sender, fingerprint=attempt.fingerprint, retry_count=attempt.retry_count),
-            message,
-        )
-        return message_id
+        mergeable = request.when_busy == "merge" and is_mergeable(request)
+        place = place_of(message_of(new_response_id(attempt)), attempt, mergeable=mergeable)
+        expires_at = self.responses.find_end(time.time(), request)
+        return place, new_message(to_json(request), expires_at, lenient=request.lenient or None)
 
     async def start(
-        self, message_id: str, request: CreateResponse, context: RequestContext, *, wait_until: float | None = None
-    ) -> ResponseRun | StartedRun:
-        """Start the response of an accepted message when it is its turn, at the latest at `wait_until`.
+        self, request: CreateResponse, context: RequestContext, message_id: str, run_id: str, claim: Claim
+    ) -> ResponseRun:
+        """Start the response of a message. It expires when its message does. Raises as `Responses.start`."""
 
-        Raises:
-            DeadlineExceeded: it still waits.
-            StintError: as `Responses.start`.
-        """
+        async def claim_message(response_id: str) -> None:
+            await claim(message_of(response_id))
 
-        async def start(run_id: str, claim: Callable[[str], Awaitable[None]]) -> ResponseRun:
-            async def claim_message(response_id: str) -> None:
-                await claim(message_of(response_id))
-
-            state = await self.line.get(message_id)
-            end = state.message.expires_at if state is not None else None
-            attempt = replace(context.attempt, object_id=run_id, expires_at=end or 0, claim=claim_message)
-            return await self.responses.start(request, context.deadline, context.provider_data, attempt)
-
-        until = context.deadline if wait_until is None else min(context.deadline, wait_until)
-        return await self.admission.start_waiting(message_id, start, until)
+        line = self.store.conversation_line(self.tenant, self.conversation_id)
+        state = await line.get(message_id)
+        end = state.message.expires_at if state is not None else None
+        attempt = replace(context.attempt, object_id=run_id, expires_at=end or 0, claim=claim_message)
+        return await self.responses.start(request, context.deadline, context.provider_data, attempt)
 
     async def find_running(self) -> str | None:
         return await self.store.conversation_leases.find_holder(self.tenant, self.conversation_id)
@@ -125,6 +102,9 @@ class ResponseAdmission:
             return running
         lapsed = await self.store.conversation_leases.find_lapsed(self.tenant, self.conversation_id)
         return lapsed.holder if lapsed is not None else None
+
+    async def interrupt(self, response_id: str) -> None:
+        await self.cancellation.cancel(response_id)
 
     async def is_lost(self, message_id: str, state: MessageState) -> bool:
         return await is_lost(self.responses, self.conversation_id, message_id, state)

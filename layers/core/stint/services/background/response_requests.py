@@ -2,15 +2,21 @@
 
 What becomes of a request is decided here, once, in this order:
 
-1. A retry gets the message or the response of its earlier attempt, unless that failed before its first step.
-2. A background response is stored for the worker.
-3. A response starts, unless its conversation is in use. Then `when_busy` decides: it is refused, it waits in line as a
-   stored message, or it interrupts the running response.
+| the request      | what it finds                                       | `submit` returns                         |
+|------------------|-----------------------------------------------------|------------------------------------------|
+| is a retry       | a message in line, or one that a response has taken | that message                             |
+| is a retry       | a response with a step, or that runs or has ended   | that response, from its first event on   |
+| is a retry       | a response that failed without a step, or nothing   | as a new request                         |
+| is in background | -                                                   | a queued response, which the worker runs |
+| is new           | no conversation, or one that nothing uses           | a new response                           |
+| is new           | a conversation in use, `when_busy` reject           | nothing: it raises Conflict              |
+| is new           | the same, enqueue or merge                          | a message at the end of the line         |
+| is new           | the same, interrupt                                 | a new response, once the other has ended |
 
-A message has the digits of its response's id. So each operation on a response looks for a stored response first, and
-then for a message, which is deleted once its response is stored.
+A message has the digits of its response's id, and it is deleted once its response is stored. So each operation on a
+response looks for a stored response first, then for a message, and then for a stored response again.
 
-docs/decisions.md, entry 44, has the reasons.
+docs/decisions.md, entry 42, has the reasons.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -38,10 +44,9 @@ from stint.services.runs.run_handle import RequestContext, WaitingRun
 
 if TYPE_CHECKING:  # few requests wait, repeat or cancel one
     from stint.services.background.cancellation import ResponseCancellation
-    from stint.services.background.response_admission import ResponseAdmission
     from stint.services.background.waiting_responses import WaitingResponses
     from stint.services.responses.response_retries import ResponseRetries
-    from stint.services.runs.admission import StartedRun
+    from stint.services.runs.admission import Admission, StartedRun
 
 T = TypeVar("T")
 
@@ -60,9 +65,15 @@ class ResponseRequests:
 
     responses: Responses
     background: Background
+    """Stores responses for the worker."""
+
     tail: StreamTail
+    """Reads the events of stored responses."""
+
     reader: ResponseReader
-    make_admission: "Callable[[str], ResponseAdmission]"
+    make_admission: "Callable[[str], Admission[CreateResponse, ResponseRun]]"
+    """Makes the admission to a conversation."""
+
     make_waiting: "Callable[[], WaitingResponses]"
     make_retries: "Callable[[], ResponseRetries]"
     make_cancellation: "Callable[[], ResponseCancellation]"
@@ -72,7 +83,7 @@ class ResponseRequests:
 
         Raises:
             EarlierRunUnavailable: the attempt only follows a response, which is not stored or has failed.
-            StintError: as `Responses.start`, `Background.create`, or `ResponseAdmission.accept` for one that waits.
+            StintError: as `Responses.start`, `Background.create`, or `Admission.accept` for one that waits.
         """
         new = NewResponse(request, context)
         if context.attempt.is_retry:
@@ -89,12 +100,12 @@ class ResponseRequests:
         if when_busy in (None, "reject") or conversation_id is None:
             return await self.start(new)
         admission = self.make_admission(conversation_id)
-        started = await admission.admission.start_now(partial(self.start, new), when_busy)
+        started = await admission.start_now(partial(self.start, new), when_busy)
         if started is not None:
             return started
         if when_busy == "interrupt":
-            return WaitingRun(partial(self.interrupt, new, admission), None, new.context.deadline)
-        return self.wait(new, admission, await admission.accept(new.request, new.context.attempt))
+            return WaitingRun(partial(self.interrupt, new), None, new.context.deadline)
+        return self.wait(new, await admission.accept(new.request, new.context.attempt))
 
     async def start(self, new: NewResponse) -> StartedResponse:
         """Start a response. Raises as `Responses.start`."""
@@ -114,23 +125,24 @@ class ResponseRequests:
         add_log_keys(response_id=response_id)
         return self.follow_stored(partial(self.read_events, response_id, -1, context.deadline), read_stored)
 
-    def wait(self, new: NewResponse, admission: "ResponseAdmission", message_id: str) -> ResponseHandle:
+    def wait(self, new: NewResponse, message_id: str) -> ResponseHandle:
         """Return a response that waits as a message."""
 
         async def read_message() -> Response:
             return await self.make_waiting().get(name_of("resp", message_id))
 
-        return WaitingRun(partial(self.follow_or_start, new, admission, message_id), read_message, new.context.deadline)
+        return WaitingRun(partial(self.follow_or_start, new, message_id), read_message, new.context.deadline)
 
-    async def interrupt(self, new: NewResponse, admission: "ResponseAdmission", until: float) -> ResponseHandle:
+    async def interrupt(self, new: NewResponse, until: float) -> ResponseHandle:
         """Cancel the running response, and start a new one. Raises StintError, and DeadlineExceeded at `until`."""
-        return await admission.admission.start_after_interrupting(
-            partial(self.start, new), until, partial(self.find_earlier_response, new)
-        )
+        interrupt = self.admission_of(new).start_after_interrupting
+        return await interrupt(partial(self.start, new), until, partial(self.find_earlier_response, new))
 
-    async def follow_or_start(
-        self, new: NewResponse, admission: "ResponseAdmission", message_id: str, until: float
-    ) -> ResponseHandle:
+    def admission_of(self, new: NewResponse) -> "Admission[CreateResponse, ResponseRun]":
+        """Return the admission to the conversation of a request, which has one."""
+        return self.make_admission(new.request.conversation_id or "")
+
+    async def follow_or_start(self, new: NewResponse, message_id: str, until: float) -> ResponseHandle:
         """Start the response of a message when it is its turn, or follow the one that has taken the message.
 
         Raises:
@@ -138,7 +150,7 @@ class ResponseRequests:
             StintError: it cannot start, or was cancelled.
         """
         try:
-            started = await self.start_message(new, admission, message_id, until)
+            started = await self.start_message(new, message_id, until)
         except DeadlineExceeded as error:
             error.response_id = name_of("resp", message_id)
             raise
@@ -148,14 +160,12 @@ class ResponseRequests:
         add_log_keys(response_id=response_id)
         return self.follow_response(response_id, new.context, taken=True)
 
-    async def start_message(
-        self, new: NewResponse, admission: "ResponseAdmission", message_id: str, until: float
-    ) -> "StartedResponse | StartedRun":
+    async def start_message(self, new: NewResponse, message_id: str, until: float) -> "StartedResponse | StartedRun":
         """Start the response of a message when it is its turn, or return the one that another process has started.
 
         Raises as `follow_or_start`.
         """
-        run = await admission.start(message_id, new.request, new.context, wait_until=until)
+        run = await self.admission_of(new).start(message_id, new.request, new.context, until)
         return StartedResponse(self.responses, run, new.context.observer) if isinstance(run, ResponseRun) else run
 
     async def find_earlier(self, new: NewResponse) -> ResponseHandle | None:
@@ -167,11 +177,10 @@ class ResponseRequests:
         request, attempt, conversation_id = new.request, new.context.attempt, new.request.conversation_id
         if conversation_id is None or request.when_busy in (None, "reject"):
             return None
-        admission, waiting = self.make_admission(conversation_id), self.make_waiting()
-        message_id = await waiting.find_accepted(attempt, admission.line)
+        message_id = await self.make_admission(conversation_id).find_accepted(attempt)
         if message_id is None and request.when_busy == "merge" and not attempt.repeated:
-            message_id = await waiting.find_merged(attempt, conversation_id)
-        return None if message_id is None else self.wait(new, admission, message_id)
+            message_id = await self.make_waiting().find_merged(attempt, conversation_id)
+        return None if message_id is None else self.wait(new, message_id)
 
     async def find_earlier_response(self, new: NewResponse) -> ResponseHandle | None:
         """Return the response of an earlier attempt, unless it failed before its first step.

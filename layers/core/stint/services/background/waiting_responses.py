@@ -1,4 +1,17 @@
-"""Messages that wait for their conversation, as responses that are queued."""
+"""Messages that wait for their conversation, as responses that are queued.
+
+A client of the Responses API knows only responses, so a message has the digits of its response's id, and is shown as
+a response. `get` and `cancel` return:
+
+| the message           | `get`                            | `cancel`             | `delete`                          |
+|-----------------------|----------------------------------|----------------------|-----------------------------------|
+| waits                 | a queued response                | a cancelled response | cancels, then deletes the message |
+| started as a response | that response                    | that response        | deletes the response              |
+| taken by a response   | that response                    | that response        | Conflict                          |
+| claimed by a lost run | a queued response                | a cancelled response | cancels, then deletes the message |
+| cancelled or failed   | a response without output        | the same             | deletes the message               |
+| gone                  | its stored response, or NotFound | likewise             | deletes the stored response       |
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,13 +26,15 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import DeletedResponse, Response, make_response
 from stint.domain.openai.stored_responses import ResponseError, ResponseOutcome, ResponseStatus
 from stint.domain.waiting_messages import MessageState
-from stint.services.background.response_admission import ResponseAdmission, is_lost
+from stint.services.background.response_admission import is_lost
 from stint.services.responses.input_items import owner_of
 from stint.services.responses.masking import masked
 from stint.services.responses.merging import message_of
 from stint.services.responses.message_runs import conversation_of, find_state, read_run
 from stint.services.responses.read import ResponseReader
+from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.responses import Responses
+from stint.services.runs.admission import Admission
 from stint.store.waiting_line import WaitingLine
 
 
@@ -93,19 +108,6 @@ class WaitingResponses:
         await self.line_of(state).cancel(message_of(response_id), find_end_user(), lost)
         return await self.get(response_id)
 
-    async def find_accepted(self, attempt: RequestAttempt, line: WaitingLine) -> str | None:
-        """Return the message of an earlier attempt of a request that waits in line."""
-        places = await line.read()
-        if attempt.repeated:
-            state = await line.get(attempt.object_id)
-            known = state is not None and (state.is_over or attempt.object_id in {each.message_id for each in places})
-            return attempt.object_id if known else None
-        for place in places:
-            same = place.fingerprint == attempt.fingerprint
-            if same and await line.note_retry(place.message_id, attempt.retry_count):
-                return place.message_id
-        return None
-
     async def find_merged(self, attempt: RequestAttempt, conversation_id: str) -> str | None:
         """Return the message of an earlier attempt that a response of the conversation has taken.
 
@@ -134,7 +136,9 @@ class WaitingResponses:
             return [each.message_id for each in merged if each.fingerprint == attempt.fingerprint]
         return []
 
-    async def wait_for_start(self, response_id: str, admit: Callable[[str], ResponseAdmission], deadline: float) -> str:
+    async def wait_for_start(
+        self, response_id: str, admit: Callable[[str], Admission[CreateResponse, ResponseRun]], deadline: float
+    ) -> str:
         """Return the id of the response that has a message, once other processes have started it.
 
         `admit` returns the admission of a conversation. Raises as `Admission.wait_for_start`.
@@ -142,7 +146,7 @@ class WaitingResponses:
         state = await find_state(self.responses.store, self.responses.tenant, response_id)
         if state is None:  # its response was stored in the meantime
             return response_id
-        started = await admit(conversation_of(state)).admission.wait_for_start(message_of(response_id), deadline)
+        started = await admit(conversation_of(state)).wait_for_start(message_of(response_id), deadline)
         return name_of("resp", started.run_id)
 
     async def end_events(self, response_id: str, after: int) -> list[ResponseEvent]:

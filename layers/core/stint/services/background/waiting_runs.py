@@ -1,4 +1,9 @@
-"""Runs of waiting messages whose request died, which the worker starts."""
+"""Runs of waiting messages whose request died, which the worker starts.
+
+Each message has a task from before it is stored until it has left the line. A delivery reads the line, then the
+message, and sends the task again while the message has a request or others are before it. The order of the reads
+matters: a message is claimed before it leaves the line, so one that is not in line is over, or never was accepted.
+"""
 
 import asyncio
 import logging
@@ -14,14 +19,17 @@ from stint.domain.principals import Principal
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.tasks import WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
-from stint.services.background.response_admission import ResponseAdmission
 from stint.services.background.response_handles import StartedResponse
 from stint.services.background.response_requests import NewResponse, ResponseRequests
-from stint.services.runs.admission import TEMPORARY, StartedRun
+from stint.services.responses.response_run import ResponseRun
+from stint.services.runs.admission import TEMPORARY, Admission, StartedRun
 from stint.services.runs.run_handle import RequestContext
-from stint.services.turns.turn_admission import TurnAdmission
 from stint.services.turns.turn_handles import StartedTurn
 from stint.services.turns.turn_requests import NewTurn, TurnRequests
+from stint.services.turns.turn_run import TurnRun
+from stint.store.waiting_line import WaitingLine
+
+AnyAdmission = Admission[TurnCreateRequest, TurnRun] | Admission[CreateResponse, ResponseRun]
 
 logger = logging.getLogger(__name__)
 
@@ -44,19 +52,19 @@ class WaitingRuns:
         """
         admission = self.admission_of(task)
         try:
-            await self.run_first(admission, task.message_id, deadline)
+            await self.run_first(admission, task, deadline)
         except StintError:
             if not last:
                 raise
-            await admission.send_task(task.message_id)
+            await admission.kind.send_task(task.message_id)
         except Exception:
             if last:
                 await admission.line.fail(task.message_id, ErrorInfo.of(Unexpected()))
             raise
 
-    async def run_first(self, admission: TurnAdmission | ResponseAdmission, message_id: str, deadline: float) -> None:
+    async def run_first(self, admission: AnyAdmission, task: WaitingTask, deadline: float) -> None:
         """Run a message if it is its turn, or send its task again."""
-        line = admission.line
+        line, message_id = admission.line, task.message_id
         places = {place.message_id: place for place in await line.read()}
         state = await line.get(message_id)  # after its place: a message is claimed before it leaves the line
         if state is None and message_id in places:
@@ -65,27 +73,26 @@ class WaitingRuns:
             await line.delete_unclaimed(message_id)  # its request died before it was accepted
         if state is None or message_id not in places:
             return
-        if places[message_id].alive or not await self.run(admission, places[message_id], state, deadline):
-            await admission.send_task(message_id)
+        if places[message_id].alive or not await self.run(line, task, places[message_id], state, deadline):
+            await admission.kind.send_task(message_id)
 
-    def admission_of(self, task: WaitingTask) -> TurnAdmission | ResponseAdmission:
+    def admission_of(self, task: WaitingTask) -> AnyAdmission:
         if task.conversation_id is not None:
             return self.responses.make_admission(task.conversation_id)
         return self.turns.make_admission(task.agent_id or "", task.session_id or "")
 
     async def run(
-        self, admission: TurnAdmission | ResponseAdmission, place: WaitingPlace, state: MessageState, deadline: float
+        self, line: WaitingLine, task: WaitingTask, place: WaitingPlace, state: MessageState, deadline: float
     ) -> bool:
         """Run a message to its end, and return whether it no longer waits."""
-        message_id = place.message_id
         with acting_for(state.message):
             context = RequestContext(deadline, RequestAttempt(place.fingerprint, place.retry_count))
             try:
-                started = await self.start(admission, message_id, state.message, context)
+                started = await self.start(task, state.message, context)
                 if not isinstance(started, StartedRun):
                     await started.outcome()
                     await started.finish()
-                await admission.line.remove_place(message_id)  # its removal after the start may have failed
+                await line.remove_place(place.message_id)  # its removal after the start may have failed
             except TEMPORARY as error:
                 still = isinstance(error, DeadlineExceeded)
                 logger.log(logging.INFO if still else logging.WARNING, "A message still waits", extra=of(error))
@@ -95,22 +102,18 @@ class WaitingRuns:
         return True
 
     async def start(
-        self,
-        admission: TurnAdmission | ResponseAdmission,
-        message_id: str,
-        message: WaitingMessage,
-        context: RequestContext,
+        self, task: WaitingTask, message: WaitingMessage, context: RequestContext
     ) -> StartedTurn | StartedResponse | StartedRun:
         """Start the run of a message now, or return the one that another process has started. Raises StintError."""
         now = asyncio.get_running_loop().time()
-        if isinstance(admission, TurnAdmission):
+        if task.conversation_id is None:
             turn = TurnCreateRequest.model_validate_json(message.body)
-            new_turn = NewTurn(admission.agent_id, admission.session_id, turn, context)
-            return await self.turns.start_message(new_turn, message_id, now)
+            new_turn = NewTurn(task.agent_id or "", task.session_id or "", turn, context)
+            return await self.turns.start_message(new_turn, task.message_id, now)
         request = CreateResponse.model_validate_json(message.body)
         if message.lenient:
             request = request.for_llama_stack()
-        return await self.responses.start_message(NewResponse(request, context), admission, message_id, now)
+        return await self.responses.start_message(NewResponse(request, context), task.message_id, now)
 
 
 @contextmanager

@@ -1,4 +1,20 @@
-"""The worker's path of a background response, in five steps: load, acquire, rebuild, run, finish."""
+"""The worker's path of a background response, in five steps: load, acquire, rebuild, run, finish.
+
+The queue delivers a task at least once, and a worker may die at any point, so each delivery begins with what is stored:
+
+| the response when a task arrives   | what this worker does                                   |
+|------------------------------------|---------------------------------------------------------|
+| was deleted                        | nothing                                                 |
+| has ended                          | publishes its completion event again                    |
+| is queued                          | runs it from its first step                             |
+| has a worker that renews the lease | nothing                                                 |
+| has a lease that lapsed            | freezes its stream, and runs it from its last record on |
+| was cancelled                      | ends it as cancelled                                    |
+| has had all its attempts           | ends it as failed, and raises for the dead-letter queue |
+
+The completion event is published last and may be published twice, because nothing is stored after it. An attempt that
+fails for a reason that may pass raises, and the queue delivers the task again.
+"""
 
 import asyncio
 import logging

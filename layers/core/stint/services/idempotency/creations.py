@@ -1,4 +1,18 @@
-"""Creations of agents, sessions and conversations: a client's retry finds what its first attempt created."""
+"""Creations of agents, sessions and conversations: a client's retry finds what its first attempt created.
+
+OpenAI's and Llama Stack's clients repeat a request whose answer was lost, and send no key with it, only the number of
+the attempt. Without more, each retry would create another object.
+
+    the request                        what happens
+    with an idempotency key            the key's record has the id: found, or created under it
+    from no client that retries        created
+    a first attempt                    created, and the attempt is stored beside it
+    a retry, an attempt is stored      the first of its objects that this retry can claim
+    a retry, nothing can be claimed    created
+
+A fingerprint is no key: two clients may send equal requests, and each must get an object of its own. So a retry claims
+what it takes, and no other retry of the same count can take it.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,8 @@
-"""Vector stores that have expired: they cannot be used, and the worker deletes their contents."""
+"""Vector stores that have expired: they cannot be used, and the worker deletes their contents.
+
+Nothing runs at the time when a store expires. The first reader who finds it expired sends the task. Several readers may
+do so at once, which does no harm: a deletion of contents that are gone finds nothing.
+"""
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest

@@ -1,4 +1,9 @@
-"""Tasks that ingest documents, and their sending."""
+"""Tasks that ingest documents, and their sending.
+
+A document is stored and a task is sent, and a process may die between the two. So a delayed task goes first
+(`announce`): it finds either no document, or one that a worker has begun, and does nothing, or it ingests what would
+otherwise wait for ever. The task without delay follows, and does the work in nearly all cases.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 

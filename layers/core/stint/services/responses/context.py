@@ -2,6 +2,17 @@
 
 It is read before anything is stored. Ended responses never change, so a warm process keeps the messages that they add.
 A context that is too long is refused, or cut if the request allows that.
+
+| the conversation's lease                       | a response that starts                                  |
+|------------------------------------------------|---------------------------------------------------------|
+| is free                                        | acquires it                                             |
+| is held by another response                    | Conflict                                                |
+| lapsed, its holder ran in the foreground       | acquires it, ends the holder, and adds its items        |
+| lapsed, its holder waits in the background     | Conflict; the holder is queued again if its worker died |
+| lapsed, its holder in the background has ended | acquires it, and adds the holder's items                |
+
+The items of a holder are added before the history is read, and by whoever has the lease, so that they are before those
+of the next response, and there once.
 """
 
 import asyncio
@@ -35,18 +46,20 @@ from stint.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Reads the contexts of a tenant's responses. `history_bytes` limits the JSON that is read.
-
-    `links` has the links of chains that the process has read.
-    """
+    """Reads the contexts of a tenant's responses."""
 
     tenant: str
     store: Store
     recovery: Recovery
     opaque: OpaqueTexts
     lease_seconds: float
+    """Seconds of a lease of a conversation, and of a foreground response."""
+
     history_bytes: int
+    """Maximum bytes of JSON that are read of what a response continues."""
+
     links: LinkCache
+    """The links of chains that the process has read."""
 
     @property
     def conversations(self) -> ConversationRecovery:

@@ -36,21 +36,31 @@ FILE_SEARCHES = (FILE_SEARCH, "knowledge_search")
 
 @dataclass(frozen=True, slots=True)
 class HostedTools:
-    """The hosted tools. `servers` has the label of each tool's MCP server.
-
-    Calls of the tools in `approvals` wait for the client's approval. `searches`: there is a web search.
-    `searches_files`: there is a file search. `image_tool` generates images. `cites`: the text may cite files. JSON
-    never does. `runs_code`: there is a code interpreter.
-    """
+    """The hosted tools of a response that its model may call."""
 
     functions: frozenset[str] = frozenset()
+    """The names of the client's functions."""
+
     servers: Mapping[str, str] = field(default_factory=dict)
+    """The label of the MCP server of each of its tools, by the tool's name."""
+
     approvals: frozenset[str] = frozenset()
+    """The tools whose calls wait for the client's approval."""
+
     searches: bool = False
+    """Whether there is a web search."""
+
     searches_files: bool = False
+    """Whether there is a file search."""
+
     image_tool: ImageGenerationTool | None = None
+    """The tool that generates images."""
+
     cites: bool = False
+    """Whether the text may cite files. JSON never does."""
+
     runs_code: bool = False
+    """Whether there is a code interpreter."""
 
     @classmethod
     def of(cls, settings: ResponseSettings, listed: Sequence[McpListTools]) -> Self:

@@ -22,25 +22,42 @@ NOTE_BYTES = 500
 class CachedLink:
     """The messages that an ended response adds to a context, after all responses before it.
 
-    It is the same each time, because an ended response never changes, and those before it are the same. It keeps the
-    first `start` messages and appends its own. `open`, `answered` and `opaque_left` are the state after it. `size` is
-    in bytes of JSON. With a compaction, whose summary is the first `compacted` messages, it replaces all before it.
+    It is the same each time, because an ended response never changes, and those before it are the same.
     """
 
     previous: str | None
+    """The response that it continues."""
+
     size: int
+    """Bytes of JSON."""
+
     start: int
+    """The number of the messages before it that it keeps. Its own are appended to them."""
+
     messages: tuple[ModelMessage, ...]
     open: Mapping[str, ToolCall]
+    """The calls that have no result after it, by their ids."""
+
     answered: bool
+    """Whether the last message after it is an answer of the model."""
+
     opaque_left: int
+    """The bytes of opaque texts that may still be read after it."""
+
     call_ids: tuple[str, ...]
     item_ids: tuple[str, ...]
     function_calls: tuple[str, ...]
     excused: tuple[str, ...]
+    """Its open calls that need no results, because it failed or was cancelled."""
+
     sources: Mapping[str, str]
+    """The names of the files that it found, by their ids."""
+
     containers: tuple[str, ...] = ()
+    """The ids of the containers in which its code ran."""
+
     compacted: int = 0
+    """With a compaction, it replaces all before it. The first messages, this many, are then the summary."""
 
     @property
     def memory(self) -> int:

@@ -26,31 +26,46 @@ if TYPE_CHECKING:  # few models take cache keys
 
 @dataclass(slots=True)
 class Context:
-    """The messages before the input. `known` has the ids of their items, and `function_calls` their calls.
-
-    `previous_id` is the response that is continued, None if that is a conversation, or there is nothing before;
-    `first_id` is the first one of its chain that was read.
-    `excused` has the open calls of failed or cancelled responses, which need no results. `sources` has the names of the
-    files that they found, by their ids.
-    `containers` has the ids of those in which code ran, the last one at the end.
-    `user_messages` has the messages of users, without those of cached links. `size` is in bytes of JSON, without a
-    response that compacted those before it.
-    `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
-    """
+    """The messages before the input, and what is known of them."""
 
     reader: MessageBuilder
+    """Has the messages, and appends those of the input."""
+
     previous_id: str | None = None
+    """The response that is continued; None if that is a conversation, or there is nothing before."""
+
     first_id: str | None = None
+    """The first response of the chain that was read."""
+
     ancestors: list[str] = field(default_factory=list)
+    """Ids of earlier responses for the header of the new one, by which its chain is read in few calls."""
+
     depth: int = 0
+    """The place of the new response in its chain, from 0."""
+
     known: set[str] = field(default_factory=set)
+    """The ids of the items."""
+
     function_calls: set[str] = field(default_factory=set)
+    """The ids of the calls of the client's functions."""
+
     excused: set[str] = field(default_factory=set)
+    """The open calls of failed or cancelled responses, which need no results."""
+
     sources: dict[str, str] = field(default_factory=dict)
+    """The names of the files that were found, by their ids."""
+
     containers: list[str] = field(default_factory=list)
+    """The ids of the containers in which code ran, the last one at the end."""
+
     user_messages: list[Message] = field(default_factory=list)
+    """The messages of users, without those of cached links."""
+
     size: int = 0
+    """Bytes of JSON, without those of a response that compacted what was before it."""
+
     keeper: LeaseKeeper[Lease] | None = None
+    """Keeps the lease of the conversation that is continued, as long as the response runs."""
 
     def place(self, header: ResponseHeader) -> None:
         """Place the header of a response after those that it continues."""

@@ -1,9 +1,15 @@
 """Requests that the running response of a conversation takes before its next model call.
 
-A request is taken only if all that it sets is equal, because one run answers both. Its items get ids with the digits of
-the response, and no output index: output has no user's message, and a gap would break clients that accumulate events.
-So the stream does not show them. If the response fails, the request is not run again, because its client has seen the
-failure in the same stream, and would run tools twice.
+Only requests of the same caller are taken, which have only messages and the same settings. The order of writes:
+
+1. The message is claimed for the response. A message that its own request starts meanwhile is not taken.
+2. The messages are stored as a record of the response. If the process dies before, the claim is void: whoever wants to
+   start the message sees that the response has ended without it.
+3. Their places are removed from the line. If that fails, the worker removes them.
+
+The numbers of merged items are fixed by the record, so that a resumed response and each reader name them alike.
+The items have no output index and are not in the stream, because output has no user's message, and a gap would break
+clients that accumulate events. A request is not run again if the response fails: its client has seen the failure.
 """
 
 from collections.abc import AsyncGenerator, Sequence

@@ -1,4 +1,22 @@
-"""Responses whose process died: how they end, and how one in the background gets another attempt."""
+"""Responses whose process died: how they end, and how one in the background gets another attempt.
+
+Nobody watches processes. Whoever reads a response looks at its lease, and does what is due:
+
+| the response           | its lease                     | what `reconcile` does                            |
+|------------------------|-------------------------------|--------------------------------------------------|
+| has ended              | any                           | returns it                                       |
+| runs in the foreground | is held                       | returns it                                       |
+| runs in the foreground | has lapsed                    | seals it as failed                               |
+| is in the background   | was cancelled                 | seals it as cancelled                            |
+| is in the background   | lapsed after the last attempt | seals it as failed                               |
+| is in the background   | lapsed, attempts are left     | queues it again, once for each worker that died  |
+| is in the background   | never taken                   | queues it again, at growing intervals, for a day |
+| is in the background   | is held                       | returns it                                       |
+
+A seal is the next record of the log, so of a worker's record and a seal only one is stored. The stored stream of a
+background response is fenced by itself: it is frozen before the seal, so that the ending has just those items that
+were streamed, and completed after it.
+"""
 
 import logging
 import time
@@ -155,6 +173,7 @@ class Recovery:
         Raises:
             NotFound: it was deleted.
         """
+        # Before the seal: a worker that could still add to the stream would stream items that the ending lacks.
         items = streamed if streamed is not None else (await self.freeze_stream(stored)).items
 
         def record_of(found: StoredResponse) -> ResponseRecord:

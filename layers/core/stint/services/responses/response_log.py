@@ -1,4 +1,17 @@
-"""The log of a running response, in the store or only in memory."""
+"""The log of a running response, in the store or only in memory.
+
+Everything is stored before it is announced. The order of writes at the end of a response:
+
+| write                         | if the process dies after it                                                    |
+|-------------------------------|---------------------------------------------------------------------------------|
+| the record with the ending    | the next holder or reader of the conversation adds the items                    |
+| the items of the conversation | the lease lapses; the items are not added twice, because their ids are the same |
+| the release of all leases     | nothing is left to do                                                           |
+
+The ending comes first because the log alone decides how a response ended. A process that lost its lease, and does not
+know it, finds the key of its record taken and gets Interrupted before it has added anything to the conversation. With
+`store: false` the log is in memory, and only the leases are checked.
+"""
 
 import asyncio
 import logging
@@ -45,29 +58,39 @@ STATUS = {
 
 @dataclass(slots=True)
 class ResponseLog:
-    """Writes a response under its leases, and keeps the stored state in `response`.
-
-    `keepers` renew the leases of its conversation and event; `lease` is the worker's lease of a background response.
-    `renewal` renews the lease of a foreground response for readers. Whether this process may write, the log decides.
-
-    Without `store`, nothing is written. Items are added to a `conversation` after the ending is stored. `used` returns
-    the usage so far, and `skipped` the output indexes of interrupted items. The next record has both, for the process
-    that resumes or ends the response. `sources` has the files that were found before. `make_line` makes the line of
-    messages for the conversation. A retry finds the response by its `attempt`.
-    """
+    """Writes a response under its leases, and keeps the stored state in `response`."""
 
     tenant: str
     store: ResponseStore | None
+    """Without it, nothing is written."""
+
     response: StoredResponse
     conversation: ConversationWriter | None = None
+    """Adds items after the ending is stored."""
+
     keepers: list[LeaseKeeper[Renewable]] = field(default_factory=list)
+    """They renew the leases of its conversation and event."""
+
     lease: LeaseKeeper[Renewable] | None = None
+    """The worker's lease of a background response."""
+
     renewal: LeaseKeeper[Renewable] | None = None
+    """Renews the lease of a foreground response for readers. The log decides whether this process may write."""
+
     used: Callable[[], Usage | None] = lambda: None
+    """Returns the usage so far, which the next record has for the process that resumes or ends the response."""
+
     skipped: int | None = None
+    """The output indexes of interrupted items, which the next record has, too."""
+
     sources: Mapping[str, str] = field(default_factory=dict)
+    """The names of the files that were found before, by their ids."""
+
     make_line: "Callable[[], WaitingLine] | None" = None
+    """Makes the line of messages for the conversation."""
+
     attempt: RequestAttempt = NO_ATTEMPT
+    """A retry finds the response by it."""
 
     @property
     def response_id(self) -> str:
@@ -161,7 +184,7 @@ class ResponseLog:
     async def write(self, record: ResponseRecord) -> None:
         """Store a record unchanged. Raises as `append` does."""
         self.check()
-        items = await self.pack_items(record)
+        items = await self.pack_items(record)  # before the record, whose consumption includes their write units
         if record.ending is not None:
             units = len(self.all_keepers) + (self.store is not None) + sum(map(write_units, items))
             record.ending.consumption = read_meter(units)

@@ -43,13 +43,7 @@ class ResponseReplay:
             if record.ending is not None:
                 yield from self._stream.emit_ending(self.stored)
 
-    def emit_partial(self, partial: PartialStep | None) -> Iterator[ResponseEvent]:
+    def emit_partial(self, partial: PartialStep) -> Iterator[ResponseEvent]:
         """Yield the events of the unfinished step that were not yielded yet."""
-        if partial is not None:
-            for event in self._steps.emit_partial(partial):
-                yield from self._stream.emit_loop_event(event)
-
-    @property
-    def last_step(self) -> str | None:
-        """Return the id of the newest step that is complete."""
-        return max((step.step_id for step in self.stored.steps), default=None)
+        for event in self._steps.emit_partial(partial):
+            yield from self._stream.emit_loop_event(event)

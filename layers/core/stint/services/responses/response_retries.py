@@ -1,4 +1,20 @@
-"""Retries of responses: a client's retry finds the response that its first attempt created."""
+"""Retries of responses: a client's retry finds the response that its first attempt created.
+
+A retry without an idempotency key is known by the fingerprint of its request, which the list entries of new responses
+have. One with a key knows the id of the response. A response that is not stored cannot be found.
+
+| the response of the earlier attempt                     | the retry                                           |
+|---------------------------------------------------------|-----------------------------------------------------|
+| runs without a record                                   | waits for one, a renewal of the lease, or its end   |
+| runs with a record, or its process renewed the lease    | follows it from its first event on                  |
+| is in the background                                    | follows it; with a key, queues it again if it waits |
+| ended, also as failed after a step                      | replays it                                          |
+| failed before its first step, and may be repeated       | starts one; other retries find that one             |
+| is not stored, and called a tool that is not repeatable | is refused with Conflict `outcome_unknown`          |
+
+Two retries could run a failed response twice. One claims the repetition with a conditional write, and the others wait
+HEADER_SECONDS for its response.
+"""
 
 import asyncio
 import sys

@@ -88,7 +88,9 @@ class Responses:
             NotFound: there is no such conversation.
             Conflict: another response runs in the conversation, or the previous response still runs.
             InvalidRequest: the request refers to something unknown, or needs a feature that its model's provider lacks.
+            ContextLengthExceeded: what it continues is too long, and may not be shortened.
             ToolUnavailable: an MCP server cannot list its tools.
+            Forbidden: the caller may not use the model.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """

@@ -1,4 +1,10 @@
-"""Storing of a running step's events for readers who rejoin its stream, once the step takes long."""
+"""Storing of a running step's events for readers who rejoin its stream, once the step takes long.
+
+A complete step is in the log, and most steps are complete before anyone could rejoin. So only a step that runs for
+PATIENCE_SECONDS is stored in parts, each of which costs a write. The parts are a copy for readers: whatever fails here
+is logged, and the run goes on. A part is written only while the lease is valid. If it is lost, the parts are deleted,
+because the session may have been deleted in the meantime. A part that could not be written is joined to the next one.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,17 @@
-"""Cancellation of turns, wherever they run, and heartbeats of their clients."""
+"""Cancellation of turns, wherever they run, and heartbeats of their clients.
+
+| the turn                               | what ends it                                                      |
+|----------------------------------------|-------------------------------------------------------------------|
+| waits in line as a message             | one conditional write on the message                              |
+| runs, and its process reads the signal | that process, within ENDING_SECONDS; its finished steps are kept  |
+| runs, and its process does not react   | this process: it expires the lease, takes it over and seals       |
+| waits for its client                   | this process, which takes the lease and seals                     |
+| waits, and is being resumed            | the resuming process gets the signal; else this process, as above |
+| has ended                              | nothing: it is returned unchanged                                 |
+
+The lease is expired before it is acquired, and the seal is written under the lease. So a process that reacts too late
+finds its next record's key taken, and a client that gets the cancelled turn can start the next one at once.
+"""
 
 import asyncio
 from contextlib import suppress

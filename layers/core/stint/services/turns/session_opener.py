@@ -1,4 +1,19 @@
-"""Opening of a session for a turn: the lease, budgets and all reads before the model call, in one round trip."""
+"""Opening of a session for a turn: the lease, budgets and all reads before the model call, in one round trip.
+
+The history is read at the same time as the lease is acquired, so it may be older than the lease. The lease names the
+last turn and the number of its records, if the holder before released it; then the history is compared with that.
+
+| the last turn                            | a new turn                    | a resume of that turn            |
+|------------------------------------------|-------------------------------|----------------------------------|
+| ended, and is the last one known here    | nothing more is read          | nothing more is read             |
+| ended, and the process knows fewer turns | the turns since then are read | likewise                         |
+| runs, and its lease is renewed           | Conflict                      | Conflict                         |
+| runs, and its lease has lapsed           | it is sealed as failed        | likewise, unless its last record |
+|                                          |                               | has just these responses         |
+
+Only the holder of the lease seals. A turn that looks running to it has lost its process, because no other process can
+have the lease. After a seal the history is read again: the dead process may have stored records in between.
+"""
 
 import asyncio
 import logging
@@ -100,6 +115,7 @@ class SessionOpener:
         Raises:
             NotFound: there is no such agent or session, or it has expired.
             Conflict: another turn runs in the session, or the turn to resume is not its last one.
+            Forbidden: the session belongs to another end user, or the caller may not use the model.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
             Stopped: the session, the caller's key or the tenant was stopped.
         """
@@ -147,7 +163,7 @@ class SessionOpener:
         over = lease.taken_over_turn
         resumed = responses is not None and over == lease.turn_id
         if over is not None and not resumed:
-            await self.seal(lease, over)
+            await self.seal(lease, over)  # before the read, which then has its ending
         past = known
         if over is not None or known.end != lease.last:
             past = await self.refresh_transcript(lease, known)

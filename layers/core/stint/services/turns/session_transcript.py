@@ -24,18 +24,27 @@ class SessionTranscript:
     """A session's turns in creation order: those before the last one as messages, and the last one as it is stored.
 
     Turns that a later one has compacted are left out, as if the session began with that one.
-    It is never changed, so that a process can keep it. `end` is the end of the history that it has. `complete`: no turn
-    was omitted. `segment_end` is the last turn of the newest known segment. `calls` are the ids of the model's calls in
-    the turns before the last one, None if these turns were read from segments, which do not have them.
+    It is never changed, so that a process can keep it.
     """
 
     turns: Sequence[TranscribedTurn] = ()
+    """The turns before the last one."""
+
     last: StoredTurn | None = None
     end: LastTurn | None = None
+    """The end of the history that this has."""
+
     complete: bool = True
+    """Whether no turn was omitted."""
+
     segment_end: str | None = None
+    """The last turn of the newest known segment."""
+
     calls: Set[str] | None = frozenset()
+    """The ids of the model's calls in `turns`; None if these were read from segments, which do not have them."""
+
     earlier: Transcript = field(default_factory=Transcript, repr=False)
+    """The messages of `turns`."""
 
     @classmethod
     def of(cls, history: History) -> "SessionTranscript":

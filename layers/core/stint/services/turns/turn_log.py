@@ -1,4 +1,21 @@
-"""The log of a running turn: its records in the store, and its entry in the session."""
+"""The log of a running turn: its records in the store, and its entry in the session.
+
+Everything is stored before it is announced, so that no reader of a stream knows what the log lacks:
+
+| write                  | before                        | because                                               |
+|------------------------|-------------------------------|-------------------------------------------------------|
+| header                 | the first event               | a retry, or a reader, finds the turn                  |
+| calls that wait        | the record with the pause     | a client that sees the pause may answer at once       |
+| record of a step       | the event that it is complete | whoever rejoins gets the same steps                   |
+| record with the ending | the release of the lease      | the next turn reads a history that ends with this one |
+| release of the lease   | the last event                | a client may start the next turn at once              |
+
+A record has the index after the last one as its key. A process that lost the session without knowing it finds that key
+taken by the seal of its successor, and gets Interrupted: that is the fence, which needs no transaction.
+
+The lease remembers where the history ends, so that the next turn need not read it. While a write is under way nobody
+knows where that is, so the lease forgets it before, and gets it back only after a success.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -75,6 +92,7 @@ class TurnLog:
         if step is None:
             record.unfinished = self.running.whole()
         if ending is not None and ending.status is RunStatus.awaiting_input:
+            # Before the pause: if the process dies in between, the turn fails, and nobody reads the calls.
             await self.put_pending(step, ending)
         if ending is not None:
             ending.consumption = read_meter(ENDING_UNITS)
@@ -134,7 +152,7 @@ class TurnLog:
 
         Mark an error with the turn's id if the first write may have succeeded: the turn must not start twice.
         """
-        self.keeper.lease.forget_last()
+        self.keeper.lease.forget_last()  # a lease that is released after a failed write must not name an old end
         try:
             yield
         except StoreUnavailable as error:

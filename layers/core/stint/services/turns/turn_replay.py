@@ -20,37 +20,31 @@ from stint.loop.step_events import StepReplay
 
 
 class TurnReplay:
-    """Makes the events of a turn, record by record. `turn` has the records so far, and `count` is that of its events.
+    """Makes the events of a turn, record by record. `stored` has the records so far, and `count` is that of its events.
 
     A resumed turn continues its numbers.
     """
 
     def __init__(self, header: TurnHeader) -> None:
-        self.turn = StoredTurn(header)
+        self.stored = StoredTurn(header)
         self.count = 0
         self._steps = StepReplay()
 
     def emit_start(self) -> Iterator[NumberedEvent]:
-        yield from self._number([TurnStart(turn_id=self.turn.header.turn_id)])
+        yield from self._number([TurnStart(turn_id=self.stored.header.turn_id)])
 
     def emit_records(self, records: Iterable[TurnRecord]) -> Iterator[NumberedEvent]:
         """Add records of the log, and yield their events."""
         for record in records:
             yield from self._number(self._record_events(record))
 
-    def emit_partial(self, partial: PartialStep | None) -> Iterator[NumberedEvent]:
+    def emit_partial(self, partial: PartialStep) -> Iterator[NumberedEvent]:
         """Yield the events of the unfinished step that were not yielded yet."""
-        if partial is not None:
-            yield from self._number(self._partial_events(partial))
-
-    @property
-    def last_step(self) -> str | None:
-        """Return the id of the newest step that is complete."""
-        return max((step.step_id for step in self.turn.steps), default=None)
+        yield from self._number(self._partial_events(partial))
 
     def _record_events(self, record: TurnRecord) -> Iterator[Event]:
-        resumes = self.turn.ending is not None
-        self.turn.records.append(record)
+        resumes = self.stored.ending is not None
+        self.stored.records.append(record)
         if record.step is not None and resumes:  # the client's results, which are announced as a whole
             yield StepComplete(step_type=record.step.step_type, step_id=record.step.step_id, step_details=record.step)
         elif record.step is not None and not record.unannounced:
@@ -59,7 +53,7 @@ class TurnReplay:
         if record.unfinished is not None:
             yield from self._partial_events(record.unfinished)
         if record.ending is not None:
-            yield terminal_event(self.turn, record.ending)
+            yield terminal_event(self.stored, record.ending)
 
     def _partial_events(self, partial: PartialStep) -> Iterator[Event]:
         """Yield the events of an unfinished step. The stored step has no reasoning, so it is not counted here."""

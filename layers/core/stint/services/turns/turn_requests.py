@@ -2,13 +2,23 @@
 
 What becomes of a request is decided here, once:
 
-1. A retry gets the message or the turn of its earlier attempt, unless that turn failed before its first step.
-2. A turn of a session that nothing uses starts.
-3. Otherwise `when_busy` decides: it is refused, it waits in line as a stored message, or it interrupts the other turn.
+| the request  | what it finds                                         | `submit` returns                            |
+|--------------|-------------------------------------------------------|---------------------------------------------|
+| is new       | a session that nothing uses, and for which none waits | a new turn                                  |
+| is new       | a session in use, `when_busy` reject                  | nothing: it raises Conflict                 |
+| is new       | the same, enqueue or merge                            | a message at the end of the line            |
+| is new       | the same, interrupt                                   | a new turn, once the other one is cancelled |
+| is a retry   | a message that its first attempt left in line         | that message, which it keeps from then on   |
+| is a retry   | a turn that has a step, has ended, or is being run    | that turn, from its first event on          |
+| is a retry   | a turn that failed before its first step              | a new turn, which repeats the failed one    |
+| is a retry   | nothing                                               | as a new request                            |
+| only follows | nothing, or such a failed turn                        | nothing: it raises EarlierRunUnavailable    |
 
-The modules of 1 and 3 are loaded by the first request that needs them, because most need neither.
+The message is looked for before the turn: one that starts in between is found as a turn, and in the other order it
+could be missed in both places. The modules of retries and waiting lines are loaded by the first request that needs
+them, because most need neither.
 
-docs/decisions.md, entry 44, has the reasons.
+docs/decisions.md, entry 42, has the reasons.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -29,8 +39,7 @@ from stint.services.turns.turn_run import TurnRun
 from stint.services.turns.turns import Turns
 
 if TYPE_CHECKING:  # few requests wait, or repeat one
-    from stint.services.runs.admission import StartedRun
-    from stint.services.turns.turn_admission import TurnAdmission
+    from stint.services.runs.admission import Admission, StartedRun
     from stint.services.turns.turn_retries import TurnRetries
     from stint.services.turns.turn_tail import TurnTail
 
@@ -50,7 +59,7 @@ class TurnRequests:
     """The requests of turns in a tenant's sessions. Each `make_` function makes its part when it is first needed."""
 
     turns: Turns
-    make_admission: "Callable[[str, str], TurnAdmission]"
+    make_admission: "Callable[[str, str], Admission[TurnCreateRequest, TurnRun]]"
     make_retries: "Callable[[], TurnRetries]"
     make_tail: "Callable[[], TurnTail]"
 
@@ -61,7 +70,7 @@ class TurnRequests:
 
         Raises:
             EarlierRunUnavailable: the attempt only follows a turn, which has not begun or has failed.
-            StintError: as `Turns.start`, or `TurnAdmission.accept` for a turn that waits.
+            StintError: as `Turns.start`, or `Admission.accept` for a turn that waits.
         """
         new = NewTurn(agent_id, session_id, request, context)
         if context.attempt.is_retry:
@@ -76,7 +85,7 @@ class TurnRequests:
         if when_busy in (None, "reject"):
             return await self.start(new)
         admission = self.make_admission(new.agent_id, new.session_id)
-        started = await admission.admission.start_now(partial(self.start, new), when_busy)
+        started = await admission.start_now(partial(self.start, new), when_busy)
         if started is not None:
             return started
         if when_busy == "interrupt":
@@ -115,10 +124,8 @@ class TurnRequests:
 
     async def interrupt(self, new: NewTurn, until: float) -> TurnHandle:
         """Cancel the running turn, and start a new one. Raises StintError, and DeadlineExceeded at `until`."""
-        admission = self.make_admission(new.agent_id, new.session_id).admission
-        return await admission.start_after_interrupting(
-            partial(self.start, new), until, partial(self.find_earlier_turn, new)
-        )
+        interrupt = self.make_admission(new.agent_id, new.session_id).start_after_interrupting
+        return await interrupt(partial(self.start, new), until, partial(self.find_earlier_turn, new))
 
     async def follow_or_start(self, new: NewTurn, message_id: str, until: float) -> TurnHandle:
         """Start the turn of a message when it is its turn, or follow the one that has taken the message.
@@ -144,9 +151,9 @@ class TurnRequests:
 
         Raises as `follow_or_start`.
         """
-        admission, context = self.make_admission(new.agent_id, new.session_id), new.context
-        run = await admission.start(message_id, new.request, context, wait_until=until)
-        return StartedTurn(self.turns, run, context.observer) if isinstance(run, TurnRun) else run
+        admission = self.make_admission(new.agent_id, new.session_id)
+        run = await admission.start(message_id, new.request, new.context, until)
+        return StartedTurn(self.turns, run, new.context.observer) if isinstance(run, TurnRun) else run
 
     async def find_earlier(self, new: NewTurn) -> TurnHandle | None:
         """Return the message or the turn of an earlier attempt. Raises as `find_earlier_turn`."""
@@ -156,11 +163,8 @@ class TurnRequests:
         """Return the message of an earlier attempt of a request that waited for the session, if there is one."""
         if new.request.when_busy == "reject":
             return None
-        admission, attempt = self.make_admission(new.agent_id, new.session_id), new.context.attempt
-        if attempt.repeated:
-            message_id = await admission.find_accepted(attempt.object_id)
-        else:
-            message_id = await admission.find_retried(attempt.fingerprint, attempt.retry_count)
+        admission = self.make_admission(new.agent_id, new.session_id)
+        message_id = await admission.find_accepted(new.context.attempt)
         return None if message_id is None else self.wait(new, message_id)
 
     async def find_earlier_turn(self, new: NewTurn) -> TurnHandle | None:
@@ -252,7 +256,7 @@ class TurnRequests:
 
         Raises StintError if it is not started, or as `follow`.
         """
-        started = await self.make_admission(agent_id, session_id).admission.wait_for_start(message_id, deadline)
+        started = await self.make_admission(agent_id, session_id).wait_for_start(message_id, deadline)
         events = await self.make_tail().follow(agent_id, session_id, started.run_id, after, deadline)
         async with aclosing(events):
             async for numbered in events:

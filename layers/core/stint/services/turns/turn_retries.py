@@ -1,4 +1,21 @@
-"""Retries of turns: a client's retry finds the turn that its first attempt created."""
+"""Retries of turns: a client's retry finds the turn that its first attempt created.
+
+A retry without an idempotency key is known by the fingerprint of its request, and finds only the running or last turn
+of the session. One with a key knows the id of the turn.
+
+| the turn of the earlier attempt                    | the retry                                                    |
+|----------------------------------------------------|--------------------------------------------------------------|
+| has the lease, but no header yet                   | waits for the header, up to HEADER_SECONDS without a key     |
+| runs without a step                                | waits for a step, a renewal of the lease, or its end         |
+| runs with a step, or its process renewed the lease | follows it from its first event on                           |
+| ended, also as failed after a step                 | replays it                                                   |
+| failed before its first step, and may be repeated  | starts a new turn, in whose history the failed one is hidden |
+| is unknown, or another request's                   | starts a turn                                                |
+
+Two retries of one count could follow one turn each, and a third request could be lost. So without a key, each turn
+answers one retry per count, which claims it with a conditional write. Nothing is sent of a turn before it has shown a
+sign of life: after the first byte it could not be run again.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence

@@ -1,6 +1,14 @@
 """Turns: start, resume, run, read.
 
 `start` and `resume` do everything that can fail with a status. `run` runs what they return, and never raises.
+
+The order in `start`, which costs one round trip before the model call:
+
+1. The lease, the agent, the history and the registrations are read at the same time.
+2. The plan is made, and the request checked. Whatever is refused from here on releases the lease.
+3. The model call is opened, and meanwhile the header is written. The first event leaves after both.
+
+In `resume`, the step with the client's results takes the place of the header.
 """
 
 import asyncio
@@ -120,6 +128,7 @@ class Turns:
             run = Run(header.turn_id, plan, session.transcript, log, deadline, checks=checks.steps)
             run.history_is_full = self.opener.is_full(session.past)
             async with run.opened():
+                # The turn that waits first: once another turn is the last one, nobody could end it any more.
                 await cancel_waiting(self.store, session.keeper.lease, session.last)
                 await log.put_header()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id))
@@ -174,7 +183,7 @@ class Turns:
             async with run.opened():
                 if stored is None:
                     await log.append(step)
-        if not completed:
+        if not completed:  # after the results are stored: until then, a repeated request needs the calls
             await forget_calls(self.store, log.keeper.lease, turn_id)
         announcement = StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)
         return TurnRun(run, log, announcement, used=run.usage)

@@ -9,6 +9,9 @@ A process may die while it waits for an event, so both run an event again that i
 Right after its response, a process is busy for some milliseconds until it requests the next event. A call that comes
 then waits for it (`_WIND_DOWN`), because a cold start takes far longer, and a client that sends one request after
 another would otherwise get two processes.
+
+A process for each stream takes 70 MB and a start, so `make run` has one for all streams of a function, with the memory
+of Managed Instances. `CONCURRENCY=lambda`, `make invoke` and the tests of deployed behaviour have one for each.
 """
 
 import asyncio

@@ -9,4 +9,6 @@ function has. So the path of every request has its own client, and rarer service
   credentials.py   credentials that are refreshed before they expire; credentials_chain.py has their sources
   signature.py     the signature of a request, and the clock that it is made with
   retries.py       backoff and quota, as in AWS's SDKs
+
+docs/decisions.md, entry 59, has the reasons.
 """

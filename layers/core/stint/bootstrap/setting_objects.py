@@ -1,6 +1,10 @@
 """Large settings, read from the objects that they name, once in a process.
 
 A reference names a version or a hash, so that an object that was changed is not read before the next deployment.
+Otherwise processes would change at different times, and no rollback would bring the earlier object back.
+
+The requests are signed by `stint.aws`, because a client of botocore takes a third of a second in each cold start.
+AppConfig would need an extension, and polls.
 """
 
 import asyncio

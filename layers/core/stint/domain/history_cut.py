@@ -4,6 +4,8 @@ Providers cache a history by its beginning, so the cut must not move with each e
 anew by each process, from the newest entries only. So each entry has a fixed rank, and the cut is before the entry of
 the highest rank among those that leave between half and all of the space used: it moves only when that entry leaves
 this range, or one of a higher rank comes into it, which happens about twice while half of the space is filled.
+
+docs/decisions.md, entry 29, has the reasons.
 """
 
 from collections.abc import Sequence

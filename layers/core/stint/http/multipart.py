@@ -12,6 +12,8 @@ accepts more. Here,
     a path as the name of a file                    its last component
 
 Browsers send a form to another origin without a preflight, unlike JSON, so FormRoute refuses forms of other sites.
+
+docs/decisions.md, entry 65, has the reasons.
 """
 
 import re

@@ -21,6 +21,8 @@ A POST may be sent again with the same Idempotency-Key, or by a client that retr
     RETRIED     gets the stored answer     finds what was created      waits                     finds what was created
     RUN         gets the stored answer     finds the run               follows the run           finds the run
     RESUMPTION  gets the stored answer     runs                        follows the run           runs
+
+docs/decisions.md, entry 81, has the reasons.
 """
 
 from collections.abc import Callable

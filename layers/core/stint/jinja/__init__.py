@@ -1,1 +1,4 @@
-"""Jinja templates of callers, whose time and memory are bounded."""
+"""Jinja templates of callers, whose time and memory are bounded.
+
+docs/decisions.md, entry 37, has the reasons.
+"""

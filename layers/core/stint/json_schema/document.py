@@ -17,6 +17,8 @@ refers to the next one twice has few parts, and doubles the work at each link. O
 weighed; what applies to its parts is bounded by the value, and by the budget of its check.
 
 Subschemas are known by the `id` of their dicts, since the document holds the schema.
+
+docs/decisions.md, entry 41, has the reasons.
 """
 
 from collections.abc import Iterator

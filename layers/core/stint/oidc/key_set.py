@@ -9,6 +9,8 @@ A fetch that fails leaves the keys as they are, so an issuer that is down for a 
 token with an unknown key id, so there is a pause between two fetches: a minute, or 5 s after a failure while there are
 no keys at all. A new key of the issuer is therefore known after a minute at most. The age also limits how long a key is
 used that the issuer has withdrawn.
+
+docs/decisions.md, entry 80, has the reasons.
 """
 
 import logging

@@ -1,4 +1,8 @@
-"""Stored chat completions in the table: one record each, which is also its list entry."""
+"""Stored chat completions in the table: one record each, which is also its list entry.
+
+So a short one costs one write unit, where a response needs two. The price is that a page of a list reads whole records
+from eight shards, up to its limit and one more from each.
+"""
 
 import json
 import time

@@ -27,6 +27,8 @@ The end is one of the holder's wall clock. If that clock is ahead and the holder
 long as the clock was ahead. So a record also has the lease time, and readers count it by their own monotonic clocks
 (`settle`): a holder that lives renews its lease within it, and one that could not has stopped writing by then. They
 count from when they first see the lease, so a clock that differs never ends a lease that is renewed.
+
+docs/decisions.md, entry 14, has the reasons.
 """
 
 import logging

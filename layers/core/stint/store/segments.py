@@ -18,6 +18,8 @@ they are needed, then the turns after `covered`. What a reader does with each se
     newer turns are enough for `max_bytes`    does not read it, and returns an incomplete history
 
 A writer that has lost its session cannot change a turn in a segment: the next holder seals the turn before it adds one.
+
+docs/decisions.md, entry 15, has the reasons.
 """
 
 import logging

@@ -5,6 +5,8 @@ places in the answer. `Reasoning.text` has their joined texts, which callers may
 else is needed: a line of JSON for each item, after one that names the server and the model. `Reasoning.late` has the
 same for items after the first word of the answer. Items are opaque to others, so a request to another server or model
 omits them.
+
+docs/decisions.md, entry 28, has the reasons.
 """
 
 import json

@@ -4,6 +4,8 @@ Each match of `TOKEN` is a token: up to 8 ASCII letters, 3 digits, 3 letters or 
 punctuation marks, each with the space before it; 16 blanks; or one other character, such as a Chinese one or an emoji.
 The tokens of a text cover it without gaps. English has about 4.5 characters per token, as with the tokenizer of
 Llama 3. The count takes linear time, needs no vocabulary, and is the same in every version of Python.
+
+docs/decisions.md, entry 69, has the reasons.
 """
 
 import re

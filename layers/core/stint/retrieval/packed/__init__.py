@@ -19,4 +19,6 @@ finds a part of them, and a deletion that was stopped is finished by its repetit
 
 A search reads a manifest and then its blocks. If a block was replaced meanwhile, its object may be missing; the search
 begins again with the new manifest.
+
+docs/decisions.md, entry 67, has the reasons.
 """

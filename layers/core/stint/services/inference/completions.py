@@ -1,8 +1,11 @@
 """OpenAI's text completions, each of which is a chat of one message. Nothing is stored.
 
-Models are called with messages, so a prompt becomes a user message. A request has a model call for each prompt and each
-of `n`. They run concurrently, their pieces are mixed in one stream, and the first error ends all of them. `echo` is
-added here.
+Models are called with messages, so a prompt becomes a user message: Bedrock has nothing else. No instruction to
+continue the text is added, because it would change the answers of instruction models. The route for completions of vLLM
+and Ollama is not used, because it would need a second request, reader and table of errors.
+
+A request has a model call for each prompt and each of `n`. They run concurrently, their pieces are mixed in one stream,
+and the first error ends all of them. `echo` is added here.
 """
 
 import time

@@ -16,6 +16,8 @@ them found, and succeeds only if the lease is held and the document was neither 
 Progress is taken out of the record by the write that acquires the lease, so a generation never has two writers, and a
 process that dies while it continues one leaves no progress: the next attempt begins a new generation. `generations` has
 the number of chunks of each before they are written, so whoever completes the document can delete the others.
+
+docs/decisions.md, entry 66, has the reasons.
 """
 
 import asyncio

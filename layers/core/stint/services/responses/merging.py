@@ -8,6 +8,8 @@ Only requests of the same caller are taken, which have only messages and the sam
 3. Their places are removed from the line. If that fails, the worker removes them.
 
 The numbers of merged items are fixed by the record, so that a resumed response and each reader name them alike.
+The items have no output index and are not in the stream, because output has no user's message, and a gap would break
+clients that accumulate events. A request is not run again if the response fails: its client has seen the failure.
 """
 
 from collections.abc import AsyncGenerator, Sequence

@@ -10,6 +10,8 @@ follows the run of an earlier attempt. It returns a handle, so that each API, th
 | followed      | returns at once                 | returns at once         | polls to its end   | set once it failed  |
 
 A failure before the first event is an HTTP status; after it, no status can report it, and it is an event.
+
+docs/decisions.md, entry 43, has the reasons.
 """
 
 import asyncio

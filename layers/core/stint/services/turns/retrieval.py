@@ -1,4 +1,8 @@
-"""Retrieval of context before the first model call of a turn."""
+"""Retrieval of context before the first model call of a turn, by a call of the search tool.
+
+So arguments, redaction, limits and errors are those of a call by the model, and the loop knows no vector db. The
+context is a message that stays in the history, so that all processes see the same. The model may search further.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -17,6 +17,8 @@ What becomes of a request is decided here, once:
 The message is looked for before the turn: one that starts in between is found as a turn, and in the other order it
 could be missed in both places. The modules of retries and waiting lines are loaded by the first request that needs
 them, because most need neither.
+
+docs/decisions.md, entry 43, has the reasons.
 """
 
 from collections.abc import AsyncGenerator, Sequence

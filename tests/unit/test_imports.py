@@ -269,7 +269,7 @@ def test_every_dependency_of_the_extraction_layer_is_imported_when_it_is_used() 
 def test_agents_and_turns_load_nothing_of_responses(function: str) -> None:
     of_responses = [
         *("domain.openai", "domain.notifications", "store.responses", "store.conversations", "store.background"),
-        *("store.conversation_leases", "store.response_leases", "store.idempotency"),
+        *("store.response_leases", "store.idempotency"),
         *("services.background", "services.inference.chat", "services.conversations", "services.responses"),
         *(
             "apis.openai",

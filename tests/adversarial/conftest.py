@@ -9,12 +9,15 @@ from infra.local.engine import Engine
 from tests.adversarial.api import MeasuredApi
 from tests.adversarial.case import CASES
 from tests.adversarial.pace import measure_pace
-from tests.adversarial.selection import VARIABLE, Selection, choose
+from tests.adversarial.selection import SAMPLE, SHARES, VARIABLE, Selection, choose
+from tests.commit import commit_number
 
 SIZES = ("STINT_MAX_REQUEST_BYTES", "STINT_MAX_FETCHED_BYTES")
 """Settings of a small function, which `make test-adversarial MEMORY=128` sets."""
 
 FOLDER = Path(__file__).parent
+if os.environ.get(VARIABLE) == SAMPLE:  # workers inherit it, also if somebody commits while the tests run
+    os.environ[VARIABLE] = str(commit_number() % SHARES)
 SELECTION = pytest.StashKey[Selection]()
 
 

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from infra.local.engine import Engine
 from tests.faults.cloud import FaultyCloud
-from tests.faults.points import LEFT_OUT, PROPERTY, is_enough, summarize
+from tests.faults.points import LEFT_OUT, PROPERTY, is_enough, sample_start, summarize
 from tests.faults.scenarios import WARMING
 
 WHOLE = "tests/faults"
+os.environ["FAULTS_START"] = str(sample_start())  # workers inherit it, also if somebody commits while the tests run
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,9 @@ class Scenario:
     has_work: ClassVar[bool] = False
     """Whether the worker runs while calls are counted."""
 
+    error_code: ClassVar[str] = ""
+    """Code of the error with which the stream of `act` ends also without a fault."""
+
     most_deaths: ClassVar[int] = 3
     most_errors: ClassVar[int] = 4
     """Maximum points of the scenario in a run, unless POINT or FAULTS=all is set. Each commit tries others."""
@@ -72,11 +75,16 @@ class Scenario:
         yield from ()
 
 
-def check_lost_once(reply: Reply, fault: Fault | None) -> Findings:
-    """A call whose first answer was lost is repeated, and recognizes its own effect: the request succeeds."""
+def check_lost_once(reply: Reply, fault: Fault | None, error_code: str = "") -> Findings:
+    """A call whose first answer was lost is repeated, and recognizes its own effect: the request ends as without it."""
     if fault is None or fault.kind is not FaultKind.lost_once:
         return
-    failed = [event for event in reply.events if event.get("error") or event.get("type") == "error"]
+    failed = [
+        event
+        for event in reply.events
+        if (event.get("error") or event.get("type") == "error")
+        and not (error_code and (event.get("error") or {}).get("code") == error_code)
+    ]
     if reply.status >= 400 or failed:
         yield Finding("lost", f"a request whose call was repeated: {reply.status} {failed}")
 
@@ -131,7 +139,7 @@ def run_scenario(kind: type[Scenario], cloud: FaultyCloud, fault: Fault | None =
             cloud.work_off(observed=True)
     finally:
         cloud.proxy.end()
-    findings = [*check_lost_once(scenario.reply, fault)] if observed.injected else []
+    findings = [*check_lost_once(scenario.reply, fault, kind.error_code)] if observed.injected else []
     findings += scenario.check_at_once(cloud.api())
     cloud.work_off(LATER)
     findings += scenario.check(cloud.api(LATER))

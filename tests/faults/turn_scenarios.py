@@ -170,6 +170,7 @@ class TurnWithoutModel(TurnScenario):
 
     name = "turn-overloaded"
     text = "fail: overloaded"
+    error_code = "model_overloaded"
 
 
 class TurnOutOfTime(TurnScenario):
@@ -177,6 +178,7 @@ class TurnOutOfTime(TurnScenario):
 
     name = "turn-out-of-time"
     text = "slow: 5"
+    error_code = "deadline_exceeded"
 
     def act(self, api: Api) -> None:
         body = {"messages": user(self.text), "stream": True}

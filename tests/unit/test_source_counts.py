@@ -8,6 +8,7 @@ from infra.scripts.measure import render
 from infra.scripts.source_counts import (
     Module,
     Row,
+    count_code,
     count_comments,
     count_context_reads,
     count_importers,
@@ -149,3 +150,8 @@ def test_a_table_has_a_column_for_each_tree() -> None:
         "lines               7           1,000",
         "files          1 in 2               -",
     ]
+
+
+def test_code_is_counted_without_texts_comments_and_imports() -> None:
+    text = '"""M."""\n\nimport os\n\nA = (\n    1,\n)\n"""Text."""\n\n\ndef f():  # why\n    """F."""\n    return A\n'
+    assert count_code(Module("m", text)) == 5

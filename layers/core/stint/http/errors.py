@@ -176,7 +176,11 @@ def challenge_of(error: StintError) -> str:
 
 
 def is_permanent(error: StintError) -> bool:
-    """Return whether the same request would fail again, however long the caller waits."""
+    """Return whether an SDK should not repeat a request by itself: it would fail again, or wait for another run to end.
+
+    `session_locked` and `too_many_waiting` are permanent here, because an SDK repeats within seconds, and a run takes
+    longer. The caller may repeat the request later.
+    """
     if isinstance(error, RateLimited):
         return error.code != RateLimited.code
     if isinstance(error, RateLimitExceeded | RequestRunning):

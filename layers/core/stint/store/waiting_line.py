@@ -1,8 +1,9 @@
 """The messages that wait for a session or a conversation, in order of acceptance.
 
-A message has two records. The small one is its place: each request in line reads all places every two seconds, and
-renews its own. The other has the message and decides what becomes of it: each of its changes is conditional, so
-one of a run, a merge, a cancellation and a failure wins. It is kept for a day if the run has another id.
+A message has two records. The small one is its place: each request in line reads all places, every two seconds after
+some shorter pauses, and renews its own. The other has the message and decides what becomes of it: each of its changes
+is conditional, so one of a run, a merge, a cancellation and a failure wins. It is kept for a day if the run has another
+id.
 
     message       attributes        claim_run       claim_merge   cancel          fail      delete_unclaimed
     waiting       none of these     claims          claims        cancels         fails     deletes
@@ -48,7 +49,7 @@ from stint.store.records import is_expired
 from stint.store.table import WRITE_BATCH, Table, take
 
 MAX_WAITING = 20
-"""Maximum messages that wait for one session or conversation."""
+"""Maximum messages that wait for one session or conversation. Each read of the line costs as much as it is long."""
 
 ALIVE_SECONDS = 10.0
 """Seconds after the last renewal by its request for which a message is left to that request. It renews three times."""

@@ -5,9 +5,10 @@ Both ways have a task that is sent before the first write, so that a process tha
   step       creation                                 deletion
   first      a task for an object without a record    a task for the file
   then       the object, for a large content          a mark in the record: no reader finds the file
-  then       the record: the file exists              the worker removes it from vector stores, then its content
+  then       the record: the file exists              it is removed from vector stores, then its content
 
-The worker deletes no file without a mark (NotMarkedDeleted): the request may have died between the task and the mark.
+The request does the last step for 20 seconds (`Deletions`), and the worker the rest. It deletes no file without a mark
+(NotMarkedDeleted): the request may have died between the task and the mark.
 """
 
 import time

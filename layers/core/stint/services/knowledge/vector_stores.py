@@ -1,7 +1,8 @@
 """Vector stores: create, read, list, update, search, delete.
 
 Numbers and status of a store are those of its documents (`usage.py`). A store of a session exists only for that
-session, and with it: here it is not found. A deletion marks the store, and the worker does the rest (`removal.py`).
+session, and with it: here it is not found. A deletion marks the store; the request, and after 20 s the worker, do the
+rest (`removal.py`).
 
 A creation with first files is two writes, the store and its files. A repetition with the same idempotency key finds the
 store and adds the files again, so it completes what a process that died has left.

@@ -8,8 +8,8 @@ dropped, because only a replay of the whole log counts as the first stream did.
 |------------------------|-----------------------------------------|------------------------------------------------|
 | runs                   | its log and its unfinished step, polled | after the ending, or with DeadlineExceeded     |
 | is quiet               | also whether its process is alive       | likewise                                       |
-| was interrupted        | its log and its unfinished step, once   | with the failure, even if the reader has its   |
-|                        |                                         | number                                         |
+| was interrupted        | its log and its unfinished step, once   | with the failure, even if its number is lower  |
+|                        |                                         | than that of the reader's last event           |
 | ended, or awaits input | its log, once                           | with the last record                           |
 
 A process stores parts of a step some time after it streamed them. If it dies, the reader may have had events that

@@ -88,8 +88,9 @@ def count_code(module: Module) -> int:
     """Return the number of lines with code: without blank lines, comments, texts of documentation and imports."""
     left_out = set[int]()
     for node in module.nodes:
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
             left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = set[int]()
     for token in tokenize.generate_tokens(io.StringIO(module.text).readline):

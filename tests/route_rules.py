@@ -1,13 +1,16 @@
-"""The rules of all routes of the API, as the functions of the routes state them."""
+"""The routers of all APIs, and the rules of their routes, as the functions of the routes state them."""
 
 from stint.http.requests import LazyRoute
 from stint.http.routes.inspection import list_parts
 from stint.http.scopes import RouteRule
 from stint.october_2024.routes.parts import list_october_parts
 
+ROUTERS = (*list_parts(), *list_october_parts())
+"""The routers of the documented API, and those of APIs in folders of their own."""
+
 ROUTES: list[tuple[str, str, RouteRule]] = [
     (method, route.path, route.rule)
-    for part in (*list_parts(), *list_october_parts())
+    for part in ROUTERS
     for route in part.routes
     if isinstance(route, LazyRoute)
     for method in sorted(route.methods or ())

@@ -21,6 +21,7 @@ from fastapi import FastAPI
 from infra.local.engine import Engine
 from tests.api.fakes import HEARTBEAT, FakeKnowledge, Faulty, NoRunner, Recorder
 from tests.openresponses.asgi import Watched
+from tests.route_rules import ROUTERS
 from tests.services.worker_fixture import FakeQueue
 from tests.store.dynamodb_proxy import DynamoDBProxy
 
@@ -40,13 +41,11 @@ from stint.domain.inference import InferenceRequest
 from stint.domain.tasks import IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes import agents
-from stint.http.routes.inspection import list_parts
 from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.october_2024.composition import compose_october
-from stint.october_2024.routes.parts import list_october_parts
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.access.api_keys import ApiKeys
@@ -219,7 +218,7 @@ class AppFixture:
 
     def app(self, *, buffered: bool = False, everything: bool = False) -> FastAPI:
         """Return the app of all routers, or only of the buffered agents. `everything` is a buffered app of all."""
-        parts = [agents.router] if buffered else [*list_parts(), *list_october_parts()]
+        parts = [agents.router] if buffered else [*ROUTERS]
         app = create_app(
             "all",
             *parts,

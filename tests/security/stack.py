@@ -13,6 +13,7 @@ import httpx
 from functions.authorizer import app as authorizer
 from infra.local.engine import Engine
 from tests.api.app_fixture import Served, vars_of
+from tests.route_rules import ROUTERS
 from tests.security.gateway import Gateway, read_system
 
 from stint.bootstrap.openai import OpenAIComposition
@@ -21,9 +22,7 @@ from stint.domain.api_keys import ApiKeyWithSecret, CreateApiKeyRequest
 from stint.domain.principals import SCOPES
 from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
-from stint.http.routes.inspection import list_parts
 from stint.october_2024.composition import compose_october
-from stint.october_2024.routes.parts import list_october_parts
 from stint.services.access.api_keys import ApiKeys
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore
@@ -81,8 +80,7 @@ class Stack:
         self.system = read_system()
         self.app = create_app(
             "all",
-            *list_parts(),
-            *list_october_parts(),
+            *ROUTERS,
             make_services=self.make_services,  # type: ignore[arg-type]  # the services of all functions in one
             read_settings=lambda: self.settings,
             buffered=False,

@@ -14,6 +14,7 @@ from infra.local.system import Invoke, System
 from infra.local.translation import translate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.api.app_fixture import Served, vars_of
+from tests.route_rules import ROUTERS
 from tests.system.data_outputs import OUTPUTS
 
 from stint.bootstrap.openai import OpenAIComposition
@@ -22,9 +23,7 @@ from stint.caller import set_principal, set_tenant
 from stint.domain.principals import SCOPES, Principal
 from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask
 from stint.http.app import create_app
-from stint.http.routes.inspection import list_parts
 from stint.october_2024.composition import compose_october
-from stint.october_2024.routes.parts import list_october_parts
 from stint.settings import Settings, read_settings
 
 TENANT_HEADER = "x-test-tenant"
@@ -122,8 +121,7 @@ class WarmProcess:
         vars(self.composition)["queue"] = self.queue
         app = create_app(
             "all",
-            *list_parts(),
-            *list_october_parts(),
+            *ROUTERS,
             make_services=self.make_services,  # type: ignore[arg-type]  # the services of all functions in one
             read_settings=lambda: self.settings,
             buffered=False,

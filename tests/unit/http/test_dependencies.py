@@ -6,9 +6,7 @@ from typing import Any
 
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-
-from stint.http.routes.inspection import list_parts
-from stint.october_2024.routes.parts import list_october_parts
+from tests.route_rules import ROUTERS
 
 
 def calls_of(dependant: Dependant) -> Iterator[Callable[..., Any] | None]:
@@ -19,7 +17,7 @@ def calls_of(dependant: Dependant) -> Iterator[Callable[..., Any] | None]:
 
 def test_no_request_needs_a_thread() -> None:
     """FastAPI runs ordinary functions in a thread, which takes longer than what these functions do."""
-    parts = (*list_parts(), *list_october_parts())
+    parts = ROUTERS
     routes = [route for part in parts for route in part.routes if isinstance(route, APIRoute)]
 
     calls = {call for route in routes for call in calls_of(route.dependant)}

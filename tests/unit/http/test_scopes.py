@@ -8,16 +8,15 @@ import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
 from starlette.types import Receive, Scope, Send
-from tests.route_rules import ROUTE_SCOPES
+from tests.route_rules import ROUTE_SCOPES, ROUTERS
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.principals import SCOPES, Principal
 from stint.domain.principals import Scope as CallerScope
 from stint.http.app import create_app
 from stint.http.requests import LazyRoute
-from stint.http.routes.inspection import describe_api, list_parts
+from stint.http.routes.inspection import describe_api
 from stint.http.scopes import OPEN_PATHS, requires
-from stint.october_2024.routes.parts import list_october_parts
 from stint.settings import read_settings
 
 ROUTES = [(method, path) for method, _, path in (route.partition(" ") for route in ROUTE_SCOPES)]
@@ -31,7 +30,7 @@ class Walk:
         settings = read_settings({})
         self.app: FastAPI = create_app(
             "all",
-            *(routers or (*list_parts(), *list_october_parts())),
+            *(routers or ROUTERS),
             make_services=self.make_services,
             read_settings=lambda: settings,
             buffered=False,

@@ -70,9 +70,7 @@ class TurnLine:
         """Start the turn of a message. Raises as `Turns.start`."""
         refuse_unstored_args(request)
         attempt = replace(context.attempt, object_id=run_id, claim=claim)
-        return await self.turns.start(
-            self.agent_id, self.session_id, request, context.deadline, context.provider_data, attempt
-        )
+        return await self.turns.start(self.agent_id, self.session_id, request, replace(context, attempt=attempt))
 
     async def find_running(self) -> str | None:
         return await self.turns.store.session_leases.find_holder(self.turns.tenant, self.agent_id, self.session_id)

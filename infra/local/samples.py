@@ -67,6 +67,7 @@ from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
+from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
 from stint.store.api_keys import ApiKeyStore, key_record
@@ -177,7 +178,7 @@ class Samples:
             await self.begin_turn("Please get_weather for Oslo")
         response = {"call_id": "call_1", "tool_name": "get_weather", "content": "Snow, -3 degrees"}
         request = TurnResumeRequest.model_validate({"tool_responses": [response]})
-        turn = await self.agents.turns.resume(AGENT, SESSION, COMPLETED_TURN, request, deadline())
+        turn = await self.agents.turns.resume(AGENT, SESSION, COMPLETED_TURN, request, RequestContext(deadline()))
         with fixed_ids(COMPLETED_STEPS[2]):
             await self.finish(turn)
         with fixed_ids(AWAITING_TURN, AWAITING_STEP, PENDING_STEP):
@@ -185,7 +186,7 @@ class Samples:
 
     async def begin_turn(self, text: str) -> None:
         request = TurnCreateRequest.model_validate({"messages": [{"role": "user", "content": text}]})
-        await self.finish(await self.agents.turns.start(AGENT, SESSION, request, deadline()))
+        await self.finish(await self.agents.turns.start(AGENT, SESSION, request, RequestContext(deadline())))
 
     async def finish(self, turn: TurnRun) -> None:
         async for _ in self.agents.turns.run(turn):
@@ -216,12 +217,14 @@ class Samples:
         request = {"model": "scripted/demo", "input": [MESSAGE]}
         for response_id in (RESPONSE, DELETED_RESPONSE):
             with fixed_ids(response_id):
-                run = await self.openai.responses.start(CreateResponse.model_validate(request), deadline())
+                run = await self.openai.responses.start(
+                    CreateResponse.model_validate(request), RequestContext(deadline())
+                )
             async for _ in self.openai.responses.run(run):
                 pass
         for response_id in (QUEUED_RESPONSE, BACKGROUND_RESPONSE):
             with fixed_ids(response_id):
                 await self.openai.background.create(
-                    CreateResponse.model_validate(request | {"background": True}), deadline()
+                    CreateResponse.model_validate(request | {"background": True}), RequestContext(deadline())
                 )
         await self.worker.handle(BACKGROUND_RESPONSE, deadline())

@@ -22,6 +22,7 @@ from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.services.deletions import Deletions
+from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
 from stint.store.store import Store
@@ -115,12 +116,13 @@ class TurnFixture:
 
     async def start(self, text: str = "Hello", seconds: float = 30, **request: Any) -> TurnRun:
         body = TurnCreateRequest(**({"messages": [UserMessage(content=text)]} | request))
-        return await self.turns.start(self.agent_id, self.session_id, body, deadline(seconds), attempt=self.attempt)
+        context = RequestContext(deadline(seconds), self.attempt)
+        return await self.turns.start(self.agent_id, self.session_id, body, context)
 
     async def resume(self, turn_id: str, *answers: tuple[str, str], seconds: float = 30) -> TurnRun:
         responses = [ToolResponse(call_id=call_id, tool_name="t", content=text) for call_id, text in answers]
         body = TurnResumeRequest(tool_responses=responses)
-        return await self.turns.resume(self.agent_id, self.session_id, turn_id, body, deadline(seconds))
+        return await self.turns.resume(self.agent_id, self.session_id, turn_id, body, RequestContext(deadline(seconds)))
 
     async def play(self, turn: TurnRun) -> list[Event]:
         return [event async for event in self.turns.run(turn)]

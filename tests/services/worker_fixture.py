@@ -37,6 +37,7 @@ from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
+from stint.services.runs.run_handle import RequestContext
 from stint.settings import Settings
 from stint.tools.knowledge.file_search import KnowledgeSearch
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
@@ -185,7 +186,8 @@ class WorkerFixture:
     async def create(self, text: str = "Hello", attempt: RequestAttempt = NO_ATTEMPT, **fields: Any) -> str:
         """Create a background response, and return its id."""
         request = CreateResponse.model_validate({"model": "test/m", "input": text, "background": True} | fields)
-        return (await self.services.background.create(request, deadline(30), attempt=attempt)).header.response_id
+        stored = await self.services.background.create(request, RequestContext(deadline(30), attempt))
+        return stored.header.response_id
 
     async def run(self, response_id: str, seconds: float = 30, *, last: bool = False) -> StoredResponse | None:
         """Run a response like for a message of the queue."""

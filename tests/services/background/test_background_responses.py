@@ -10,6 +10,7 @@ from stint.domain.errors import InvalidRequest, NotFound, StoreUnavailable
 from stint.domain.inference import ToolResult
 from stint.domain.openai.response_requests import CreateResponse
 from stint.services.background.response_lease import WATCH_SECONDS
+from stint.services.runs.run_handle import RequestContext
 
 
 async def test_a_response_waits_in_the_queue_until_a_worker_takes_it_up(make_worker_fixture: MakeWorkerFixture) -> None:
@@ -42,7 +43,7 @@ async def test_what_is_wrong_with_a_request_is_found_before_anything_is_stored(
     request = CreateResponse.model_validate({"model": "test/m", "input": "Hi", "background": True})
 
     with pytest.raises(InvalidRequest, match="X-LlamaStack-Provider-Data"):
-        await worker_fixture.services.background.create(request, deadline(30), keys)
+        await worker_fixture.services.background.create(request, RequestContext(deadline(30), provider_data=keys))
     with pytest.raises(InvalidRequest, match="nowhere"):
         await worker_fixture.create(model="nowhere")
     with pytest.raises(InvalidRequest, match="Previous response"):

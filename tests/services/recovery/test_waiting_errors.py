@@ -22,6 +22,7 @@ from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.waiting_messages import WaitingPlace
 from stint.services.runs.admission import Admission
+from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_admission import TurnLine
 from stint.services.turns.turns import Turns
 from stint.store.responses import ResponseStore
@@ -210,7 +211,7 @@ async def test_a_message_that_is_merged_while_the_worker_looks_at_it_is_found(
 async def test_a_message_starts_after_a_turn_whose_release_failed(own_cloud: Cloud, tenant: str) -> None:
     waiting = await opened(own_cloud, tenant)
     turns, ids = waiting.fixture.turns.turns, (waiting.agent_id, waiting.session_id)
-    run = await turns.start(*ids, BODY, asyncio.get_running_loop().time() + 60)
+    run = await turns.start(*ids, BODY, RequestContext(asyncio.get_running_loop().time() + 60))
     message = await waiting.accept("two")
     run.log.keeper.release = unavailable  # type: ignore[method-assign]
     assert [event async for event in turns.run(run)]
@@ -228,7 +229,7 @@ async def test_a_message_of_a_turn_that_died_before_it_stored_it_waits_again(
 ) -> None:
     waiting = await opened(own_cloud, tenant)
     turns, ids = waiting.fixture.turns.turns, (waiting.agent_id, waiting.session_id)
-    run = await turns.start(*ids, BODY, asyncio.get_running_loop().time() + 60)
+    run = await turns.start(*ids, BODY, RequestContext(asyncio.get_running_loop().time() + 60))
     message = await waiting.accept("two")
     assert await own_cloud.store.session_line(tenant, *ids).claim_merge(message, run.run.run_id)
     await die(run)

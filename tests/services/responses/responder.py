@@ -14,6 +14,7 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.services.responses.response_run import ResponseRun
+from stint.services.runs.run_handle import RequestContext
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Responder:
 
     async def start(self, said: Any = "Hello", seconds: float = 30, **fields: Any) -> ResponseRun:
         request = CreateResponse.model_validate({"model": "test/m", "input": said} | fields)
-        return await self.responses.start(request, deadline(seconds), attempt=self.attempt)
+        return await self.responses.start(request, RequestContext(deadline(seconds), self.attempt))
 
     async def play(self, run: ResponseRun) -> Answered:
         stream, answered = Stream(), Answered()

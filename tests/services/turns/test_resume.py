@@ -12,6 +12,7 @@ from stint.domain.ids import new_id
 from stint.domain.inference import Finished, FinishReason, ToolCallChunk, ToolResult, Usage
 from stint.domain.llama_stack.turns import TurnResumeRequest, TurnStatus
 from stint.domain.steps import ToolExecutionStep
+from stint.services.runs.run_handle import RequestContext
 
 
 async def pending_of(turn_fixture: TurnFixture, turn_id: str) -> Any:
@@ -272,4 +273,4 @@ async def test_nothing_is_resumed_in_unknown_agents_and_sessions(make_turn_fixtu
 
     for agent_id, session_id in ((new_id(), turn_fixture.session_id), (turn_fixture.agent_id, new_id())):
         with pytest.raises(NotFound):
-            await turn_fixture.turns.resume(agent_id, session_id, new_id(), body, deadline(5))
+            await turn_fixture.turns.resume(agent_id, session_id, new_id(), body, RequestContext(deadline(5)))

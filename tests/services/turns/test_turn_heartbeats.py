@@ -22,6 +22,7 @@ from stint.domain.llama_stack.events import Event
 from stint.domain.llama_stack.turns import TurnResumeRequest, TurnStatus
 from stint.domain.run_signals import HEARTBEAT_SECONDS, HEARTBEAT_TIMEOUT_SECONDS, HeartbeatReceived
 from stint.domain.tools import ToolResponse
+from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_run import TurnRun
 from stint.store import keys
 
@@ -133,11 +134,11 @@ async def test_a_resumed_turn_waits_for_a_heartbeat_of_its_own(make_turn_fixture
     )
     ids = fixture.agent_id, fixture.session_id, paused.turn_id
     deadline = asyncio.get_running_loop().time() + 600
-    first = await fixture.turns.resume(*ids, answers, deadline)
+    first = await fixture.turns.resume(*ids, answers, RequestContext(deadline))
     await beat(fixture, paused.turn_id)
     await die(first)
 
-    again = await fixture.turns.resume(*ids, answers, deadline)
+    again = await fixture.turns.resume(*ids, answers, RequestContext(deadline))
     async with running(fixture, again) as turn:
         assert "heartbeat_turn" not in await session_record(fixture)
         await turn.reads.let_pass(HEARTBEAT_TIMEOUT_SECONDS + 2)

@@ -26,6 +26,7 @@ from stint.http.routes.turns import encode_event
 from stint.loop.tool_round import CALLS_AT_ONCE
 from stint.loop.transcript import NO_RESULT, SENT
 from stint.models.tool_names import SanitizedToolNames
+from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_run import TurnRun
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
@@ -250,7 +251,10 @@ async def test_tools_get_their_arguments_and_the_callers_keys_which_are_kept_now
     request = TurnCreateRequest(messages=[UserMessage(content="Hello")])
 
     run = await turn_fixture.turns.start(
-        turn_fixture.agent_id, turn_fixture.session_id, request, deadline(30), {"key": SECRET}
+        turn_fixture.agent_id,
+        turn_fixture.session_id,
+        request,
+        RequestContext(deadline(30), provider_data={"key": SECRET}),
     )
     await turn_fixture.play(run)
 
@@ -271,8 +275,9 @@ async def test_a_tool_that_repeats_its_callers_credentials_does_not_get_them_sto
     request = TurnCreateRequest(messages=[UserMessage(content="Hello")])
     keys = {"mcp_headers": {"https://tools.example/mcp": {"Authorization": f"Bearer {SECRET}"}}}
 
+    context = RequestContext(deadline(30), provider_data=keys)
     events = await turn_fixture.play(
-        await turn_fixture.turns.start(turn_fixture.agent_id, turn_fixture.session_id, request, deadline(30), keys)
+        await turn_fixture.turns.start(turn_fixture.agent_id, turn_fixture.session_id, request, context)
     )
     run = await turn_fixture.services.toolgroups.invoke("add", {}, keys)
 

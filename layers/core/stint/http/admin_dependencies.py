@@ -2,17 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from stint.apis.admin import AdminServices
 from stint.caller import require_principal
 from stint.domain.principals import Principal
-
-
-async def admin_services_of(request: Request) -> AdminServices:
-    """Return the services, which are the same for all tenants."""
-    services: AdminServices = request.app.state.make_services(require_principal().tenant)
-    return services
+from stint.http.dependencies import services_of
 
 
 async def caller_of() -> Principal:
@@ -20,5 +15,5 @@ async def caller_of() -> Principal:
     return require_principal()
 
 
-AdminServicesDep = Annotated[AdminServices, Depends(admin_services_of)]
+AdminServicesDep = Annotated[AdminServices, Depends(services_of)]
 CallerDep = Annotated[Principal, Depends(caller_of)]

@@ -4,7 +4,7 @@ All dependencies are coroutines, because FastAPI runs ordinary functions in a th
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -25,14 +25,13 @@ PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 MakeServices = Callable[[str], "AgentsServices | OpenAIServices | KnowledgeServices | AdminServices"]
 
 
-def find_agents_services(request: Request) -> AgentsServices:
-    """Return the services of the caller's tenant. The first request of a process makes them."""
-    services: AgentsServices = request.app.state.make_services(require_principal().tenant)
-    return services
+def find_services(request: Request) -> Any:
+    """Return the function's services of the caller's tenant. The tenant's first request in a process makes them."""
+    return request.app.state.make_services(require_principal().tenant)
 
 
-async def agents_services_of(request: Request) -> AgentsServices:
-    return find_agents_services(request)
+async def services_of(request: Request) -> Any:
+    return find_services(request)
 
 
 async def provider_data_of(request: Request) -> ProviderData:
@@ -63,8 +62,9 @@ class AgentRoute(StrictRoute):
 
     def name_lines(self, request: Request) -> None:
         super().name_lines(request)
-        find_agents_services(request).agents.name_lines(request.path_params.get("agent_id", ""))
+        services: AgentsServices = find_services(request)
+        services.agents.name_lines(request.path_params.get("agent_id", ""))
 
 
-AgentsServicesDep = Annotated[AgentsServices, Depends(agents_services_of)]
+AgentsServicesDep = Annotated[AgentsServices, Depends(services_of)]
 ProviderDataDep = Annotated[ProviderData, Depends(provider_data_of)]

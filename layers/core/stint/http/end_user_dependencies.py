@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from stint.apis.end_users import EndUserServices
-from stint.caller import require_principal
+from stint.http.dependencies import find_services
 
 
 async def end_user_services_of(request: Request) -> EndUserServices:
     """Return the services of the caller's tenant. The first request of a process makes them."""
-    services: EndUserServices = request.app.state.make_services(require_principal().tenant).make_end_users()
+    services: EndUserServices = find_services(request).make_end_users()
     return services
 
 

@@ -39,15 +39,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stint.caller import (
-    NO_ATTEMPT,
-    EarlierRunUnavailable,
-    RequestAttempt,
-    end_users_of,
-    find_attempt,
-    require_principal,
-    set_attempt,
-)
+from stint.caller import NO_ATTEMPT, EarlierRunUnavailable, RequestAttempt, end_users_of, require_principal, set_attempt
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.idempotency import StoredAnswer
 from stint.http.attempts import hash_body, place_of_request, read_body, receive_body
@@ -100,10 +92,11 @@ async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: R
     if isinstance(request, StoredAnswer):
         await replay(request, send)
         return
-    set_attempt(attempt_of(request))
+    attempt = attempt_of(request)
+    set_attempt(attempt)
     # Answers to administrators are not in the table of end users, whom they may name.
     users = () if rule.scope == "admin" else end_users_of(*users_in(body))
-    recorder = AnswerRecorder(send, request, rule, users)
+    recorder = AnswerRecorder(send, request, attempt, rule, users)
     try:
         await handle(scope, receive_again, recorder.send)
     except Exception:
@@ -197,12 +190,14 @@ class AnswerRecorder:
     of a request that failed.
     """
 
-    def __init__(self, send: Send, request: OpenRequest, rule: RouteRule, users: Sequence[str]) -> None:
+    def __init__(
+        self, send: Send, request: OpenRequest, attempt: RequestAttempt, rule: RouteRule, users: Sequence[str]
+    ) -> None:
         self._send = send
         self._request = request
         self._rule = rule
         self._users = users
-        self._owners, self._ends = find_attempt().owners, find_attempt().ends
+        self._owners, self._ends = attempt.owners, attempt.ends
         self._status = 0
         self._headers = Headers()
         self._parts: list[bytes] = []

@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from stint.apis.inference import InferenceServices
-from stint.caller import require_principal
+from stint.http.dependencies import find_services
 
 
 async def inference_services_of(request: Request) -> InferenceServices:
     """Return the services of the caller's tenant. The first request of a process makes them."""
-    services: InferenceServices = request.app.state.make_services(require_principal().tenant).make_inference()
+    services: InferenceServices = find_services(request).make_inference()
     return services
 
 

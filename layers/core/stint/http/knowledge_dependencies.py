@@ -2,16 +2,9 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from stint.apis.knowledge import KnowledgeServices
-from stint.caller import require_principal
+from stint.http.dependencies import services_of
 
-
-async def knowledge_services_of(request: Request) -> KnowledgeServices:
-    """Return the services of the caller's tenant."""
-    services: KnowledgeServices = request.app.state.make_services(require_principal().tenant)
-    return services
-
-
-KnowledgeServicesDep = Annotated[KnowledgeServices, Depends(knowledge_services_of)]
+KnowledgeServicesDep = Annotated[KnowledgeServices, Depends(services_of)]

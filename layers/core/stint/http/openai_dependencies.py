@@ -2,16 +2,9 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from stint.apis.openai import OpenAIServices
-from stint.caller import require_principal
+from stint.http.dependencies import services_of
 
-
-async def openai_services_of(request: Request) -> OpenAIServices:
-    """Return the services of the caller's tenant."""
-    services: OpenAIServices = request.app.state.make_services(require_principal().tenant)
-    return services
-
-
-OpenAIServicesDep = Annotated[OpenAIServices, Depends(openai_services_of)]
+OpenAIServicesDep = Annotated[OpenAIServices, Depends(services_of)]

@@ -20,12 +20,11 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
-from stint.caller import require_principal
 from stint.domain.errors import InvalidRequest
 from stint.domain.json_text import parse_json
 from stint.domain.schema import Request as RequestSchema
 from stint.http.dependencies import PROVIDER_DATA_HEADER as LATER_HEADER
-from stint.http.dependencies import provider_data_of
+from stint.http.dependencies import provider_data_of, services_of
 from stint.http.requests import StrictRoute
 from stint.october_2024.services import OctoberServices
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
@@ -46,12 +45,6 @@ class OctoberRoute(StrictRoute):
 
 
 Endpoint = Callable[..., Any]
-
-
-async def october_services_of(request: Request) -> OctoberServices:
-    """Return the services of the caller's tenant. The first request of a process makes them."""
-    services: OctoberServices = request.app.state.make_services(require_principal().tenant)
-    return services
 
 
 async def october_provider_data_of(request: Request) -> ProviderData:
@@ -144,5 +137,5 @@ def query_of(schema: type[RequestSchema]) -> dict[str, Any]:
     }
 
 
-OctoberServicesDep = Annotated[OctoberServices, Depends(october_services_of)]
+OctoberServicesDep = Annotated[OctoberServices, Depends(services_of)]
 OctoberProviderDataDep = Annotated[ProviderData, Depends(october_provider_data_of)]

@@ -15,7 +15,7 @@ import logging
 from contextlib import suppress
 from functools import partial
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, find_end_user, find_principal, hash_end_user
+from stint.caller import find_end_user, find_principal, hash_end_user
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.openai.response_requests import CreateResponse
@@ -28,10 +28,10 @@ from stint.services.responses.recovery import MESSAGE_SECONDS, Recovery, WorkQue
 from stint.services.responses.replay import replay
 from stint.services.responses.response_log import end_users
 from stint.services.responses.responses import Responses
+from stint.services.runs.run_handle import RequestContext
 from stint.store.attempts import new_response_id
 from stint.store.parallel import value_of
 from stint.store.store import Store
-from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
 
@@ -47,13 +47,7 @@ class Background:
     queue: WorkQueue
     deletions: Deletions
 
-    async def create(
-        self,
-        request: CreateResponse,
-        deadline: float,
-        provider_data: ProviderData = NO_PROVIDER_DATA,
-        attempt: RequestAttempt = NO_ATTEMPT,
-    ) -> StoredResponse:
+    async def create(self, request: CreateResponse, context: RequestContext) -> StoredResponse:
         """Store a response and queue it. The request is checked completely before.
 
         If the queue does not accept the task, the delayed one starts the response.
@@ -62,15 +56,15 @@ class Background:
             InvalidRequest: the request has the caller's keys, which are not stored.
             StintError: as `Responses.start`; or the queue accepts nothing.
         """
-        if provider_data:
+        if context.provider_data:
             raise InvalidRequest(
                 "X-LlamaStack-Provider-Data is not stored, so a background response cannot use it. Remove "
                 "the header, or background.",
                 param="X-LlamaStack-Provider-Data",
             )
-        response_id = new_response_id(attempt)
+        response_id = new_response_id(context.attempt)
         try:
-            stored = await self.put(request, deadline, response_id, attempt)
+            stored = await self.put(request, context, response_id)
         except StoreUnavailable:
             task = DeletionTask(kind="delete_response", tenant=self.tenant, response_id=response_id)
             mark = partial(self.store.responses.mark_deleted, self.tenant, response_id)
@@ -84,13 +78,7 @@ class Background:
             logger.warning("The response was not queued: it starts with its delayed task", extra=extra)
         return stored
 
-    async def put(
-        self,
-        request: CreateResponse,
-        deadline: float,
-        response_id: str | None = None,
-        attempt: RequestAttempt = NO_ATTEMPT,
-    ) -> StoredResponse:
+    async def put(self, request: CreateResponse, context: RequestContext, response_id: str) -> StoredResponse:
         """Check and store a response, and concurrently the first events of a streamed one.
 
         Its conversation must be free. From here on the response keeps the conversation by its record until it has
@@ -100,12 +88,12 @@ class Background:
             StintError: as `Responses.start`.
         """
         with self.responses.meters.stops.watched():
-            return await self.check_and_store(request, deadline, response_id, attempt)
+            return await self.check_and_store(request, context, response_id)
 
     async def check_and_store(
-        self, request: CreateResponse, deadline: float, response_id: str | None, attempt: RequestAttempt
+        self, request: CreateResponse, context: RequestContext, response_id: str
     ) -> StoredResponse:
-        prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id, attempt)
+        prepared = await self.responses.prepare(request, context, response_id)
         principal = find_principal()
         prepared.header.creator = principal.to_context() if principal is not None else None
         if (user := find_end_user()) is not None:
@@ -118,7 +106,7 @@ class Background:
             await refuse_stopped(*prepared.header.stop_names)
             await self.queue.send(self.delayed_task(prepared.header.response_id))
             for outcome in await asyncio.gather(
-                self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header), attempt),
+                self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header), context.attempt),
                 self.store_first_events(prepared.header),
                 return_exceptions=True,
             ):

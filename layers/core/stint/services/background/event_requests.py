@@ -19,6 +19,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from stint.caller import RequestAttempt
 from stint.dataclasses import dataclass
@@ -202,9 +203,8 @@ class EventRequests:
     ) -> ResponseFinished | None:
         """Store a response. Publish a refusal as its completion event, and return that. Raises StoreUnavailable."""
         try:
-            await retry_while_locked(
-                lambda: self.background.put(request, deadline, response_id), self.lock_wait_seconds, deadline
-            )
+            put = partial(self.background.put, request, RequestContext(deadline), response_id)
+            await retry_while_locked(put, self.lock_wait_seconds, deadline)
         except StoreUnavailable:
             raise
         except StintError as error:

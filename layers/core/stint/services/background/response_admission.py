@@ -90,7 +90,7 @@ class ResponseLine:
         state = await line.get(message_id)
         end = state.message.expires_at if state is not None else None
         attempt = replace(context.attempt, object_id=run_id, expires_at=end or 0, claim=claim_message)
-        return await self.responses.start(request, context.deadline, context.provider_data, attempt)
+        return await self.responses.start(request, replace(context, attempt=attempt))
 
     async def find_running(self) -> str | None:
         return await self.store.conversation_leases.find_holder(self.tenant, self.conversation_id)

@@ -127,21 +127,19 @@ class ResponseRequests:
 
     async def start(self, new: NewResponse) -> StartedResponse:
         """Start a response. Raises as `Responses.start`."""
-        context = new.context
-        run = await self.responses.start(new.request, context.deadline, context.provider_data, context.attempt)
-        return StartedResponse(self.responses, run, context.observer)
+        run = await self.responses.start(new.request, new.context)
+        return StartedResponse(self.responses, run, new.context.observer)
 
     async def queue(self, new: NewResponse) -> ResponseHandle:
         """Store a response for the worker. Its document is the queued response. Raises as `Background.create`."""
-        context = new.context
-        stored = await self.background.create(new.request, context.deadline, context.provider_data, context.attempt)
+        stored = await self.background.create(new.request, new.context)
         response_id = stored.header.response_id
 
         async def read_stored() -> StoredResponse:
             return stored
 
         add_log_keys(response_id=response_id)
-        return self.follow_stored(partial(self.read_events, response_id, -1, context.deadline), read_stored)
+        return self.follow_stored(partial(self.read_events, response_id, -1, new.context.deadline), read_stored)
 
     def wait(self, new: NewResponse, message_id: str) -> ResponseHandle:
         """Return a response that waits as a message."""

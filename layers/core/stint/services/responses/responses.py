@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 
-from stint.caller import NO_ATTEMPT, RequestAttempt, record_end
+from stint.caller import record_end
 from stint.dataclasses import replace
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, error_param
@@ -38,12 +38,12 @@ from stint.services.responses.response_log import ResponseLog
 from stint.services.responses.response_run import PreparedResponse, ResponseRun, make_partial_storage, response_events
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
+from stint.services.runs.run_handle import RequestContext
 from stint.spending.meters import Meters, metered
 from stint.store.attempts import new_response_id
 from stint.store.parallel import value_of
 from stint.store.response_leases import ForegroundLease
 from stint.store.store import Store
-from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
 
@@ -72,17 +72,10 @@ class Responses:
         self.retention_days = retention_days
 
     @metered
-    async def start(
-        self,
-        request: CreateResponse,
-        deadline: float,
-        provider_data: ProviderData = NO_PROVIDER_DATA,
-        attempt: RequestAttempt = NO_ATTEMPT,
-    ) -> ResponseRun:
+    async def start(self, request: CreateResponse, context: RequestContext) -> ResponseRun:
         """Start a response. When this returns, its header is stored and the model call has started.
 
-        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools. The
-        response has the id of `attempt`, if that has one.
+        The response has the id of the attempt, if that has one.
 
         Raises:
             NotFound: there is no such conversation.
@@ -94,7 +87,8 @@ class Responses:
             RateLimitExceeded, QuotaExceeded: a budget is used up.
             Stopped: the conversation, the caller's key or the tenant was stopped.
         """
-        preparing = self.prepare(request, deadline, provider_data, attempt=attempt)
+        deadline, attempt = context.deadline, context.attempt
+        preparing = self.prepare(request, context, new_response_id(attempt))
         admitting = admit_run(find_model=lambda: self.planner.registry.route(request.model or self.default_model))
         made, admitted = await asyncio.gather(preparing, admitting, return_exceptions=True)
         prepared = value_of(made)
@@ -114,22 +108,18 @@ class Responses:
         return response
 
     async def prepare(
-        self,
-        request: CreateResponse,
-        deadline: float,
-        provider_data: ProviderData,
-        response_id: str | None = None,
-        attempt: RequestAttempt = NO_ATTEMPT,
+        self, request: CreateResponse, request_context: RequestContext, response_id: str
     ) -> PreparedResponse:
         """Check a request, and read its context, concurrently where possible. Raises as `start` does."""
+        attempt = request_context.attempt
         self.refuse_unstored(request)
         require_input(request)
-        header = self.new_header(request, response_id or new_response_id(attempt), attempt.expires_at)
+        header = self.new_header(request, response_id, attempt.expires_at)
         resolver = InputResolver(request.input, header.response_id, renew=request.conversation is not None)
         opened, read, planned, _ = await asyncio.gather(
-            self.open_context(header, deadline),
+            self.open_context(header, request_context.deadline),
             resolver.read(self.reader, self.contexts.opaque, new_originals(header.settings)),
-            self.planner.plan(header.model, header.settings, request.tools, provider_data, header.response_id),
+            self.planner.plan(header.model, header.settings, request.tools, request_context.provider_data, response_id),
             self.contexts.opaque.warm_if(header.settings.signs_items),
             return_exceptions=True,
         )

@@ -26,9 +26,9 @@ from stint.domain.schema import now
 from stint.domain.waiting_messages import MessageState
 from stint.services.agents.interrupted import runs
 from stint.services.runs.polling_pauses import poll
+from stint.services.runs.senders import find_owner
 from stint.services.turns.resume import forget_calls
 from stint.services.turns.turns import Turns
-from stint.store.owners import hash_user
 
 ENDING_SECONDS = 3.0
 """Seconds in which the process of a cancelled turn ends it. After them, the turn is ended without its process."""
@@ -71,11 +71,11 @@ class TurnCancellation:
             Forbidden: the session belongs to another end user.
         """
         run, tenant, signals = TurnRef(agent_id, session_id, turn_id), self.turns.tenant, self.turns.store.run_signals
-        if await signals.put_turn_heartbeat(tenant, run, owner()):
+        if await signals.put_turn_heartbeat(tenant, run, find_owner()):
             return HeartbeatReceived()
         found = (await self.get(run)).turn_id
         if found != turn_id:  # the turn that has the message with this id
-            await signals.put_turn_heartbeat(tenant, replace(run, turn_id=found), owner())
+            await signals.put_turn_heartbeat(tenant, replace(run, turn_id=found), find_owner())
         return HeartbeatReceived()
 
     async def get(self, run: TurnRef) -> Turn:
@@ -101,7 +101,7 @@ class TurnCancellation:
 
     async def signal(self, run: TurnRef) -> bool:
         """Cancel a turn in the process that runs it, and return whether there is one."""
-        return await self.turns.store.run_signals.cancel_turn(self.turns.tenant, run, owner())
+        return await self.turns.store.run_signals.cancel_turn(self.turns.tenant, run, find_owner())
 
     async def wait_for_ending(self, run: TurnRef) -> Turn:
         """Return a turn when it has ended, or after ENDING_SECONDS."""
@@ -147,9 +147,3 @@ class TurnCancellation:
         finally:
             await asyncio.shield(lease.release())
         return await self.get(run)
-
-
-def owner() -> str:
-    """Return the hash of the end user for whom the caller acts, or an empty string."""
-    user = find_end_user()
-    return hash_user(user) if user else ""

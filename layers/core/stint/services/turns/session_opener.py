@@ -19,7 +19,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence, Set
 
-from stint.caller import find_end_user, record_end, record_owners
+from stint.caller import record_end, record_owners
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
@@ -35,12 +35,12 @@ from stint.metering import admit_run, name_run
 from stint.run_stop import receive_signals, refuse_stopped
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
+from stint.services.runs.senders import find_owner
 from stint.services.turns.resume import stored_answer
 from stint.services.turns.segments import SegmentWriter
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.services.turns.session_transcript import SessionTranscript, calls_of, context_size_of
 from stint.services.turns.transcript_cache import TranscriptCache
-from stint.store.owners import hash_user
 from stint.store.parallel import value_of
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
@@ -222,7 +222,6 @@ class SessionOpener:
     async def acquire(
         self, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float
     ) -> SessionLease:
-        user = find_end_user()
         lease = await self.store.session_leases.acquire(
             self.tenant,
             agent_id,
@@ -230,7 +229,7 @@ class SessionOpener:
             turn_id,
             resume=resume,
             seconds=seconds,
-            owner=hash_user(user) if user else "",
+            owner=find_owner(),
         )
         record_owners(lease.owner.split())
         record_end(lease.expires_at)

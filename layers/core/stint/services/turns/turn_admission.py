@@ -8,7 +8,7 @@ other order, a message of one user could wait in a session that another one clai
 
 import asyncio
 
-from stint.caller import RequestAttempt, find_end_user, record_owners
+from stint.caller import RequestAttempt, record_owners
 from stint.dataclasses import replace
 from stint.documents.document_reader import images_of
 from stint.domain.ids import new_id
@@ -21,10 +21,10 @@ from stint.run_stop import refuse_stopped
 from stint.services.agents.masking import masked_toolgroups, refuse_masked_args, refuse_unstored_args
 from stint.services.runs.admission import Claim, new_message, place_of
 from stint.services.runs.run_handle import RequestContext
+from stint.services.runs.senders import find_owner
 from stint.services.turns.cancellation import TurnCancellation
 from stint.services.turns.merging import is_mergeable
 from stint.services.turns.turn_run import TurnRun
-from stint.store.owners import hash_user
 
 
 class TurnLine:
@@ -60,9 +60,8 @@ class TurnLine:
 
     async def claim_session(self) -> None:
         """Make the session the end user's, and note to whom it belongs, before a message is stored."""
-        user, leases = find_end_user(), self.turns.store.session_leases
-        owner = hash_user(user) if user else ""
-        record_owners((await leases.claim(self.turns.tenant, self.agent_id, self.session_id, owner)).split())
+        leases = self.turns.store.session_leases
+        record_owners((await leases.claim(self.turns.tenant, self.agent_id, self.session_id, find_owner())).split())
 
     async def start(
         self, request: TurnCreateRequest, context: RequestContext, _message_id: str, run_id: str, claim: Claim
@@ -70,9 +69,7 @@ class TurnLine:
         """Start the turn of a message. Raises as `Turns.start`."""
         refuse_unstored_args(request)
         attempt = replace(context.attempt, object_id=run_id, claim=claim)
-        return await self.turns.start(
-            self.agent_id, self.session_id, request, context.deadline, context.provider_data, attempt
-        )
+        return await self.turns.start(self.agent_id, self.session_id, request, replace(context, attempt=attempt))
 
     async def find_running(self) -> str | None:
         return await self.turns.store.session_leases.find_holder(self.turns.tenant, self.agent_id, self.session_id)

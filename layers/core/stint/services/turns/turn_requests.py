@@ -128,16 +128,8 @@ class TurnRequests:
 
     async def start(self, new: NewTurn) -> StartedTurn:
         """Start a turn. Raises as `Turns.start`."""
-        context = new.context
-        run = await self.turns.start(
-            new.agent_id,
-            new.session_id,
-            new.request,
-            context.deadline,
-            provider_data=context.provider_data,
-            attempt=context.attempt,
-        )
-        return StartedTurn(self.turns, run, context.observer)
+        run = await self.turns.start(new.agent_id, new.session_id, new.request, new.context)
+        return StartedTurn(self.turns, run, new.context.observer)
 
     def wait(self, new: NewTurn, message_id: str | None) -> TurnHandle:
         """Return a turn that waits as a message, or that interrupts the running one."""
@@ -240,7 +232,7 @@ class TurnRequests:
                 raise EarlierRunUnavailable
             return found
         try:
-            run = await self.turns.resume(*ids, request, deadline, context.provider_data)
+            run = await self.turns.resume(*ids, request, context)
         except (Conflict, InvalidRequest):
             found = await self.find_resume(*ids, responses, deadline)
             if found is None:

@@ -16,7 +16,6 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
-from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.documents.document_reader import DocumentReader, images_of
 from stint.domain.errors import Cancelled, Conflict, NotFound, StintError, Unexpected
 from stint.domain.ids import new_id
@@ -35,6 +34,7 @@ from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import kept_overrides, refuse_masked_args, storable
 from stint.services.runs.partial_writer import PartialWriter
+from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import (
@@ -55,7 +55,6 @@ from stint.services.turns.turn_run import TurnRun, make_header, terminal_event
 from stint.spending.meters import Meters, metered
 from stint.store.parallel import value_of
 from stint.store.store import Store
-from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
 
@@ -85,18 +84,11 @@ class Turns:
 
     @metered
     async def start(
-        self,
-        agent_id: str,
-        session_id: str,
-        request: TurnCreateRequest,
-        deadline: float,
-        provider_data: ProviderData = NO_PROVIDER_DATA,
-        attempt: RequestAttempt = NO_ATTEMPT,
+        self, agent_id: str, session_id: str, request: TurnCreateRequest, context: RequestContext
     ) -> TurnRun:
         """Start a turn. When this returns, its header is stored and the model call has started.
 
-        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools. The turn has
-        the id of `attempt` if it is newer than the session's last turn, else one that `attempt` records.
+        The turn has the id of the attempt if it is newer than the session's last turn, else one that is recorded.
 
         Raises:
             NotFound: there is no such agent or session.
@@ -108,6 +100,7 @@ class Turns:
             RateLimitExceeded, QuotaExceeded: a budget is used up.
             Stopped: the session, the caller's key or the tenant was stopped.
         """
+        deadline, attempt = context.deadline, context.attempt
         set_on_disconnect(request.on_disconnect)
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
@@ -117,7 +110,7 @@ class Turns:
         session = value_of(opened)
         async with session.keeper.released_on_error():
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
-            plan = await self.planner.plan(session.config, overrides, provider_data, session.caller)
+            plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
             checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
             messages = await checks.check_messages(request.messages, session.transcript)
@@ -140,13 +133,7 @@ class Turns:
 
     @metered
     async def resume(
-        self,
-        agent_id: str,
-        session_id: str,
-        turn_id: str,
-        request: TurnResumeRequest,
-        deadline: float,
-        provider_data: ProviderData = NO_PROVIDER_DATA,
+        self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, context: RequestContext
     ) -> TurnRun:
         """Store tool responses. When this returns, they are stored and the model call has started.
 
@@ -164,7 +151,7 @@ class Turns:
         """
         set_on_disconnect(request.on_disconnect)
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
-        responses = request.tool_responses
+        responses, deadline = request.tool_responses, context.deadline
         turn_id = (await self.store.turns.find_imported(self.tenant, agent_id, session_id, {turn_id}))[turn_id]
         session, turn, noted = await self.open_last(agent_id, session_id, turn_id, responses, deadline)
         async with session.keeper.released_on_error():
@@ -174,7 +161,8 @@ class Turns:
             calls = await self.opener.read_calls(session) if completed else frozenset[str]()
             step = stored or answer_turn(turn, calls, noted, responses)
             log = self.make_log(session, turn)
-            plan = await self.planner.plan(session.config, kept_overrides(turn), provider_data, session.caller)
+            overrides = kept_overrides(turn)
+            plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
             checks = ResultChecks(plan.toolbox, turn_id, deadline)
             if stored is None:
                 step = await checks.check_step(step)

@@ -36,10 +36,8 @@ from stint.run_stop import receive_signals, refuse_stopped
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.turns.resume import stored_answer
-from stint.services.turns.segments import SegmentWriter
-from stint.services.turns.session_recorder import SessionRecorder
-from stint.services.turns.session_transcript import SessionTranscript, calls_of, context_size_of
-from stint.services.turns.transcript_cache import TranscriptCache
+from stint.services.turns.session_recorder import SegmentWriter, SessionRecorder
+from stint.services.turns.session_transcript import SessionTranscript, TranscriptCache, calls_of, context_size_of
 from stint.store.owners import hash_user
 from stint.store.parallel import value_of
 from stint.store.session_leases import SessionLease

@@ -152,7 +152,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a cancellation is announced only if it is stored",
-        f"{CORE}/services/turns/turn_failures.py",
+        f"{CORE}/services/turns/turn_run.py",
         "        if isinstance(error, Cancelled):\n            error = problem",
         "        if False:\n            error = problem",
         failing("errors", "cancel-turn"),

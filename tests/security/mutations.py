@@ -10,7 +10,7 @@ MUTATIONS = [
         f"{CORE}/loop/compaction.py",
         "    if check is not None and (await check(",
         "    if False and (await check(",
-        "tests/unit/loop/test_compaction.py -k shield",
+        "tests/unit/loop/test_compaction_of_runs.py -k shield",
     ),
     Mutation(
         "a request without a principal is 401",
@@ -323,8 +323,8 @@ MUTATIONS = [
     Mutation(
         "encrypted reasoning is reserved",
         f"{CORE}/domain/token_estimates.py",
-        "return len(reasoning.text) + len(reasoning.signature) + len(reasoning.redacted) if reasoning else 0",
-        "return len(reasoning.text) if reasoning else 0",
+        "return sum(map(len, (reasoning.text, reasoning.signature, reasoning.redacted, reasoning.late)))",
+        "return len(reasoning.text)",
         "tests/unit/models/test_metered.py -k encrypted_reasoning",
     ),
     Mutation(

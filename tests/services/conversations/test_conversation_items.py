@@ -17,7 +17,7 @@ from stint.domain.tasks import DeletionTask, IngestionTask, WaitingTask
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
-from stint.services.responses.conversation_recovery import ConversationRecovery
+from stint.services.responses.context import ConversationRecovery
 
 
 class ConversationFixture:

@@ -25,7 +25,7 @@ from tests.services.imports.kv_files import (
 from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
-from stint.cli.kv_file import opened
+from stint.cli.imports import opened
 from stint.cli.llama_stack.report import ImportReport
 from stint.cli.llama_stack.store_import import LlamaStackImport
 from stint.domain.inference import AssistantAnswer, UserInput

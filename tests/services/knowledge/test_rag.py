@@ -13,7 +13,7 @@ from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, Invalid
 from stint.domain.inference import ToolResult
 from stint.domain.llama_stack.rag import RAGQueryConfig
 from stint.domain.steps import MemoryRetrievalStep, ToolExecutionStep
-from stint.services.knowledge.session_stores import SessionStores
+from stint.services.knowledge.memory_retrieval import SessionStores
 from stint.services.turns.session_documents import INLINE_CHARACTERS
 
 SEARCH = "builtin::rag/knowledge_search"

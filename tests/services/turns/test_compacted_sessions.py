@@ -25,7 +25,7 @@ from stint.domain.run_events import StepComplete
 from stint.domain.steps import MemoryRetrievalStep
 from stint.domain.stored_messages import SUMMARY
 from stint.http.routes.turns import encode_event
-from stint.services.turns.segments import SEGMENT_TURNS
+from stint.services.turns.session_recorder import SEGMENT_TURNS
 from stint.tools.port import Invocation, ToolOutcome
 
 LONG = "x" * 3_000

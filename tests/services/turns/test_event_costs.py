@@ -8,9 +8,8 @@ from tests.script_model import deadline
 from tests.services.conftest import MakeTurnFixture
 from tests.services.turn_fixture import TurnFixture
 
-from stint.http.heartbeats import HeartbeatResponse
 from stint.http.routes.turns import TURN_FORMAT
-from stint.http.streaming import answer_run
+from stint.http.streaming import HeartbeatResponse, answer_run
 from stint.models.scripted.model import Scripted
 from stint.observability import Observation
 from stint.services.turns.turn_handles import StartedTurn

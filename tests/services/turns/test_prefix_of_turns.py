@@ -17,7 +17,7 @@ from stint.domain.inference import Finished, FinishReason, ReasoningChunk, TextC
 from stint.domain.llama_stack.events import TurnFailed
 from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.run_events import StepComplete
-from stint.services.turns.segments import SEGMENT_TURNS
+from stint.services.turns.session_recorder import SEGMENT_TURNS
 from stint.tools.port import Invocation, ToolOutcome
 
 TALKS = 12

@@ -14,9 +14,9 @@ from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, Us
 from stint.domain.llama_stack.transcribed_turns import TranscribedTurn
 from stint.domain.messages import UserMessage
 from stint.domain.tools import ToolCall
-from stint.services.turns import segments
+from stint.services.turns import session_recorder
 from stint.services.turns.history import add_turn, transcribe
-from stint.services.turns.segments import SegmentWriter, due_parts
+from stint.services.turns.session_recorder import SegmentWriter, due_parts
 from stint.services.turns.session_transcript import SessionTranscript, read_messages
 
 
@@ -159,7 +159,7 @@ async def test_the_model_sees_the_same_messages_with_segments_as_without(
     stored = (await process.store.turns.history(*process.ids, segments=False)).turns
     expected = transcribe(stored)
     known = SessionTranscript.of(await process.store.turns.history(*process.ids, segments=False))
-    monkeypatch.setattr(segments, "SEGMENT_TURNS", length)
+    monkeypatch.setattr(session_recorder, "SEGMENT_TURNS", length)
 
     end = await write(process, known.turns)
     history = await process.store.turns.history(*process.ids)

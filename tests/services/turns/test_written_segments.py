@@ -6,7 +6,7 @@ from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 from stint.domain.inference import ModelMessage
-from stint.services.turns.segments import SEGMENT_TURNS
+from stint.services.turns.session_recorder import SEGMENT_TURNS
 
 
 async def after_turns(cloud: Cloud, tenant: str, turns: int) -> TurnFixture:

@@ -11,8 +11,7 @@ from tests.store.retrieval.entries import about, both, entry, keys, near
 
 from stint.domain.errors import StintError, StoreUnavailable
 from stint.domain.filters import ComparisonFilter, CompoundFilter
-from stint.retrieval.s3_vectors.index import S3VectorsIndex
-from stint.retrieval.s3_vectors.search import TOP_K
+from stint.retrieval.s3_vectors.index import TOP_K, S3VectorsIndex
 from stint.retrieval.words import query_text
 
 LONG = "long " * 20_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stint.aws.documents import decode_response, encode_request
+from stint.aws.dynamodb import decode_response, encode_request
 from stint.aws.errors import DynamoDBError
 from stint.aws.http1 import HttpResponse
 

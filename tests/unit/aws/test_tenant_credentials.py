@@ -7,7 +7,6 @@ from contextvars import ContextVar
 import pytest
 from tests.servers.sts import StsServer, tags_of
 
-from stint.aws.assumed_role import AssumedRole
 from stint.aws.credentials import (
     Credentials,
     CredentialsError,
@@ -17,7 +16,7 @@ from stint.aws.credentials import (
 )
 from stint.aws.environment import AwsEnvironment
 from stint.aws.signature import SignatureClock
-from stint.aws.tenant_credentials import MOST_TENANTS, TenantCredentials
+from stint.aws.tenant_credentials import MOST_TENANTS, AssumedRole, TenantCredentials
 
 ROLE = "arn:aws:iam::123456789012:role/data"
 START = 1_800_000_000.0

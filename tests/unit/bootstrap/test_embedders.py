@@ -5,8 +5,8 @@ from pydantic import SecretStr
 from tests.servers.embeddings import EmbeddingsServer
 
 from stint.bootstrap.adapters import Adapters
+from stint.retrieval.embedder_router import MeteredEmbedder
 from stint.retrieval.embedders.openai import OpenAIEmbeddings
-from stint.retrieval.metered import MeteredEmbedder
 from stint.settings import Settings
 
 

@@ -17,8 +17,8 @@ from stint.domain.errors import InvalidRequest, ModelUnauthorized
 from stint.domain.inference import InferenceRequest, UserInput
 from stint.models.openai_compatible import ModelRoute, OpenAICompatible
 from stint.observability import make_logger
+from stint.retrieval.embedder_router import MeteredEmbedder
 from stint.retrieval.embedders.openai import OpenAIEmbeddings
-from stint.retrieval.metered import MeteredEmbedder
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.settings import Settings, read_settings
 from stint.shields.port import Shield

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stint.documents.data_urls import parse_data_url
 from stint.documents.marker import find_boundary, mark_document
+from stint.documents.reading import parse_data_url
 from stint.documents.served import InlineDocument, Unreadable
 from stint.documents.text import decode
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from stint.http.error_location import locate_field
+from stint.http.errors import locate_field
 
 BODY = {
     "input": [{"role": "user", "content": [{"type": "input_text", "text": 3}]}, "words"],

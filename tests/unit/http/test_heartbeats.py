@@ -6,7 +6,7 @@ import pytest
 from starlette.types import Message
 from tests.clock import CLOCK
 
-from stint.http.heartbeats import HeartbeatResponse
+from stint.http.streaming import HeartbeatResponse
 
 SECONDS = 30.0
 BEAT = b": beat\n"

@@ -1,7 +1,7 @@
 import pytest
 
 from stint.net.addresses import parse_address
-from stint.net.allow_list import AllowList, Peer, split_port
+from stint.net.guard import AllowList, Peer, split_port
 
 
 def peer(host: str, port: int = 80, address: str = "10.0.0.7") -> Peer:

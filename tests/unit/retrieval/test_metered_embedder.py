@@ -16,7 +16,7 @@ from stint.domain.errors import (
 )
 from stint.domain.prices import ModelPrice, Prices
 from stint.metering import Meter, set_meter
-from stint.retrieval.metered import MeteredEmbedder
+from stint.retrieval.embedder_router import MeteredEmbedder
 from stint.retrieval.port import Embeddings
 
 TEXTS = ["x" * 400_000]

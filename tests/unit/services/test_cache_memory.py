@@ -22,8 +22,7 @@ from stint.loop.transcript import Transcript
 from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.link_cache import CachedLink, LinkCache
 from stint.services.responses.links import Context, add_link
-from stint.services.turns.session_transcript import SessionTranscript
-from stint.services.turns.transcript_cache import TranscriptCache
+from stint.services.turns.session_transcript import SessionTranscript, TranscriptCache
 from stint.store.sessions import LastTurn
 from stint.store.turns import History
 

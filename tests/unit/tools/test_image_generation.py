@@ -16,10 +16,9 @@ from stint.domain.inference import Usage
 from stint.domain.prices import parse_prices
 from stint.domain.tools import GENERATED_IMAGE
 from stint.metering import Meter, set_meter
-from stint.tools.image_generation.metered import estimate
 from stint.tools.image_generation.port import GeneratedImage, ImageOptions, ImageRefused
 from stint.tools.image_generation.provider import ImageGeneration
-from stint.tools.image_generation.router import ImageRouter
+from stint.tools.image_generation.router import ImageRouter, estimate
 from stint.tools.image_generation.scripted import ScriptedImages, draw
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 

@@ -17,9 +17,12 @@ effect. The store decides by it whether a record that it finds may be its own.
 """
 
 import asyncio
+import json
 import sys
 import time
 import uuid
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -32,11 +35,11 @@ from stint.aws.credentials import (
     RefreshedCredentials,
 )
 from stint.aws.credentials_chain import choose_provider
-from stint.aws.documents import decode_response, encode_request
 from stint.aws.endpoints import dynamodb_endpoint
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import DynamoDBError as DynamoDBError
 from stint.aws.errors import NoResponse as NoResponse
+from stint.aws.http1 import HttpResponse
 from stint.aws.pool import CONNECTIONS, ConnectionPools, TransportError
 from stint.aws.retries import Retries, is_throttled, is_transient, retry_after
 from stint.aws.signature import SignatureClock, amz_date, authorize
@@ -45,6 +48,9 @@ from stint.dataclasses import dataclass
 API = "DynamoDB_20120810"
 CONTENT_TYPE = "application/x-amz-json-1.0"
 USER_AGENT = f"stint lang/python#{sys.version_info.major}.{sys.version_info.minor}"
+
+CANONICAL = "The Canonical String"
+"""The rest of a message about a wrong signature: AWS quotes the signed headers, with the session token."""
 
 
 @dataclass(slots=True)
@@ -213,3 +219,70 @@ class DynamoDBClient:
         # Credentials of a call are its caller's; nothing here can replace them.
         call.renewed = error.code in REFUSED_CREDENTIALS
         return call.renewed and await self._credentials.renew(call.used)
+
+
+def encode_request(request: Mapping[str, Any]) -> bytes:
+    """Return the body of a request, whose binary values are bytes."""
+    return json.dumps(request, default=_encode_binary, separators=(",", ":")).encode()
+
+
+def decode_response(response: HttpResponse) -> dict[str, Any]:
+    """Return the document of a successful response.
+
+    Raises NoResponse for a damaged one, and DynamoDBError for an error.
+    """
+    # DynamoDB sends the checksum with each response. A damaged answer of a write does not tell whether it took effect.
+    checksum = response.headers.get("x-amz-crc32")
+    if checksum is not None and checksum != str(zlib.crc32(response.body)):
+        raise NoResponse("The response does not match its checksum.", unsure=True)
+    document = _parse(response)
+    if response.status == 200:
+        if document is None:
+            raise NoResponse("The response is not a JSON object.", unsure=True)
+        return document
+    raise _error(response, document or {})
+
+
+def _parse(response: HttpResponse) -> dict[str, Any] | None:
+    """Return the JSON object of a response, or None."""
+    # The hook is called for each object, and most documents have no binary value.
+    hook = _decode_binary if b'"B' in response.body else None
+    try:
+        document = json.loads(response.body.decode(), object_hook=hook)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _error(response: HttpResponse, document: dict[str, Any]) -> DynamoDBError:
+    kind = document.get("__type") or response.headers.get("x-amzn-errortype", "").split(":")[0]
+    item, reasons = document.get("Item"), document.get("CancellationReasons")
+    return DynamoDBError(
+        # The name of an error has its service in front:
+        # `com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException`.
+        str(kind).rpartition("#")[2] or str(response.status),
+        response.status,
+        str(document.get("message") or document.get("Message") or "").partition(CANONICAL)[0].rstrip(),
+        item=item if isinstance(item, dict) else None,
+        reasons=reasons if isinstance(reasons, list) else (),
+        headers=response.headers,
+    )
+
+
+def _encode_binary(value: object) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return b64encode(value).decode()
+    raise TypeError(f"{type(value).__name__} is not a type of DynamoDB's JSON.")
+
+
+def _decode_binary(value: dict[str, Any]) -> dict[str, Any]:
+    """Decode the binary value or set of binary values in `{"B": "..."}` or `{"BS": ["..."]}`.
+
+    An attribute or table of that name has no text as its value.
+    """
+    if "B" in value:
+        if len(value) == 1 and isinstance(value["B"], str):
+            value["B"] = b64decode(value["B"])
+    elif len(value) == 1 and "BS" in value and isinstance(value["BS"], list):
+        value["BS"] = [b64decode(each) if isinstance(each, str) else each for each in value["BS"]]
+    return value

@@ -25,7 +25,7 @@ from stint.services.registry.tools import Tools
 from stint.services.turns.planner import Planner
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import SessionOpener
-from stint.services.turns.transcript_cache import TranscriptCache
+from stint.services.turns.session_transcript import TranscriptCache
 from stint.services.turns.turns import Turns
 from stint.settings import Settings
 from stint.spending.meters import Meters

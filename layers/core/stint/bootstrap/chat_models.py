@@ -98,8 +98,11 @@ def make_bedrock(settings: "Settings", fetch: Fetch, region: str = "") -> ChatMo
 
 def make_bedrock_openai(server: "ModelServer", settings: "Settings") -> ChatModel:
     """Return the models of one of Bedrock's endpoints of OpenAI's APIs. Requests are signed."""
-    from stint.models.bedrock_openai.endpoints import BedrockEndpoint  # noqa: PLC0415
-    from stint.models.bedrock_openai.request_signer import RequestSigner, find_region  # noqa: PLC0415
+    from stint.models.bedrock_openai.endpoints import (  # noqa: PLC0415
+        BedrockEndpoint,
+        RequestSigner,
+        find_region,
+    )
     from stint.models.openai_compatible import OpenAICompatible  # noqa: PLC0415
 
     region = server.region or settings.bedrock_region or find_region()

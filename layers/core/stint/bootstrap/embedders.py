@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from stint.providers.api_key import ApiKey
 from stint.retrieval.embedder_router import EmbedderRouter
-from stint.retrieval.embedders.default_dimensions import DefaultDimensions
-from stint.retrieval.port import Embedder
+from stint.retrieval.port import Embedder, Embeddings
 from stint.settings import Settings
 
 if TYPE_CHECKING:
@@ -69,3 +68,26 @@ def make_bedrock(settings: Settings, region: str = "") -> Embedder:
 
     chosen, stall_timeout = region or settings.bedrock_region or None, settings.model_stall_seconds
     return BedrockEmbeddings(lambda: connect(chosen, stall_timeout=stall_timeout))
+
+
+class DefaultDimensions:
+    """Embedding models whose vectors have a number of dimensions, unless the request sets another."""
+
+    def __init__(self, embedder: Embedder, dimensions: int) -> None:
+        self._embedder, self._dimensions = embedder, dimensions
+
+    def dimension(self, model_id: str) -> int:
+        """Return the default, if the model exists; see the port."""
+        self._embedder.dimension(model_id)
+        return self._dimensions
+
+    async def embed(
+        self,
+        model_id: str,
+        texts: Sequence[str],
+        *,
+        kind: Literal["document", "query"] = "document",
+        dimensions: int | None = None,
+    ) -> Embeddings:
+        """Embed texts; see the port."""
+        return await self._embedder.embed(model_id, texts, kind=kind, dimensions=dimensions or self._dimensions)

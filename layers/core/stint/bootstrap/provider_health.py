@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stint.domain.errors import StintError
 from stint.domain.llama_stack.registry import ProviderHealth
 from stint.providers.api_key import ApiKey
-from stint.providers.openai.models_list import request_models
+from stint.providers.openai.errors import ProviderFailure
 from stint.providers.openai.server import OpenAIServer
 from stint.services.registry.provider_health import CheckHealth, ProviderHealthChecks
 
@@ -75,3 +75,16 @@ async def check_bedrock(region: str) -> ProviderHealth:
     except StintError as error:
         return ProviderHealth(status="Error", message=error.message)
     return ProviderHealth(status="OK", message=f"AWS credentials were found for {found}. No model was called.")
+
+
+async def request_models(server: OpenAIServer) -> int:
+    """Return the status of `GET {base_url}/models`. The list, which may be long, is not read.
+
+    Raises:
+        ModelError: there is no answer, or the key cannot be sent.
+    """
+    try:
+        async with server.open("GET", server.url("models")) as response:
+            return response.status
+    except ProviderFailure as failure:
+        raise failure.error from failure.__cause__

@@ -14,12 +14,11 @@ from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.expired_stores import ExpiredStores
 from stint.services.knowledge.graph import GraphSearch
 from stint.services.knowledge.insertions import Insertions
-from stint.services.knowledge.memory_retrieval import MemoryRetrieval
+from stint.services.knowledge.memory_retrieval import MemoryRetrieval, SessionStores
 from stint.services.knowledge.query_generator import QueryGenerator
 from stint.services.knowledge.rag import RAG
 from stint.services.knowledge.rag_insertion import RAGInsertion
 from stint.services.knowledge.search import Search
-from stint.services.knowledge.session_stores import SessionStores
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.services.knowledge.text_models import TextModels
 from stint.services.knowledge.vector_dbs import VectorDBs

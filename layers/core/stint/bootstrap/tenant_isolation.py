@@ -1,11 +1,10 @@
 """Composition of the credentials of tenants' data, for stacks with TenantIsolation iam."""
 
-from stint.aws.assumed_role import AssumedRole
 from stint.aws.credentials import CredentialsSource, RefreshedCredentials
 from stint.aws.credentials_chain import choose_provider
 from stint.aws.environment import read_environment
 from stint.aws.signature import SignatureClock
-from stint.aws.tenant_credentials import TenantCredentials
+from stint.aws.tenant_credentials import AssumedRole, TenantCredentials
 from stint.caller import require_tenant
 from stint.store.keys import index_owner
 

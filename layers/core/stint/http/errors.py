@@ -67,7 +67,6 @@ from stint.domain.errors import (
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.schema import Schema
 from stint.domain.validation import MISSING_FIELD, message_of
-from stint.http.error_location import locate_field
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +99,10 @@ RETRY_AFTER_SECONDS = 1
 LONGEST_PROBLEM = 500
 MAX_PROBLEMS = 20
 """Maximum problems in one response. A long list can have one for each entry."""
+
+Part = str | int
+Trace = tuple[int, bool, str]
+"""The number of parts of a location that were found, whether the last one was, and their path."""
 
 
 class ErrorObject(ErrorInfo):
@@ -270,3 +273,36 @@ def add_error_handlers(app: FastAPI) -> None:
     app.exception_handler(StintError)(answer_stint_error)
     app.exception_handler(RequestValidationError)(answer_invalid_request)
     app.exception_handler(HTTPException)(answer_http_exception)
+
+
+def locate_field(location: Sequence[Part], body: Any, *, missing: bool) -> str:
+    """Return the path of pydantic's location; empty for the whole body.
+
+    A location also has parts that are not in the body: names of union members, and positions in a value that was
+    converted before validation. These are omitted. With `missing`, the last part is an absent field.
+    """
+    return trace(location, body, missing=missing)[2].removeprefix(".")
+
+
+def trace(location: Sequence[Part], value: Any, *, missing: bool) -> Trace:
+    """Find the parts of a location in a value. The best of several matches has the last part, and the most parts.
+
+    A union member may have the name of a sibling field, such as `top_p` of Llama Stack's sampling strategies.
+    """
+    if not location:
+        return 0, True, ""
+    part, *rest = location
+    found = []
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        found.append(prepend(f"[{part}]", trace(rest, value[part], missing=missing)))
+    elif isinstance(value, dict) and part in value:
+        found.append(prepend(f".{part}", trace(rest, value[part], missing=missing)))
+    elif isinstance(value, dict) and missing and not rest:
+        found.append((1, True, f".{part}"))
+    count, last, path = trace(rest, value, missing=missing)
+    return max([*found, (count, last and bool(rest), path)], key=lambda way: way[:2])
+
+
+def prepend(step: str, way: Trace) -> Trace:
+    count, last, path = way
+    return count + 1, last, step + path

@@ -24,8 +24,8 @@ How a request that ran has ended decides what its repetition finds:
     resumes a turn, and streams its failure               has the answer              gets it
     is cancelled, or its process dies                     is held until it lapses     waits, then takes over
 
-The status is sent before a stream fails, so failures are also read from the last event (`http/stream_endings.py`). The
-answer is stored before its last part is sent, so no client has it before the record does.
+The status is sent before a stream fails, so failures are also read from the last event. The answer
+is stored before its last part is sent, so no client has it before the record does.
 
 docs/decisions.md, entry 51, has the reasons.
 """
@@ -34,6 +34,7 @@ import json
 import re
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -47,7 +48,6 @@ from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
 from stint.http.scopes import RouteRule
 from stint.http.sse import COMMENT, COMMENT_LINE, DONE
-from stint.http.stream_endings import is_ending, is_failed_run, is_failure, read_last_event
 from stint.services.idempotency.requests import Follow, IdempotentRequests, OpenRequest
 
 IDEMPOTENCY_KEY = "idempotency-key"
@@ -66,6 +66,10 @@ RETURNED_ONCE = (
     "A request with this Idempotency-Key created an API key, whose secret was returned once and is not stored. "
     "POST /v1/admin/keys/{key_id}/rotate returns a new secret of a key; GET /v1/admin/keys lists the keys."
 )
+
+ENDINGS = frozenset({"turn_complete", "turn_awaiting_input"})
+FAILURES = frozenset({"response.failed", "error"})
+"""The types of the last events of turns that ended, and of responses that failed."""
 
 
 async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: Receive, send: Send) -> None:
@@ -265,3 +269,37 @@ def refusal_of_secret() -> StoredAnswer:
     error = Conflict(RETURNED_ONCE, code="secret_returned")
     headers = {"content-type": "application/json"} | headers_of(error)
     return StoredAnswer(status=status_of(error), headers=headers, body=json.dumps(document_of(error)))
+
+
+def read_last_event(body: bytes) -> dict[str, Any]:
+    """Return the data of the last event of a stream, without its end marker; empty if it is not an object."""
+    frame = body.removesuffix(DONE).strip().rpartition(b"\n\n")[2]
+    data = b"".join(line[5:] for line in frame.splitlines() if line.startswith(b"data:"))
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_failure(event: dict[str, Any]) -> bool:
+    """Return whether an event of any API ends a run that failed."""
+    return isinstance(event.get("error"), dict) or event.get("type") in FAILURES
+
+
+def is_ending(event: dict[str, Any]) -> bool:
+    """Return whether an event ends the stream of a turn."""
+    inner = event.get("event")
+    payload = inner.get("payload") if isinstance(inner, dict) else None
+    return isinstance(payload, dict) and payload.get("event_type") in ENDINGS
+
+
+def is_failed_run(body: bytes) -> bool:
+    """Return whether the document of a turn or response has failed."""
+    if b'"failed"' not in body:
+        return False
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("status") == "failed"

@@ -31,6 +31,8 @@ COUNTING_TOKENS = 16
 """Longest answer that is requested for its usage: OpenAI's Responses API takes no lower limit."""
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
+BEDROCK = "bedrock/"
+
 
 class MeteredModel:
     """A model of a provider. Outside of a run, nothing is counted."""
@@ -243,7 +245,6 @@ class MeteredCall:
         """Return an estimate with the input that is written to a cache, if the call wants it and it has a price."""
         if self.request.cache is None or self.price is None:
             return usage
-        from stint.models.cache_writes import with_writes  # noqa: PLC0415 - few callers have a limit of money
 
         return with_writes(usage, self.request, self.model_id, self.price)
 
@@ -258,3 +259,28 @@ class MeteredCall:
             if self.reservation is not None and self.price is not None:
                 dollars = self.price.in_tier(self.tier).cost_of(spent)
                 await self.reservation.settle(spent.input_tokens + spent.output_tokens, dollars)
+
+
+def with_writes(usage: Usage, request: InferenceRequest, model_id: str, price: ModelPrice) -> Usage:
+    """Return an estimate whose input is written to the provider's cache, as it is at most, if the request wants that.
+
+    Models of Bedrock charge for it. Those of other servers usually do not, so it counts for them only if there is a
+    price of it. `model_id` has the provider.
+    """
+    cache, tokens = request.cache, usage.input_tokens
+    if cache is None or not (cache.implicit or any(getattr(each, "breakpoints", ()) for each in request.messages)):
+        return usage
+    lasts = cache.lifetime == "1h"
+    own_price = price.cache_write_1h if lasts else price.cache_write
+    if own_price is None and not charges(model_id):
+        return usage
+    return usage.model_copy(update={"cache_write_tokens": tokens, "cache_write_1h_tokens": tokens if lasts else 0})
+
+
+def charges(model_id: str) -> bool:
+    """Return whether a model of Bedrock has a cache, for whose use the adapter asks."""
+    if not model_id.startswith(BEDROCK):
+        return False
+    from stint.models.bedrock.cache_points import places_of  # noqa: PLC0415 - other providers do without Bedrock
+
+    return bool(places_of(model_id.removeprefix(BEDROCK)))

@@ -22,13 +22,13 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from ipaddress import ip_network
 
 import httpx
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, UnresolvableURL
-from stint.net.addresses import Address, kind_of, parse_address
-from stint.net.allow_list import AllowList, Peer, normalise_host, split_port
+from stint.net.addresses import Address, Network, kind_of, parse_address
 from stint.net.transport import CheckedTransport
 from stint.net.urls import not_allowed, parse_url
 
@@ -104,7 +104,7 @@ class Guard:
         return httpx.AsyncClient(
             transport=self.transport(max_bytes),
             timeout=timeout,
-            # Only what `body.py` decompresses within limits.
+            # Only what `transport.py` decompresses within limits.
             headers={"Accept-Encoding": "gzip", **(headers or {})},
             follow_redirects=redirects > 0,
             max_redirects=redirects,
@@ -195,3 +195,56 @@ def _default_port(url: httpx.URL) -> int:
 
 def _unavailable(url: httpx.URL, reason: str) -> InvalidRequest:
     return InvalidRequest(f"{url.host!r} could not be read: {reason}", code="url_unavailable")
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The target of a connection: the requested name, the port, and one address of the name."""
+
+    host: str
+    port: int
+    address: Address
+
+
+class AllowList:
+    """Hosts and networks that URLs may reach although they are not public.
+
+    An entry is a host name or address (`tools.internal`, `10.0.0.7`, `[::1]`), the same with a port
+    (`127.0.0.1:9000`), or a network (`10.1.0.0/16`). A name covers all its addresses.
+    """
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self._networks: list[Network] = []
+        self._hosts: set[tuple[str, int | None]] = set()
+        for entry in filter(None, map(str.strip, entries)):
+            if "/" in entry:
+                self._networks.append(ip_network(entry))
+            else:
+                self._hosts.add(split_port(entry))
+
+    def admits(self, peer: Peer) -> bool:
+        """Return whether an entry covers the peer."""
+        # The name as it was requested and the address it has: an entry may be either.
+        named = ((host, port) for host in (peer.host, str(peer.address)) for port in (peer.port, None))
+        return any(entry in self._hosts for entry in named) or any(
+            peer.address.version == network.version and peer.address in network for network in self._networks
+        )
+
+
+def split_port(entry: str) -> tuple[str, int | None]:
+    """Split `host`, `host:port`, `[address]` or `[address]:port`. Raises ValueError if the port is not a number."""
+    if entry.count(":") > 1 and not entry.startswith("["):
+        return normalise_host(entry), None
+    host, colon, port = entry.rpartition(":")
+    if not colon or entry.endswith("]"):
+        return normalise_host(entry), None
+    return normalise_host(host), int(port)
+
+
+def normalise_host(host: str) -> str:
+    """Return a host in canonical form: lower case, no brackets, no trailing dot, addresses in their shortest form."""
+    bare = host.strip("[]").rstrip(".").lower()
+    try:
+        return str(parse_address(bare))
+    except ValueError:
+        return bare

@@ -247,7 +247,7 @@ class ConversationLeases:
     """Acquires the leases of conversations; each write costs what the conversation's record weighs.
 
     A response adds its items to the conversation after its ending is stored, so a lease that has lapsed may hide items:
-    its holder is finished first (`services/responses/conversation_recovery.py`), and the new holder reads afterwards.
+    its holder is finished first (`services/responses/context.py`), and the new holder reads afterwards.
 
         the lease                           acquire       acquire `again`   find_holder   find_lapsed   clear
         free                                one write     two writes        None          None          nothing

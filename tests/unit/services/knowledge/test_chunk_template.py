@@ -2,7 +2,7 @@ import pytest
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.rag import DEFAULT_CHUNK_TEMPLATE
-from stint.services.knowledge.chunk_template import fill_chunk_template
+from stint.services.knowledge.rag_context import fill_chunk_template
 
 METADATA = {"source": "card", "year": 2025, "document_id": "doc-1"}
 

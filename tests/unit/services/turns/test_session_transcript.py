@@ -23,8 +23,7 @@ from stint.domain.steps import (
 )
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.turns.history import transcribe
-from stint.services.turns.session_transcript import SessionTranscript
-from stint.services.turns.transcript_cache import SESSION_BYTES, TranscriptCache
+from stint.services.turns.session_transcript import SESSION_BYTES, SessionTranscript, TranscriptCache
 from stint.store.sessions import LastTurn
 from stint.store.turns import History
 

@@ -1,6 +1,6 @@
 """The description of the whole API: its routes and its OpenAPI document."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from stint.http.errors import ErrorResponse
 from stint.http.examples import add_examples
 from stint.http.json_responses import document
 from stint.http.middleware.paths import OPENAI_PREFIX
-from stint.http.requests import LazyRoute
+from stint.http.requests import LazyRoute, scoped_routes
 from stint.http.routes import pages, registry, shields, tools
 from stint.http.scopes import requires
 from stint.http.sse import StreamError
@@ -71,6 +71,14 @@ OPENAI = (
     "/v1/vector_stores",
     "/v1/embeddings",
 )
+
+SCHEMES = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key (`stk_...`) or a token of the configured OIDC issuer.",
+    }
+}
 
 
 @router.get("/inspect/routes", response_model=RouteList)
@@ -164,7 +172,6 @@ def describe_api_at(url: str) -> dict[str, Any]:
 @cache
 def describe_api() -> dict[str, Any]:
     """Make the OpenAPI document. Operations are named after their functions."""
-    from stint.http.api_security import add_security  # noqa: PLC0415 - not at the start of the function
 
     app = FastAPI(
         title="Stint",
@@ -211,3 +218,17 @@ def schemas_of(schema: type[BaseModel]) -> dict[str, Any]:
     """Return the schemas of a class and its parts as components."""
     described = schema.model_json_schema(ref_template="#/components/schemas/{model}")
     return {**described.pop("$defs", {}), schema.__name__: described}
+
+
+def add_security(described: dict[str, Any], routers: Iterable[APIRouter]) -> None:
+    """Add the security scheme to a document, and to each operation the scope that it needs."""
+    described["components"]["securitySchemes"] = SCHEMES
+    described["security"] = [{"bearer": []}]
+    for route in (each for router in routers for each in scoped_routes(router)):
+        if isinstance(route, LazyRoute) and route.include_in_schema:
+            for method in route.methods or ():
+                operation = described["paths"][route.path_format][method.lower()]
+                if route.rule.scope is None:
+                    operation["security"] = []
+                else:
+                    operation["x-required-scope"] = route.rule.scope

@@ -8,7 +8,13 @@ import hashlib
 import re
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import AssistantAnswer, InferenceRequest
+from stint.domain.inference import (
+    AnswerFormat,
+    AssistantAnswer,
+    InferenceRequest,
+    JsonObjectResponseFormat,
+    ToolSignature,
+)
 from stint.models.json_schemas import read_schema
 from stint.models.openai.message_writer import write_json
 from stint.models.openai.refused_fields import (
@@ -19,11 +25,10 @@ from stint.models.openai.refused_fields import (
     may_be_about,
     refuses_minimal,
 )
-from stint.models.openai.request import CHAT_ONLY
+from stint.models.openai.request import CHAT_ONLY, Body, write_tools
 from stint.models.openai_responses.answer import ModelResponseReader
 from stint.models.openai_responses.items import ItemWriter
 from stint.models.openai_responses.reasoning import read_items
-from stint.models.openai_responses.request import ENCRYPTED_CONTENT, write_request
 from stint.providers.openai.errors import FIELDS, Refusal
 
 REASONING_ITEMS = "reasoning items"
@@ -38,6 +43,8 @@ CHAT_FIELDS = [
     (re.compile(r"tool_choice\.name$"), "tool_choice.function.name"),
 ]
 """The fields that have another name in chat completions, with that name."""
+
+ENCRYPTED_CONTENT = "reasoning.encrypted_content"
 
 
 class ResponsesApi:
@@ -122,3 +129,80 @@ def _is_about_include(refusal: Refusal) -> bool:
 def _is_about_damage(refusal: Refusal) -> bool:
     """Return whether a refusal says in OpenAI's words that reasoning cannot be decrypted."""
     return refusal.code == "invalid_encrypted_content" or DAMAGED.search(refusal.message) is not None
+
+
+def write_request(request: InferenceRequest, refused: frozenset[str]) -> Body:
+    """Write a model call as a streaming request without its input, and without what its model refuses.
+
+    The server stores nothing, so it returns the reasoning for the next request.
+
+    Raises:
+        InvalidRequest: the format is a grammar.
+    """
+    include = [] if ENCRYPTED_CONTENT in refused else [ENCRYPTED_CONTENT]
+    body: Body = {
+        "model": request.model,
+        "stream": True,
+        "store": False,
+        **_decoding(request),
+        **write_tools(request, _tool, _choice),
+    }
+    if request.top_logprobs is not None:
+        include.append("message.output_text.logprobs")
+        body["top_logprobs"] = request.top_logprobs
+    if request.service_tier is not None:
+        body["service_tier"] = request.service_tier
+    if request.cache_key:
+        body["prompt_cache_key"] = request.cache_key
+    if include:
+        body["include"] = include
+    text = _text(request)
+    return body | _reasoning(request, refused) | ({"text": text} if text else {})
+
+
+def _decoding(request: InferenceRequest) -> Body:
+    decoding = request.decoding
+    values = {
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "max_output_tokens": decoding.max_tokens,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _choice(name: str) -> Body:
+    return {"type": "function", "name": name}
+
+
+def _tool(tool: ToolSignature) -> Body:
+    """Write a tool. Unlike Chat Completions, OpenAI's Responses API takes a tool as strict unless told otherwise."""
+    written: Body = {"type": "function", "name": tool.name, "parameters": tool.parameters, "strict": bool(tool.strict)}
+    return {**written, "description": tool.description} if tool.description else written
+
+
+def _reasoning(request: InferenceRequest, refused: frozenset[str]) -> Body:
+    if request.reasoning is None:
+        return {}
+    summary = None if "summary" in refused else request.reasoning.summary
+    fields = {"effort": request.reasoning.effort, "summary": summary}
+    written = {name: value for name, value in fields.items() if value}
+    return {"reasoning": written} if written else {}
+
+
+def _text(request: InferenceRequest) -> Body:
+    text: Body = {"verbosity": request.verbosity} if request.verbosity is not None else {}
+    return text if request.response_format is None else {**text, "format": _format(request.response_format)}
+
+
+def _format(response_format: AnswerFormat) -> Body:
+    if isinstance(response_format, JsonObjectResponseFormat):
+        return {"type": "json_object"}
+    schema = read_schema(response_format)
+    described = {"description": schema.description} if schema.description else {}
+    return {
+        "type": "json_schema",
+        "name": schema.name,
+        "schema": schema.schema,
+        "strict": bool(schema.strict),
+        **described,
+    }

@@ -10,9 +10,10 @@ that limits and usage can be foreseen by counting.
 """
 
 import asyncio
+import hashlib
 import json
 import re
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Iterable
 
 from stint.dataclasses import replace
 from stint.domain.content import text_of
@@ -26,6 +27,7 @@ from stint.domain.inference import (
     FinishReason,
     InferenceRequest,
     ModelChunk,
+    ModelMessage,
     ReasoningChunk,
     RefusalChunk,
     TextChunk,
@@ -48,7 +50,6 @@ from stint.models.scripted.messages import (
     rounds_of,
     trailing_results,
 )
-from stint.models.scripted.thoughts import PIECE, check_thoughts, think
 
 DEMO = "demo"
 INTRODUCTION = (
@@ -57,6 +58,10 @@ INTRODUCTION = (
 )
 GETTER = re.compile(r"get[-_]\w")
 WHO = re.compile(r"\b(?:who|what) are you\b", re.IGNORECASE)
+
+
+PIECE = re.compile(r"\S+\s*|\s+")
+MARK = "scripted-"
 
 
 class Scripted:
@@ -263,3 +268,31 @@ def _usage(request: InferenceRequest, sent: list[ModelChunk]) -> Usage:
         total_tokens=words + len(sent),
         reasoning_tokens=sum(isinstance(chunk, ReasoningChunk) for chunk in sent),
     )
+
+
+def think(request: InferenceRequest, directives: Directives) -> list[ModelChunk]:
+    """Yield the reasoning word by word, with the signature at the end; nothing if none is requested."""
+    effort = request.reasoning.effort if request.reasoning is not None else None
+    by_itself = "The user wants an answer, so I give one." if effort not in (None, "none") else ""
+    text = directives.thinks if directives.thinks is not None else by_itself
+    *pieces, last = PIECE.findall(text) or [""]
+    return [*map(ReasoningChunk, pieces), ReasoningChunk(last, signature=sign(text))] if text else []
+
+
+def sign(text: str) -> str:
+    """Return the signature of a text."""
+    return MARK + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+
+
+def check_thoughts(messages: Iterable[ModelMessage]) -> None:
+    """Refuse reasoning that does not match its signature, as real providers do. Reasoning without one passes.
+
+    Raises:
+        InvalidRequest: the reasoning of an earlier answer was changed.
+    """
+    for message in messages:
+        if not isinstance(message, AssistantAnswer) or message.reasoning is None:
+            continue
+        signature = message.reasoning.signature
+        if signature.startswith(MARK) and signature != sign(message.reasoning.text):
+            raise InvalidRequest("The reasoning of an earlier answer was changed. Send it back unchanged.")

@@ -1,25 +1,33 @@
 """Retrieval from memory banks: the best chunks of several banks, in one context."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, zip_longest
 from typing import Any
 
 from stint.dataclasses import dataclass
-from stint.domain.content import TextContentItem
+from stint.domain.content import DocumentText, TextContentItem
 from stint.domain.llama_stack.memory_retrieval import MemoryBankSelection, MemoryRetrievalArguments
 from stint.domain.retrieval import FoundChunk, SearchRequest
+from stint.domain.vector_stores import VectorStoreSettings, WindowChunking
+from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.graph import GraphSearch, read_inserted_text
+from stint.services.knowledge.insertions import Insertions, NewText
 from stint.services.knowledge.query_generator import QueryGenerator
 from stint.services.knowledge.rag import ChunkSearch
 from stint.services.knowledge.rag_context import fitting
 from stint.services.knowledge.vector_dbs import VectorDBs
+from stint.store.failures import ConditionFailed
 from stint.store.keys import document_key
 from stint.store.parallel import map_concurrently
+from stint.store.store import Store
 from stint.tools.port import CallerSession, ToolOutcome
 
 CHUNKS_OF_BANK = 5
 BEGIN = "Here are the retrieved documents for relevant context:\n=== START-RETRIEVED-CONTEXT ===\n"
 END = "\n=== END-RETRIEVED-CONTEXT ===\n"
+
+CHUNK_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +97,35 @@ class MemoryRetrieval:
 def merge_ranked(found: Sequence[Sequence[FoundChunk]]) -> Iterator[FoundChunk]:
     """Yield the chunks of several banks by their rank. Scores of different searches cannot be compared."""
     return (chunk for chunk in chain.from_iterable(zip_longest(*found)) if chunk is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStores:
+    """The stores of a tenant's sessions."""
+
+    tenant: str
+    store: Store
+    models: EmbeddingModels
+    insertions: Insertions
+
+    async def create(self, session_id: str, vector_db_id: str) -> None:
+        """Create the store of a session, unless it exists, or the session was deleted."""
+        settings = VectorStoreSettings(
+            name=f"session {session_id}",
+            embedding=await self.models.choose_for_store(),
+            chunking=WindowChunking(size=CHUNK_TOKENS),
+            owner=session_id,
+        )
+        with suppress(ConditionFailed):
+            await self.store.vector_stores.create(self.tenant, vector_db_id, settings)
+
+    async def insert(self, vector_db_id: str, documents: Sequence[tuple[str, DocumentText]], deadline: float) -> None:
+        """Insert documents by their ids. When this returns, they can be found.
+
+        Raises:
+            InvalidRequest: a document cannot be ingested. The message has the reason.
+            DeadlineExceeded: the worker still ingests documents.
+        """
+        texts = [NewText(document_id, each.text, {}) for document_id, each in documents]
+        keys = await self.insertions.insert_texts(vector_db_id, texts, WindowChunking(size=CHUNK_TOKENS))
+        await self.insertions.wait(vector_db_id, keys, deadline)

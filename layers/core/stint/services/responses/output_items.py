@@ -14,6 +14,7 @@ from stint.domain.openai.code_interpreter import CodeInterpreterCall
 from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.items import (
+    CompactionItem,
     FunctionCall,
     HostedCall,
     Message,
@@ -22,6 +23,7 @@ from stint.domain.openai.items import (
     WebSearchCall,
 )
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpCall, McpListTools
+from stint.domain.openai.opaque import CompactedContext
 from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.openai.stored_responses import ResponseOutcome, ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.schema import Schema
@@ -119,8 +121,6 @@ class OutputItems:
         return self.items[first:]
 
     def add_compaction(self, compaction: CompactedHistory) -> OutputItem:
-        from stint.services.responses.compaction_items import compaction_item  # noqa: PLC0415 - few responses have one
-
         self.items.append(compaction_item(self.next_id("cmp"), compaction, self.encode))
         return self.items[-1]
 
@@ -263,3 +263,8 @@ def output_of(stored: StoredResponse, encode: Encode, settings: ResponseSettings
     for record in stored.records:
         output.add_record(record)
     return output
+
+
+def compaction_item(item_id: str, compaction: CompactedHistory, encode: Callable[[Schema], str]) -> CompactionItem:
+    """Return the item of a compaction, which has all that the model sees of what was before it."""
+    return CompactionItem(id=item_id, encrypted_content=encode(CompactedContext(**dict(compaction))))

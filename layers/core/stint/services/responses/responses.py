@@ -6,7 +6,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 
@@ -15,6 +16,8 @@ from stint.dataclasses import replace
 from stint.documents.document_reader import DocumentReader
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, error_param
 from stint.domain.expiry import find_end
+from stint.domain.openai.conversations import StoredItem
+from stint.domain.openai.items import FunctionCall, FunctionCallOutput
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
@@ -37,7 +40,6 @@ from stint.services.responses.response_endings import end_early
 from stint.services.responses.response_log import ResponseLog
 from stint.services.responses.response_run import PreparedResponse, ResponseRun, make_partial_storage, response_events
 from stint.services.responses.search_items import files_in
-from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
 from stint.services.runs.run_handle import RequestContext
 from stint.spending.meters import Meters, metered
 from stint.store.attempts import new_response_id
@@ -258,3 +260,33 @@ class Responses:
         except Exception:
             logger.exception("Unexpected error in a response")
             await end_early(response, Unexpected())
+
+
+def unanswered_calls(context: Context, resolved: Iterable[StoredItem]) -> list[str]:
+    """Return the calls without an output at the end of a context and in the input (`resolved`).
+
+    An output may come before its call. Calls that an earlier request skipped, calls of server tools, and calls of a
+    failed response, which its client may not have seen, are not among them.
+    """
+    functions = context.function_calls - context.excused
+    waiting = dict.fromkeys(call_id for call_id in context.reader.transcript.open if call_id in functions)
+    early: Counter[str] = Counter()
+    for stored in resolved:
+        match stored.item:
+            case FunctionCall(call_id=call_id) if early[call_id]:
+                early[call_id] -= 1
+            case FunctionCall(call_id=call_id):
+                waiting[call_id] = None
+            case FunctionCallOutput(call_id=call_id) if call_id in waiting:
+                del waiting[call_id]
+            case FunctionCallOutput(call_id=call_id):
+                early[call_id] += 1
+    return list(waiting)
+
+
+def refuse_unanswered(call_ids: Iterable[str]) -> None:
+    """Raise InvalidRequest with OpenAI's message for the first of these calls."""
+    for call_id in call_ids:
+        raise InvalidRequest(
+            f"No tool output found for function call {call_id}.", code="missing_tool_output", param="input"
+        )

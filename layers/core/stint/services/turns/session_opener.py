@@ -37,10 +37,8 @@ from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.runs.senders import find_owner
 from stint.services.turns.resume import stored_answer
-from stint.services.turns.segments import SegmentWriter
-from stint.services.turns.session_recorder import SessionRecorder
-from stint.services.turns.session_transcript import SessionTranscript, calls_of, context_size_of
-from stint.services.turns.transcript_cache import TranscriptCache
+from stint.services.turns.session_recorder import SegmentWriter, SessionRecorder
+from stint.services.turns.session_transcript import SessionTranscript, TranscriptCache, calls_of, context_size_of
 from stint.store.parallel import value_of
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store

@@ -4,11 +4,13 @@ A warm process keeps it, and a cold one derives the same messages from the store
 stored turns alone, and returns a new object.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence, Set
 from functools import cached_property
 
 from stint.dataclasses import dataclass, field, replace
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
+from stint.domain.limits import memory_of
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.transcribed_turns import TranscribedTurn
 from stint.domain.run_outcome import RunStatus
@@ -17,6 +19,12 @@ from stint.loop.transcript import Transcript
 from stint.services.turns.history import add_compactions, add_turn
 from stint.store.sessions import LastTurn
 from stint.store.turns import History
+
+Key = tuple[str, str, str]
+"""Tenant, agent and session."""
+
+SESSION_BYTES = 2_000
+"""Memory of a session besides its turns."""
 
 
 @dataclass(frozen=True)
@@ -204,3 +212,37 @@ def read_messages(turns: Iterable[TranscribedTurn]) -> Transcript:
             transcript.append_message(message)
         transcript.compacted = turn.compacted or transcript.compacted
     return transcript
+
+
+class TranscriptCache:
+    """The transcripts of the sessions used last, up to `max_bytes` of memory."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.bytes = 0
+        self._entries: OrderedDict[Key, tuple[SessionTranscript, int]] = OrderedDict()
+
+    def get(self, key: Key) -> SessionTranscript | None:
+        """Return the transcript of a session; None if there is none."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        self._entries.move_to_end(key)
+        return entry[0]
+
+    def put(self, key: Key, transcript: SessionTranscript) -> None:
+        """Keep a transcript in place of an older one of the session, and drop those that were not used for longest."""
+        self.forget(key)
+        size = SESSION_BYTES + sum(turn.memory for turn in transcript.turns) + memory_of(transcript.last)
+        if size > self.max_bytes:
+            return
+        self._entries[key] = transcript, size
+        self.bytes += size
+        while self.bytes > self.max_bytes:
+            _, (_, dropped) = self._entries.popitem(last=False)
+            self.bytes -= dropped
+
+    def forget(self, key: Key) -> None:
+        """Drop the transcript of a session, if there is one."""
+        _, size = self._entries.pop(key, (None, 0))
+        self.bytes -= size

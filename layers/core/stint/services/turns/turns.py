@@ -49,9 +49,8 @@ from stint.services.turns.resume import (
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.tool_responses import ResultChecks
-from stint.services.turns.turn_failures import fail_turn
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
-from stint.services.turns.turn_run import TurnRun, make_header, terminal_event
+from stint.services.turns.turn_run import TurnRun, fail_turn, make_header, terminal_event
 from stint.spending.meters import Meters, metered
 from stint.store.parallel import value_of
 from stint.store.store import Store

@@ -5,7 +5,7 @@ options are those of the Responses API. What a family lacks is refused, and not 
 transparent background must not pay for an opaque one. A family that nobody knows is refused, too.
 
 `check` writes the body without a prompt, so that a registration meets the same refusals as a call. Providers charge
-nothing for a request that they refuse, so such errors become ImageRefused, which costs nothing (`metered.py`). The
+nothing for a request that they refuse, so such errors become ImageRefused, which costs nothing (`router.py`). The
 families answer with `error` or `finish_reasons` if a filter blocked the image, although the call succeeded.
 """
 

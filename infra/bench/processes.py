@@ -125,7 +125,9 @@ class Launcher:
             raise LocalCloudError(f"there is no route {method} {path}")
         headers = [("content-type", "application/json"), ("host", "127.0.0.1")]
         content = b"" if body is None else json.dumps(body).encode()
-        request = HttpRequest(method, path, "", "", headers, content, "127.0.0.1", "127.0.0.1", 80)
+        request = HttpRequest(
+            method, path, "", "", headers=headers, body=content, client="127.0.0.1", host="127.0.0.1", port=80
+        )
         return json.dumps(make_event(request, match, self._cloud.system.stage, ())).encode()
 
 

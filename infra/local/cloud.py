@@ -132,7 +132,7 @@ async def running_cloud(
         tools = tool_functions(plan.tools, translated_tools, region, system.functions)
         environments = [own_environment(function, services, system.functions) for function in system.functions]
         environments += [{**tool.environment, **services} for tool in tools]
-        specs = make_specs(plan, system, tools, environments, links)
+        specs = make_specs(plan, system, tools, environments, links=links)
         queues = Queues(engine, log)
         stack.callback(queues.close)
         functions = Functions(
@@ -141,7 +141,7 @@ async def running_cloud(
         stack.push_async_callback(functions.stop)
         allowed = {tool.name for tool in tools} | {one.name for one in system.functions if one.logical_id == SANDBOX}
         await stack.enter_async_context(serving(lambda_api(functions, allowed), listener))
-        yield Cloud(system, engine, functions, queues, settings["STINT_DEFAULT_MODEL"], services)
+        yield Cloud(system, engine, functions, queues, model=settings["STINT_DEFAULT_MODEL"], services=services)
 
 
 def make_specs(

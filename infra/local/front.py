@@ -97,7 +97,7 @@ class Front:
         except TimeoutError:
             raise Refused(gateway_response.TIMED_OUT, f"no answer within {integration.timeout:g} s") from None
         if integration.stream:
-            await self._relay(invocation, chunks, head, start, answer, deadline)
+            await self._relay(invocation, chunks, head, start, answer=answer, deadline=deadline)
         else:
             await answer.whole(head, start)
 

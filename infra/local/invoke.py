@@ -60,7 +60,7 @@ async def invoke(plan: Plan, function: str, event: Path, folder: Path) -> bool:
         return await invoke_on(running, plan, function, payload)
     await State(folder).wait_for_engine()
     with State(folder) as state:
-        return await invoke_on(state.engine, plan, function, payload, state.lock)
+        return await invoke_on(state.engine, plan, function, payload, lock=state.lock)
 
 
 async def invoke_on(

@@ -44,7 +44,13 @@ class KnowledgeSamples:
     ) -> None:
         meters = make_meters(TENANT, adapters.settings, store)
         parts = KnowledgeParts(
-            adapters, store, lambda: index, deletions, self.send, lambda _: meters, lambda _: find_models
+            adapters,
+            store,
+            lambda: index,
+            deletions,
+            send=self.send,
+            meters=lambda _: meters,
+            find_models=lambda _: find_models,
         )
         self.services = compose_knowledge(TENANT, parts, compose_vector_stores(TENANT, parts))
         self.ingestion = compose_ingestion(TENANT, parts)

@@ -49,7 +49,7 @@ async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float)
             ):
                 state.publish(url, cloud.engine)
                 access = await describe_access(plan, cloud, folder)
-                print_line(welcome(cloud, url, folder, time.monotonic() - began, access))
+                print_line(welcome(cloud, url, folder, time.monotonic() - began, access=access))
                 await watch(cloud.engine)
         print_line(f"Stopped. The state is kept in {folder}.")
 

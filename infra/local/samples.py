@@ -155,9 +155,11 @@ class Samples:
         kinds = delete_agent_objects(store, outbox.send) | delete_knowledge_objects(store, lambda: index)
         deletions = Deletions(kinds, outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
-        self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox, LinkCache())
-        self.knowledge = KnowledgeSamples(adapters, store, index, deletions, self.agents.registry.find_models)
-        self.worker = compose_worker(TENANT, settings, store, self.openai, outbox)
+        self.openai = compose_responses(TENANT, adapters, store, self.agents, queue=outbox, links=LinkCache())
+        self.knowledge = KnowledgeSamples(
+            adapters, store, index, deletions, find_models=self.agents.registry.find_models
+        )
+        self.worker = compose_worker(TENANT, settings, store, self.openai, bus=outbox)
 
     async def make(self) -> None:
         await self.make_agents()

@@ -110,7 +110,7 @@ MUTATIONS = [
     Mutation(
         "calls that may have taken effect are not sent again",
         f"{CORE}/services/background/resume.py",
-        "return remaining_calls(run, answer.tool_calls, answered, early, details.refused or ())",
+        "return remaining_calls(run, answer.tool_calls, answered, early, refused=details.refused or ())",
         "return RunTools([call for call in answer.tool_calls if call.call_id not in answered], known={})",
         failing("deaths", "background"),
     ),

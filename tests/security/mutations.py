@@ -99,7 +99,7 @@ MUTATIONS = [
     Mutation(
         "arguments are checked against the schema of a server's tool",
         f"{CORE}/loop/toolbox.py",
-        "if refused := refuse_mismatches(tool.signature, provider_id, arguments, tool.args, self.documents):",
+        "if refused := refuse_mismatches(tool.signature, provider_id, arguments, tool.args, documents=self.documents):",
         "if refused := None:",
         "tests/api/test_tool_arguments.py -k schema_of_a_server",
     ),
@@ -337,7 +337,8 @@ MUTATIONS = [
     Mutation(
         "usage that cannot be true is not counted",
         f"{CORE}/models/metered.py",
-        "usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit, self.request.messages)",
+        "usage = end.usage and believable(\n"
+        "            end.usage, self.tokens_in, self.streamed, limit, messages=self.request.messages\n        )",
         "usage = end.usage",
         "tests/unit/models/test_metered.py -k cannot_be_true",
     ),

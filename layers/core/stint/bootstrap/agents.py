@@ -79,7 +79,7 @@ class AgentsComposition(Composition):
         return delete_agent_objects(self.store, self.queue.send)
 
     def compose_services(self, tenant: str) -> AgentsServices:
-        return compose(tenant, self.adapters, self.store, self.deletions, self.transcripts)
+        return compose(tenant, self.adapters, self.store, self.deletions, transcripts=self.transcripts)
 
 
 def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, DeleteObject]:
@@ -94,7 +94,7 @@ def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, Delet
     return {
         "agent": delete_agent,
         "session": lambda task, deadline: store.deletion.delete_session(
-            task.tenant, task.ids[0], task.ids[1], deadline, delete_vector_db
+            task.tenant, task.ids[0], task.ids[1], deadline, delete_vector_db=delete_vector_db
         ),
     }
 
@@ -106,15 +106,17 @@ def compose(
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
     registry = make_registry(tenant, adapters, store)
     warn_of_short_keys(settings, registry.configured, adapters.model_servers)
-    agents = Agents(tenant, store.agents, registry, deletions, settings.agent_cache_seconds)
+    agents = Agents(tenant, store.agents, registry, deletions, cache_seconds=settings.agent_cache_seconds)
     transcripts = transcripts or TranscriptCache(settings.transcript_bytes)
-    opener = SessionOpener(tenant, store, agents, transcripts, settings.lease_seconds, settings.history_bytes)
+    opener = SessionOpener(
+        tenant, store, agents, transcripts, lease_seconds=settings.lease_seconds, history_bytes=settings.history_bytes
+    )
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
 
     def get_tools() -> Tools:  # a circle: retrieval is one of the tools, and its queries may call the others
         return tools
 
-    make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send, get_tools))
+    make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send, get_tools=get_tools))
     redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
     credentials = EncryptedCredentials(tenant, adapters.credential_cipher)
     references = SecretReferences(tenant, read_secret_of_toolgroup)
@@ -122,16 +124,23 @@ def compose(
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     keys = defer_cache_keys(tenant, router, store)
-    planner = Planner(router, registry, tools, shields, keys)
+    planner = Planner(router, registry, tools, shields, find_cache_keys=keys)
     meters = make_meters(tenant, settings, store)
     documents = SessionDocuments(reader, lambda: make_rag().session_stores)
-    turns = Turns(tenant, store, agents, opener, planner, reader, documents, meters)
+    turns = Turns(tenant, store, agents, opener, planner=planner, reader=reader, documents=documents, meters=meters)
     return AgentsServices(
         tenant=tenant,
         store=store,
         lease_seconds=settings.lease_seconds,
         agents=agents,
-        sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days, settings.retention_days),
+        sessions=Sessions(
+            tenant,
+            store,
+            agents,
+            deletions,
+            expiry_days=settings.session_expiry_days,
+            retention_days=settings.retention_days,
+        ),
         turns=turns,
         registry=registry,
         toolgroups=Toolgroups(tools, check_url, credentials),
@@ -148,7 +157,7 @@ def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:
     """Return the meters of a tenant's runs."""
     prices, budgets = parse_prices(settings.prices), limits_of(tenant, parse_tenants(settings.tenants)).budgets
     choices = {"sums_usage": settings.usage_sums, "hides_cache": settings.hide_cached_tokens}
-    return Meters(tenant, store, prices, budgets, settings.memory_mb, **choices)
+    return Meters(tenant, store, prices, budgets, memory_mb=settings.memory_mb, **choices)
 
 
 def compose_rag(
@@ -157,7 +166,7 @@ def compose_rag(
     """Make the use cases of vector dbs, whose modules are loaded now."""
     from stint.bootstrap import rag  # noqa: PLC0415
 
-    return rag.compose_rag(tenant, adapters, store, send, get_tools)
+    return rag.compose_rag(tenant, adapters, store, send, get_tools=get_tools)
 
 
 async def read_secret_of_toolgroup(arn: str, name: str) -> str:

@@ -65,8 +65,8 @@ def configured(settings: Settings, router: Router) -> Catalogue:
         {toolgroup.identifier: toolgroup for toolgroup in toolgroups},
         {shield.identifier: shield for shield in shields},
         frozenset(builtin) - {group.toolgroup_id for group in given.toolgroups},
-        frozenset({DEMO_MODEL} if settings.scripted_models else ()),
-        embedding_aliases(settings, router, known),
+        unlisted=frozenset({DEMO_MODEL} if settings.scripted_models else ()),
+        aliases=embedding_aliases(settings, router, known),
     )
 
 
@@ -169,9 +169,9 @@ def make_registry(tenant: str, adapters: Adapters, store: Store) -> Registry:
         store.registrations,
         known,
         providers(settings),
-        router,
-        settings.agent_cache_seconds,
-        model_access(tenant, settings),
+        router=router,
+        cache_seconds=settings.agent_cache_seconds,
+        access=model_access(tenant, settings),
     )
 
 

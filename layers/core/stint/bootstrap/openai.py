@@ -63,7 +63,15 @@ class OpenAIComposition(KnowledgeComposition):
         services = self.make_services(tenant)
         make_search, make_code = partial(self.compose_search, tenant), partial(self.compose_code, tenant)
         return compose_responses(
-            tenant, self.adapters, self.store, services, self.queue, self.links, make_search, self.deletions, make_code
+            tenant,
+            self.adapters,
+            self.store,
+            services,
+            queue=self.queue,
+            links=self.links,
+            make_knowledge=make_search,
+            deletions=self.deletions,
+            make_code=make_code,
         )
 
     def compose_code(self, tenant: str) -> "CodeAccess":
@@ -73,7 +81,7 @@ class OpenAIComposition(KnowledgeComposition):
 
     def compose_worker(self, tenant: str) -> "Worker":
         services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
-        return compose_worker(tenant, self.settings, self.store, services, bus)
+        return compose_worker(tenant, self.settings, self.store, services, bus=bus)
 
     def make_waiting_runs(self, tenant: str) -> "WaitingRuns":
         """Make the use case that runs messages whose request died, whose modules are loaded now."""
@@ -85,7 +93,7 @@ class OpenAIComposition(KnowledgeComposition):
     def compose_event_requests(self, tenant: str) -> "EventRequests":
         services, responses = self.make_services(tenant), self.make_openai_services(tenant)
         worker = self.make_worker(tenant)
-        return compose_event_requests(tenant, self.settings, self.store, services, responses, worker)
+        return compose_event_requests(tenant, self.settings, self.store, services, responses=responses, worker=worker)
 
 
 def delete_response_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
@@ -133,14 +141,37 @@ def compose_responses(
     opaque, days = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until), settings.retention_days
     deletions = deletions or Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
-    contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
-    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge, make_code, keys)
+    contexts = Contexts(
+        tenant,
+        store,
+        recovery,
+        opaque,
+        lease_seconds=settings.lease_seconds,
+        history_bytes=settings.history_bytes,
+        links=links,
+    )
+    planner = ResponsePlanner(
+        router, services.registry, services.toolgroups.tools, make_knowledge, make_code=make_code, find_cache_keys=keys
+    )
     reader = make_document_reader(tenant, adapters, store)
-    responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)
-    make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
-    stored = ResponseReader(tenant, store, recovery, deletions, links)
+    responses = Responses(
+        tenant,
+        store,
+        contexts,
+        planner,
+        reader=reader,
+        default_model=settings.default_model,
+        meters=services.meters,
+        retention_days=days,
+    )
+    make_inference = cache(
+        lambda: compose_inference(tenant, adapters, store, services, deletions=deletions, reader=reader)
+    )
+    stored = ResponseReader(tenant, store, recovery, deletions, links=links)
     reconcile = contexts.conversations.reconcile
-    conversations = Conversations(tenant, store.conversations, reader, deletions, opaque, reconcile, days)
+    conversations = Conversations(
+        tenant, store.conversations, reader, deletions, opaque=opaque, reconcile=reconcile, retention_days=days
+    )
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
     inputs, kept_bytes = InputReader(contexts, reader), settings.max_request_bytes // 2
     return OpenAIServices(
@@ -148,12 +179,21 @@ def compose_responses(
         store=store,
         lease_seconds=settings.lease_seconds,
         responses=responses,
-        background=Background(tenant, store, responses, recovery, queue, deletions),
+        background=Background(tenant, store, responses, recovery, queue=queue, deletions=deletions),
         tail=StreamTail(tenant, store, recovery),
         stored_responses=stored,
         conversations=conversations,
-        chat=Chat(router, services.registry, reader, lambda: make_inference().stored_chats, services.meters, keys),
-        compaction=Compaction(router, services.registry, inputs, services.meters, kept_bytes, keys),
+        chat=Chat(
+            router,
+            services.registry,
+            reader,
+            lambda: make_inference().stored_chats,
+            meters=services.meters,
+            find_cache_keys=keys,
+        ),
+        compaction=Compaction(
+            router, services.registry, inputs, services.meters, kept_bytes=kept_bytes, find_cache_keys=keys
+        ),
         token_counts=TokenCounts(planner, inputs, settings.default_model, services.meters),
         heartbeat_seconds=settings.heartbeat_seconds,
         make_inference=make_inference,
@@ -207,7 +247,14 @@ def compose_worker(tenant: str, settings: Settings, store: Store, services: Open
 
     resumer = Resumer(services.responses, lock_wait_seconds(settings))
     completion_events = CompletionEvents(bus)
-    return Worker(tenant, store, resumer, services.background.recovery, completion_events, settings.lease_seconds)
+    return Worker(
+        tenant,
+        store,
+        resumer,
+        services.background.recovery,
+        completion_events=completion_events,
+        lease_seconds=settings.lease_seconds,
+    )
 
 
 def compose_event_requests(

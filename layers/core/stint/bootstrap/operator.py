@@ -53,7 +53,9 @@ class OperatorComposition(Composition):
     def make_services(self, tenant: str) -> AdminServices:
         keys = self.key_administration
         stops = StopAdministration(self.stops, keys)
-        return AdminServices(tenant, keys, stops, lambda: self.request_records, self.settings.lease_seconds)
+        return AdminServices(
+            tenant, keys, stops, lambda: self.request_records, lease_seconds=self.settings.lease_seconds
+        )
 
     @cached_property
     def key_administration(self) -> KeyAdministration:

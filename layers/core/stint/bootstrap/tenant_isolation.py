@@ -20,6 +20,6 @@ def make_data_credentials(role_arn: str) -> CredentialsSource:
 
     def make_provider(tenant: str) -> AssumedRole:
         tags = {"tenant": tenant, "index": index_owner(tenant)}
-        return AssumedRole(environment, own, role_arn, f"stint-{tenant}", tags, clock)
+        return AssumedRole(environment, own, role_arn, f"stint-{tenant}", tags=tags, clock=clock)
 
     return TenantCredentials(require_tenant, make_provider, clock)

@@ -36,7 +36,7 @@ def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreSe
     store, index, deletions = parts.store, parts.make_index(), parts.deletions
     models, tasks = parts.embedding_models(tenant), IngestionTasks(tenant, parts.send)
     usage, expired = UsageCounter(tenant, store, tasks), ExpiredStores(tenant, store, parts.send)
-    search = Search(tenant, store, index, models, expired)
+    search = Search(tenant, store, index, models, expired=expired)
     insertions = Insertions(tenant, store, tasks)
 
     def make_updates() -> "AttributeUpdates":
@@ -44,11 +44,15 @@ def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreSe
 
         return AttributeUpdates(tenant, store, index, parts.adapters.settings.lease_seconds)
 
-    documents = StoreDocuments(tenant, store, insertions, make_updates, usage, expired, deletions)
+    documents = StoreDocuments(
+        tenant, store, insertions, make_updates, usage=usage, expired=expired, deletions=deletions
+    )
     indexes = parts.adapters.settings.vector_indexes
-    stores = TenantVectorStores(tenant, store, models, documents, usage, search, deletions, indexes)
+    stores = TenantVectorStores(
+        tenant, store, models, documents, usage=usage, search_in=search, deletions=deletions, indexes=indexes
+    )
     batches = FileBatches(tenant, store, documents, usage)
-    return VectorStoreServices(stores, documents, batches, insertions, search)
+    return VectorStoreServices(stores, documents, batches, insertions, search=search)
 
 
 def compose_ingestion(tenant: str, parts: "KnowledgeParts") -> Ingestion:
@@ -57,7 +61,9 @@ def compose_ingestion(tenant: str, parts: "KnowledgeParts") -> Ingestion:
     contents = ContentReader(tenant, store, extract_text)
     writer = ChunkWriter(tenant, parts.make_index(), parts.embedding_models(tenant))
     tasks = IngestionTasks(tenant, parts.send)
-    return Ingestion(tenant, store, writer, contents, tasks, parts.meters(tenant), settings.lease_seconds)
+    return Ingestion(
+        tenant, store, writer, contents, tasks=tasks, meters=parts.meters(tenant), lease_seconds=settings.lease_seconds
+    )
 
 
 async def extract_text(content: bytes, filename: str, mime_type: str | None) -> str:

@@ -42,7 +42,14 @@ class Converter:
         Raises:
             Unreadable: it cannot be read, is too long, or needs too much time or memory.
         """
-        job = Job(kind.name, essence, charset, self._limits.pages, self._limits.characters, self._limits.text_bytes)
+        job = Job(
+            kind.name,
+            essence,
+            charset,
+            self._limits.pages,
+            characters=self._limits.characters,
+            text_bytes=self._limits.text_bytes,
+        )
         async with self._turnstile:
             if kind is Kind.text or (kind is Kind.html and self._is_small(body)):
                 return await asyncio.to_thread(convert, job, body)

@@ -89,7 +89,7 @@ async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: R
     body, receive_again = await read_body(receive)
     requests: IdempotentRequests = scope["app"].state.make_services(require_principal().tenant).idempotent_requests
     deadline, body_hash = deadline_of(Request(scope)), hash_body(Headers(scope=scope), body)
-    follow = make_follow(handle, scope, body, receive, send) if rule.repeated.is_followed else None
+    follow = make_follow(handle, scope, body, receive, send=send) if rule.repeated.is_followed else None
     request = await requests.acquire(digest_of(scope, key), body_hash, deadline, follow)
     if request is None:
         return
@@ -100,7 +100,7 @@ async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: R
     set_attempt(attempt)
     # Answers to administrators are not in the table of end users, whom they may name.
     users = () if rule.scope == "admin" else end_users_of(*users_in(body))
-    recorder = AnswerRecorder(send, request, attempt, rule, users)
+    recorder = AnswerRecorder(send, request, attempt, rule, users=users)
     try:
         await handle(scope, receive_again, recorder.send)
     except Exception:

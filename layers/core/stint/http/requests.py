@@ -92,7 +92,7 @@ class LazyRoute(APIRoute):
         elif "idempotency-key" in Headers(scope=scope):
             from stint.http.idempotency import handle_once  # noqa: PLC0415 - few requests have a key
 
-            await handle_once(super().handle, self.rule, scope, receive, send)
+            await handle_once(super().handle, self.rule, scope, receive, send=send)
         elif self.rule.repeated.is_found and scope["app"].state.read_settings().find_retries:
             from stint.http.attempts import handle_attempt  # noqa: PLC0415 - not at the start of a function
 

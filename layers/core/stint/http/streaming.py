@@ -99,7 +99,7 @@ async def stream_events(events: AsyncGenerator[T, None], form: StreamFormat[T], 
 def stream_frames(frames: AsyncGenerator[bytes, None], heartbeat_seconds: float, comment: bytes = COMMENT) -> Response:
     """Return a response of server-sent events at once, with a comment after every `heartbeat_seconds` of silence."""
     headers = {"x-accel-buffering": "no"}
-    return HeartbeatResponse(frames, comment, heartbeat_seconds, "text/event-stream", headers)
+    return HeartbeatResponse(frames, comment, heartbeat_seconds, "text/event-stream", headers=headers)
 
 
 async def encode_events(events: AsyncGenerator[T, None], form: StreamFormat[T]) -> AsyncGenerator[bytes, None]:

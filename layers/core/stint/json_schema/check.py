@@ -83,7 +83,7 @@ class Evaluation:
         # Before the work, and also for alternatives whose outcome is dropped.
         self.budget.spend(4 + 2 * len(subschema.keywords))
         self.scope.append(subschema.resource)
-        check = ValueCheck(self, subschema, value, path, outcome)
+        check = ValueCheck(self, subschema, value, path, outcome=outcome)
         for keyword in subschema.keywords:
             if keyword in self.keywords and not outcome.is_full:
                 self.keywords[keyword](check, schema[keyword])

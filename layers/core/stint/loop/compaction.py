@@ -102,8 +102,8 @@ async def make_compaction(run: Run, rule: CompactionRule) -> CompactedHistory:
         plan.model_id,
         plan.instructions,
         "the newest messages after it",
-        run.deadline,
-        plan.service_tier,
+        deadline=run.deadline,
+        service_tier=plan.service_tier,
         cache_key=plan.cache_key,
     )
     try:

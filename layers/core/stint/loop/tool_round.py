@@ -148,7 +148,7 @@ class ToolRound:
                     toolbox, budget = run.plan.toolbox, run.results
                     inspect = check.inspect if check else None
                     response = await toolbox.respond(call, key, store_result, budget, inspect)
-            step = tool_step(run.run_id, ids[call.call_id], started_at, call, response)
+            step = tool_step(run.run_id, ids[call.call_id], started_at, call, response=response)
             return AnsweredCall(step, check.to_step(run.run_id) if check else None)
 
         tasks = {call_id: asyncio.create_task(answer(call)) for call_id, call in by_id.items()}

@@ -181,7 +181,7 @@ class Toolbox:
         declared = {name: value for name, value in given.items() if name not in undeclared}
         # The agent's args come last, so that a model cannot override them.
         arguments = {**declared, **tool.args}
-        if refused := refuse_mismatches(tool.signature, provider_id, arguments, tool.args, self.documents):
+        if refused := refuse_mismatches(tool.signature, provider_id, arguments, tool.args, documents=self.documents):
             return failure(refused)
         outcome = await self.run_tool(tool, call, arguments, key)
         return note_undeclared(outcome, tool.signature, undeclared) if undeclared else outcome

@@ -209,7 +209,9 @@ class MeteredCall:
         """Settle a call that has ended, and return its end as the run's caller sees it."""
         limit, self.served = self.limited_request.decoding.max_tokens, end.service_tier
         # A server that reports impossible numbers is not believed: they would use up a budget, or none of it.
-        usage = end.usage and believable(end.usage, self.tokens_in, self.streamed, limit, self.request.messages)
+        usage = end.usage and believable(
+            end.usage, self.tokens_in, self.streamed, limit, messages=self.request.messages
+        )
         await self.settle(usage or self.most_probable(), usage)
         # The caller's limit was higher than this one, so it is the money that has ended the answer.
         cut = self.limit is not None and end.reason is FinishReason.length

@@ -50,7 +50,9 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         for address in await self._find(host, port):
             # The address, not the name: the system would resolve the name again.
             try:
-                return await self._backend.connect_tcp(str(address), port, timeout, local_address, socket_options)
+                return await self._backend.connect_tcp(
+                    str(address), port, timeout, local_address, socket_options=socket_options
+                )
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure

@@ -23,5 +23,7 @@ def compose_banks(tenant: str, parts: KnowledgeParts) -> BankServices:
     stores = compose_vector_stores(tenant, parts)
     settings = parts.adapters.settings
     extraction = EntityExtraction(rag.text_models, settings.default_model)
-    banks = MemoryBanks(rag.vector_dbs, rag.rag_insertion, stores.documents, settings.embedding_model, extraction)
+    banks = MemoryBanks(
+        rag.vector_dbs, rag.rag_insertion, stores.documents, settings.embedding_model, extraction=extraction
+    )
     return BankServices(banks, BankQueries(banks, stores.search, rag.graph))

@@ -116,7 +116,7 @@ class MeteredEmbedder:
             if meter is None:
                 found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
             else:
-                found = await self._embed_metered(meter, model_id, texts, kind, dimensions)
+                found = await self._embed_metered(meter, model_id, texts, kind, dimensions=dimensions)
         except ModelError as error:
             count_model_error(error)
             raise

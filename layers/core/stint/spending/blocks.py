@@ -200,7 +200,9 @@ class ReservedBlocks:
             return
         repaid_by = int(time.time()) if TOKENS in amounts else None
         try:
-            counted = await self._store.reserve(key, added, limits, end_of(month), forgotten, repaid_by)
+            counted = await self._store.reserve(
+                key, added, limits, end_of(month), forgotten=forgotten, repaid_by=repaid_by
+            )
         except (BudgetSpent, StintError) as error:
             self._keep(key, unsettled, error)
             raise

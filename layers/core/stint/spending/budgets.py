@@ -136,7 +136,7 @@ class RunBudgets:
         capped = min([tokens, *(max(limit // CALLS_AT_ONCE, 1) for limit in self.limits_of(TOKENS))])
         reserved = await self.reserve_open({TOKENS: capped}, to_micro(dollars), to_micro(least_dollars))
         most = self.money_left() + reserved.microdollars
-        return CallReservation(self, reserved.blocks, capped, reserved.microdollars, most / MICRO)
+        return CallReservation(self, reserved.blocks, capped, reserved.microdollars, most_dollars=most / MICRO)
 
     async def reserve_open(self, need: dict[str, int], wanted: int, least: int) -> Reserved:
         """Reserve amounts and money for a running call. Raises as `admit`."""

@@ -82,7 +82,7 @@ class UsageReports:
         sums: dict[tuple[str, ...], UsageSum] = {}
         for day, found, amounts in await self.store.usage.read(self.tenant, days_of(start, end)):
             if is_own(caller, found) and matches(found, source):
-                add_to(sums, groups, day, found, amounts)
+                add_to(sums, groups, day, found, amounts=amounts)
         found_sums = [sums[key] for key in sorted(sums)]
         return UsageSums(data=[each.without_cache() for each in found_sums] if self.hides_cache else found_sums)
 

@@ -65,7 +65,7 @@ class BackgroundStore:
         lease, or the response was deleted.
         """
         # The condition names the lease, so that a worker that has frozen the stream for itself goes on, and no other.
-        item = _batch(tenant, response_id, first_seq, events, expires_at)
+        item = _batch(tenant, response_id, first_seq, events, expires_at=expires_at)
         blobs, owner = keys.response_blobs(tenant, response_id, expires=expires_at is not None), {":lease_id": lease_id}
         try:
             await self._documents.put_new(
@@ -94,7 +94,7 @@ class BackgroundStore:
         self, tenant: str, response_id: str, first_seq: int, events: list[str], expires_at: int | None = None
     ) -> None:
         """Store the last events, whether or not the stream is frozen there. Raises Interrupted as `put_events`."""
-        item = _batch(tenant, response_id, first_seq, events, expires_at)
+        item = _batch(tenant, response_id, first_seq, events, expires_at=expires_at)
         blobs = keys.response_blobs(tenant, response_id, expires=expires_at is not None)
         try:
             await self._documents.put_new(item, EventBatch(events=events), blobs, condition=UNWRITTEN)

@@ -86,7 +86,9 @@ class BudgetStore:
             conditions.append(f"(attribute_not_exists({REPAID_AT}) OR {REPAID_AT} <= :repaid_by)")
             values[":repaid_by"] = repaid_by
         try:
-            return await self._add(key, amounts, expires_at, forgotten, " AND ".join(conditions), values)
+            return await self._add(
+                key, amounts, expires_at, forgotten, condition=" AND ".join(conditions), values=values
+            )
         # The refusal has the counter, from which the caller learns what is left, without a read.
         except ConditionFailed as refused:
             raise BudgetSpent(decode(refused.found)) from refused
@@ -96,7 +98,9 @@ class BudgetStore:
 
         With a `subject`, the record names it.
         """
-        return await self._add(key, amounts, expires_at, (), "", {":subject": subject} if subject else {})
+        return await self._add(
+            key, amounts, expires_at, (), condition="", values={":subject": subject} if subject else {}
+        )
 
     async def postpone(self, key: Key, begin: int, seconds: int, expires_at: int) -> Item:
         """Let no tokens be reserved for so many seconds from the second `begin` on, or after those of earlier calls.

@@ -59,7 +59,9 @@ class Deletion:
     ) -> bool:
         """Stop the running turn of a marked session, and delete its turns, blobs and record."""
         session = await read_marked(self._table, keys.session(tenant, agent_id, session_id), "Session", session_id)
-        return session is None or await self._delete_session(tenant, agent_id, session, deadline, delete_vector_db)
+        return session is None or await self._delete_session(
+            tenant, agent_id, session, deadline, delete_vector_db=delete_vector_db
+        )
 
     async def delete_agent(
         self, tenant: str, agent_id: str, deadline: float, delete_vector_db: DeleteVectorDB | None = None
@@ -72,7 +74,9 @@ class Deletion:
             if time.monotonic() >= deadline:
                 return False
             session = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
-            return session is None or await self._delete_session(tenant, agent_id, session, deadline, delete_vector_db)
+            return session is None or await self._delete_session(
+                tenant, agent_id, session, deadline, delete_vector_db=delete_vector_db
+            )
 
         # Also marked and expired sessions. A session that is created later sees the mark of its agent.
         ids = self._sessions.ids(tenant, agent_id)
@@ -125,7 +129,7 @@ class Deletion:
         items = [item async for item in self._table.query(header.pk, prefix=turn_id, attributes=ENDS)]
         # The log first: its index refuses a writer that is about to store a step. One that wins the race is counted.
         while not (log := turn_log(items)).ended:
-            place = keys.record(tenant, agent_id, session_id, turn_id, len(log.records))._asdict()
+            place = keys.record(tenant, agent_id, session_id, turn_id, index=len(log.records))._asdict()
             try:
                 await self._table.put_new(place | seal)
                 break

@@ -114,9 +114,14 @@ class DocumentLeases:
 
     def __init__(self, table: Table) -> None:
         released: Item = dict.fromkeys(("lease_id", "lease_until", "lease_seconds"))
-        self._ingestions = Leases(table, "lease_id", "lease_until", OPEN, released, busy="document_in_use")
+        self._ingestions = Leases(table, "lease_id", "lease_until", OPEN, released=released, busy="document_in_use")
         self._updates = Leases(
-            table, "lease_id", "lease_until", f"{LIVE} AND doc_status = :completed", released, busy="document_in_use"
+            table,
+            "lease_id",
+            "lease_until",
+            f"{LIVE} AND doc_status = :completed",
+            released=released,
+            busy="document_in_use",
         )
 
     async def acquire(

@@ -66,7 +66,9 @@ class IdempotencyRecords:
         self._table = table
         # A worker that is late must not take over an event that was done after it read the record.
         condition = "attribute_not_exists(outcome)"
-        self._leases = Leases(table, "lock_id", "lock_until", condition, {"lock_until": 0}, "event_running")
+        self._leases = Leases(
+            table, "lock_id", "lock_until", condition, released={"lock_until": 0}, busy="event_running"
+        )
 
     async def acquire(self, tenant: str, event_id: str, began: str, seconds: float) -> IdempotencyRecord:
         """Acquire the lease of an event: one write if it is new. An earlier `began` has priority.
@@ -84,7 +86,7 @@ class IdempotencyRecords:
                 # By its end, which differs for each record: one of several workers replaces it.
                 return Attempt(EXPIRED, new | {"outcome": None}, {":old_end": found["expires_at"]})
             if "outcome" in found:
-                return Lease(leases, key, resource, "", found)
+                return Lease(leases, key, resource, "", item=found)
             if leases.is_held(found):
                 raise Conflict(f"Event {event_id} is being processed.", code="event_running")
             return leases.attempt(found, {})

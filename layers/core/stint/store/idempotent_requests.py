@@ -99,7 +99,9 @@ class RequestRecords:
         self._key_of = key_of
         self._documents = documents
         unanswered = "attribute_not_exists(answered)"
-        self._leases = Leases(table, "lock_id", "lock_until", unanswered, {"lock_until": 0}, IN_USE, "object_id")
+        self._leases = Leases(
+            table, "lock_id", "lock_until", unanswered, released={"lock_until": 0}, busy=IN_USE, holder_name="object_id"
+        )
 
     async def acquire(self, tenant: str, digest: str, body_hash: str, object_id: str, seconds: float) -> RequestRecord:
         """Acquire the lease of a request: one write of one unit if it is new.
@@ -124,7 +126,7 @@ class RequestRecords:
                     "The Idempotency-Key was sent before with another body. Send a new key with a new request."
                 )
             if "answered" in found or leases.is_held(found):
-                return Lease(leases, key, "The request", "", found)
+                return Lease(leases, key, "The request", "", item=found)
             return leases.attempt(found, {"object_id": found["object_id"]})
 
         return RequestRecord(await leases.acquire(key, "The request", seconds, Attempt(NEW, new), next_attempt))

@@ -105,7 +105,7 @@ class Leases:
             item = await self._try(key, lease_id, seconds, attempt)
             # Also after a refusal: the client repeats a write whose answer was lost, and then finds the lease's own id.
             if is_live(item) and item.get(self.id_name) == lease_id:
-                return Lease(self, key, resource, lease_id, item, attempt.taken_over)
+                return Lease(self, key, resource, lease_id, item=item, taken_over=attempt.taken_over)
             following = await next_attempt(await self.settle(item))
             if isinstance(following, Lease):
                 return following

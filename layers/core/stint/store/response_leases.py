@@ -268,7 +268,15 @@ class ConversationLeases:
     def __init__(self, table: Table) -> None:
         self._table = table
         released = dict.fromkeys(("lock_id", "lock_holder", "lock_until", "lock_seconds"))
-        self._leases = Leases(table, "lock_id", "lock_until", LIVE, released, "conversation_locked", "lock_holder")
+        self._leases = Leases(
+            table,
+            "lock_id",
+            "lock_until",
+            LIVE,
+            released=released,
+            busy="conversation_locked",
+            holder_name="lock_holder",
+        )
 
     async def acquire(
         self,

@@ -224,7 +224,11 @@ class ChainReader:
         found = [self._found[link] for link in ids if link in self._found]
         read = await self._logs.read(found, brief=self._brief)
         return Chain(
-            ids, self._sizes[::-1], {stored.header.response_id: stored for stored in read}, complete, self._compacted
+            ids,
+            self._sizes[::-1],
+            {stored.header.response_id: stored for stored in read},
+            complete,
+            compacted=self._compacted,
         )
 
     def _extend(self, wanted: list[str]) -> None:

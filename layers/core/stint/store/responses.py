@@ -97,7 +97,7 @@ class ResponseStore:
                 code="response_full",
             )
         try:
-            await self._write(tenant, response_id, index, record, expires_at)
+            await self._write(tenant, response_id, index, record, expires_at=expires_at)
         except ConditionFailed:
             raise Interrupted(f"Response {response_id} was ended by another request, or deleted.") from None
 
@@ -126,7 +126,7 @@ class ResponseStore:
                 return stored
             record = record_of(stored)
             try:
-                await self._write(tenant, response_id, len(stored.records), record, stored.header.expires_at)
+                await self._write(tenant, response_id, len(stored.records), record, expires_at=stored.header.expires_at)
             except ConditionFailed:  # the writer is alive: its record counts, and the next index is tried
                 continue
             size = stored.size + len(to_json(record))

@@ -88,7 +88,7 @@ class StopStore:
         condition = f"attribute_not_exists(#stop){counted}"
         values = {":now": now, ":one": 1} | ({":most": MAX_STOPS} if counted else {})
         try:
-            await self._update(tenant, name, "SET #stop = :now ADD stops :one", condition, values)
+            await self._update(tenant, name, "SET #stop = :now ADD stops :one", condition, values=values)
         except ConditionFailed as refused:
             found = stops_of(decode(refused.found))
             # Found: it was added before, perhaps by this very call, whose answer was lost.
@@ -101,7 +101,7 @@ class StopStore:
         """Remove a stop, and return its time; None if there is none."""
         condition = "attribute_exists(#stop)"
         try:
-            before = await self._update(tenant, name, "REMOVE #stop ADD stops :minus", condition, {":minus": -1})
+            before = await self._update(tenant, name, "REMOVE #stop ADD stops :minus", condition, values={":minus": -1})
         except ConditionFailed:
             return None
         return stops_of(before)[name]

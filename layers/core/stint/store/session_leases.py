@@ -108,7 +108,9 @@ class SessionLeases:
         # Signals to the turn go with its lease, so that none reaches a later turn, or a later part of this one.
         released = dict.fromkeys((*lease, "cancelled_turn", "heartbeat_turn", "heartbeat_at"))
         self._table = table
-        self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
+        self._leases = Leases(
+            table, "lease_id", "lease_until", LIVE, released=released, busy="session_locked", holder_name="lease_turn"
+        )
 
     async def acquire(
         self,
@@ -143,7 +145,7 @@ class SessionLeases:
             if not is_live(found):
                 raise NotFound("Session", session_id)
             if owner:
-                await add_owner(self._table, tenant, agent_id, found, owner)
+                await add_owner(self._table, tenant, agent_id, found, owner=owner)
             records = await self._count_if_free(keys.turns(tenant, agent_id, session_id), found)
             admitted_turn = admitted(found, turn_id, resume=resume)
             # A lapsed lease leaves attributes that a release would have removed. A heartbeat of the turn's earlier
@@ -171,7 +173,7 @@ class SessionLeases:
             if not owner or found.get("end_users") == owner:
                 return str(found.get("end_users", ""))
             # The entry first: an erasure finds the session by it. An entry without a session is removed by its reader.
-            await add_owner(self._table, tenant, agent_id, found, owner)
+            await add_owner(self._table, tenant, agent_id, found, owner=owner)
             condition = f"attribute_exists(pk) AND {LIVE} AND attribute_not_exists(end_users)"
             try:
                 found = await self._table.update(key, {"end_users": owner}, condition, {":now": int(time.time())})

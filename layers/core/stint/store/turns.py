@@ -90,7 +90,7 @@ class TurnStore:
             raise _interrupted(lease.turn_id) from None
 
     async def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> int:
-        item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
+        item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index=index))
         item |= mark_of(record.compaction)
         # A fence after a completed turn: the newest record shows `ENDS` readers that the turn is still complete.
         if record.fence:
@@ -223,7 +223,7 @@ class TurnStore:
         # A reader of a full log asks for the index after the last one, which has no key.
         if start > keys.LAST_INDEX:
             return []
-        pk, first = keys.record(tenant, agent_id, session_id, turn_id, start)
+        pk, first = keys.record(tenant, agent_id, session_id, turn_id, index=start)
         end = keys.after_records(tenant, agent_id, session_id, turn_id).sk
         log = turn_log([item async for item in unexpired(self._table.query(pk, since=first, before=end), session_id)])
         # The read begins at `start`, so an ended log without records begins with the seal of a deletion.

@@ -196,8 +196,8 @@ def _upload(upload_id: str, item: Item | None, parts: dict[str, StoredPart]) -> 
         CreateUpload.model_validate_json(item["doc"]),
         item["created_at"],
         item["expiry"],
-        "expired" if expired else item["phase"],
-        item.get("file_id"),
-        parts,
-        item.get("end_users", ""),
+        status="expired" if expired else item["phase"],
+        file_id=item.get("file_id"),
+        parts=parts,
+        owners=item.get("end_users", ""),
     )

@@ -102,7 +102,7 @@ class VectorStores:
 
             owned |= await add_owners(self._table, tenant, users, "vector_store", store_id)
         await self._table.put_new(key._asdict() | item | owned | {"doc_usage": StoreUsage().model_dump_json()})
-        return StoredVectorStore(store_id, now, now, "", settings, StoreUsage())
+        return StoredVectorStore(store_id, now, now, "", settings=settings, usage=StoreUsage())
 
     async def get(self, tenant: str, store_id: str) -> StoredVectorStore:
         item = await self._table.get(keys.vector_store(tenant, store_id))

@@ -169,7 +169,7 @@ class WaitingLine:
             item.get("run_id"),
             item.get("merged_into"),
             "cancelled_at" in item,
-            ErrorInfo.model_validate_json(failure) if failure else None,
+            error=ErrorInfo.model_validate_json(failure) if failure else None,
         )
 
     async def find_merged(self, fingerprint: str) -> list[str]:
@@ -255,7 +255,7 @@ class WaitingLine:
         until = int(item["alive_until"])
         unrenewed = is_unrenewed(self.table, self._place(item["sk"]), until, ALIVE_SECONDS)
         alive = until > time.time() * 1000 and not unrenewed
-        return WaitingPlace(item["sk"], alive, item["sender"], item["fingerprint"], item["retry_count"])
+        return WaitingPlace(item["sk"], alive, item["sender"], item["fingerprint"], retry_count=item["retry_count"])
 
     def _place(self, message_id: str) -> Key:
         return Key(self.keys.places, message_id)

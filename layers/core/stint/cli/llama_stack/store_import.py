@@ -110,7 +110,7 @@ class LlamaStackImport:
                 self.tally.refuse(key, NO_SESSION if not rows.key else NO_AGENT)
             return
         place = SessionPlace(self.tenant, ids.agent_id, ids.session_id, None if persistent else self.expires_at)
-        await SessionImport(self.store, self.source, self.tally, place, rows, dry_run=self.dry_run).run()
+        await SessionImport(self.store, self.source, self.tally, place, rows=rows, dry_run=self.dry_run).run()
 
 
 def read_agent_config(value: Mapping[str, Any]) -> ImportedConfig:

@@ -75,7 +75,7 @@ class Segment(Schema):
                 turn.size,
                 tuple(message.to_message() for message in turn.messages),
                 turn.retry_of or "",
-                turn.compacted or 0,
+                compacted=turn.compacted or 0,
             )
             for turn in self.turns
         ]

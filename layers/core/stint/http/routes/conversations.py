@@ -93,7 +93,7 @@ async def list_conversation_items(
     order: Order = "desc",
 ) -> Response:
     """List the items of a conversation, the newest first."""
-    return document(await services.conversations.list_items(conversation_id, after, limit, order, include))
+    return document(await services.conversations.list_items(conversation_id, after, limit, order, include=include))
 
 
 @router.get(ITEM, response_model=Item)

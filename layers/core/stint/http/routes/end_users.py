@@ -51,7 +51,7 @@ async def export_end_user(
     """Export everything of an end user as JSON lines. The last line has the kind `end` and the number of objects."""
     if export is None and user:
         return StreamingResponse(services.export.lines(user), media_type=JSON_LINES)
-    return await list_end_user_objects(user + EXPORT, services, export, after, limit)
+    return await list_end_user_objects(user + EXPORT, services, export, after, limit=limit)
 
 
 @router.get(USER, response_model=EndUserObjects)

@@ -44,7 +44,7 @@ async def list_chat_completions(
     """
     ours = not is_llama_stack_address(request)
     found = await services.stored_chats.list(
-        after, limit, model, metadata_of(request), order or ("asc" if ours else "desc")
+        after, limit, model, metadata_of(request), order=order or ("asc" if ours else "desc")
     )
     if ours:
         return document(ChatCompletionList.of([each.completion for each in found.data], found.has_more))

@@ -119,7 +119,7 @@ async def follow_turn(
 ) -> Response:
     """Stream the events of a turn after the last one that the client has, until the turn ends or waits."""
     deadline, after = deadline_of(request), -1 if last is None else last
-    handle = await services.turn_requests.follow(agent_id, session_id, turn_id, after, deadline)
+    handle = await services.turn_requests.follow(agent_id, session_id, turn_id, after, deadline=deadline)
     return await answer_turn(handle, services, deadline, stream=True)
 
 

@@ -156,7 +156,7 @@ async def list_vector_store_files(
     order: Order = "desc",
 ) -> Response:
     """List the files of a vector store, all or those with a status."""
-    listed = await services.store_documents.list(vector_store_id, after, before, limit, order, status)
+    listed = await services.store_documents.list(vector_store_id, after, before, limit, order=order, status=status)
     return respond_with_files(request, listed)
 
 
@@ -232,5 +232,7 @@ async def list_file_batch_files(
     order: Order = "desc",
 ) -> Response:
     """List the files of a batch, all or those with a status."""
-    listed = await services.file_batches.list_files(vector_store_id, batch_id, after, before, limit, order, status)
+    listed = await services.file_batches.list_files(
+        vector_store_id, batch_id, after, before, limit=limit, order=order, status=status
+    )
     return respond_with_files(request, listed)

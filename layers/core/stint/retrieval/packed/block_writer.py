@@ -53,7 +53,7 @@ class BlockWriter:
         """Write a block that is in no manifest yet."""
         rows, deleted = content
         body, search_size = await asyncio.to_thread(encode_block, rows, deleted, dimension)
-        info = BlockInfo(block_name(), len(rows), len(deleted), len(body), search_size)
+        info = BlockInfo(block_name(), len(rows), len(deleted), len(body), search_size=search_size)
         await self._objects.write(block_key(index, info.name), body)
         return info
 

@@ -181,4 +181,6 @@ class PackedIndex:
 
 def make_hit(found: FoundRow, record: bytes) -> Hit:
     text, document, generation, metadata = json.loads(record.decode("utf-8", "surrogatepass"))
-    return Hit(found.key, found.score, text, document, generation, found.attributes, metadata)
+    return Hit(
+        found.key, found.score, text, document, generation=generation, attributes=found.attributes, metadata=metadata
+    )

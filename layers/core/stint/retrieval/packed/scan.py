@@ -132,7 +132,7 @@ def found(name: str, block: Block, row: int, score: float) -> FoundRow:
     start, end = block.place(row)
     record = block.body[start:end] if end <= len(block.body) else None
     attributes = block.attributes[int(block.attributes_of[row])]
-    return FoundRow(block.key(row), score, name, (start, end), attributes, record)
+    return FoundRow(block.key(row), score, name, (start, end), attributes=attributes, record=record)
 
 
 def best(each: Iterable[FoundRow], k: int) -> list[FoundRow]:
@@ -140,7 +140,7 @@ def best(each: Iterable[FoundRow], k: int) -> list[FoundRow]:
 
 
 def rescored(each: FoundRow, score: float) -> FoundRow:
-    return FoundRow(each.key, score, each.block, each.place, each.attributes, each.record)
+    return FoundRow(each.key, score, each.block, each.place, attributes=each.attributes, record=each.record)
 
 
 def live_rows(block: Block, hidden: set[bytes]) -> Mask:

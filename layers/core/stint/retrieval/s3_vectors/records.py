@@ -82,4 +82,4 @@ def read_hit(key: str, score: float, metadata: Mapping[str, Any], body: bytes | 
     else:
         text = str(metadata.get(TEXT, ""))
         document, generation, attributes, more = json.loads(metadata[RECORD])
-    return Hit(key, score, text, document, generation, attributes, more)
+    return Hit(key, score, text, document, generation=generation, attributes=attributes, metadata=more)

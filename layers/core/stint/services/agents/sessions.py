@@ -120,7 +120,8 @@ class Sessions:
 
         async def show(stored: list[StoredTurn]) -> list[Turn]:
             return [
-                (await mark_interrupted(self.store, self.tenant, agent_id, record, turn)).to_turn() for turn in stored
+                (await mark_interrupted(self.store, self.tenant, agent_id, record, turn=turn)).to_turn()
+                for turn in stored
             ]
 
         async def others() -> AsyncIterator[list[Turn]]:

@@ -115,7 +115,7 @@ class EventRequests:
             return await self.records.held_until(self.tenant, event_id)
 
         pause = min(PAUSE_SECONDS, self.lease_seconds / 4)
-        return await acquire_or_wait(acquire, held_until, "event_running", pause, deadline)
+        return await acquire_or_wait(acquire, held_until, "event_running", pause, deadline=deadline)
 
     @asynccontextmanager
     async def leased(self, record: IdempotencyRecord, deadline: float) -> AsyncIterator[None]:

@@ -112,7 +112,7 @@ class StreamWriter:
             event.sequence_number = number
         texts = [event.model_dump_json() for event in events]
         await self.background.put_events(
-            self.tenant, self.response_id, self.next, texts, self.lease_id, self.expires_at
+            self.tenant, self.response_id, self.next, texts, lease_id=self.lease_id, expires_at=self.expires_at
         )
         self.next += len(events)
 

@@ -47,5 +47,5 @@ async def keep_response(
         return (await leases.get_state(tenant, response_id)).lease_until
 
     pause = min(WATCH_SECONDS, seconds / 4)
-    taken = await acquire_or_wait(acquire, held_until, "response_running", pause, deadline)
+    taken = await acquire_or_wait(acquire, held_until, "response_running", pause, deadline=deadline)
     return taken and LeaseKeeper(taken[0], seconds, deadline, taken[1])

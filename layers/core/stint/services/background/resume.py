@@ -134,6 +134,6 @@ def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> RunTools | Non
                 details = record.details or AnswerDetails()
                 if not answer.tool_calls and run.plan.answer_schema is not None and not details.refusal:
                     validate_output(text_of(answer.content), run.plan.answer_schema)
-                return remaining_calls(run, answer.tool_calls, answered, early, details.refused or ())
+                return remaining_calls(run, answer.tool_calls, answered, early, refused=details.refused or ())
     left = run.approved
     return RunTools(left, known=known_steps(run, left, early, sent)) if left else None

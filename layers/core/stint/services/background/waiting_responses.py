@@ -49,7 +49,7 @@ class WaitingResponses:
         """Return a message as a queued response, or the response that has it. Raises NotFound."""
         state = await self.find(response_id)
         store, tenant = self.responses.store, self.responses.tenant
-        stored = await read_run(self.reader.read, store, tenant, response_id, state)
+        stored = await read_run(self.reader.read, store, tenant, response_id, state=state)
         return self.to_response(response_id, state) if stored is None else self.reader.to_resource(stored, include)
 
     async def find_run(self, response_id: str) -> str:

@@ -188,7 +188,9 @@ class Worker:
             position = read_position(await self.recovery.read_stream(response.response_id))
         background = self.store.background if stored.header.streamed else None
         end = stored.header.expires_at
-        writer = StreamWriter(background, self.tenant, response.response_id, position.events, lease.lease_id, end)
+        writer = StreamWriter(
+            background, self.tenant, response.response_id, position.events, lease_id=lease.lease_id, expires_at=end
+        )
         try:
             async with writer.flushing():
                 writer.add_events(continue_stream(response, stored, position))

@@ -122,7 +122,7 @@ class Conversations:
         added = await self.prepare_items(items)
         conversation = await self.store.get(self.tenant, conversation_id)
         record_end(conversation.expires_at)
-        await self.store.add_items(self.tenant, conversation_id, added, conversation.expires_at, end_users_of())
+        await self.store.add_items(self.tenant, conversation_id, added, conversation.expires_at, users=end_users_of())
         return ItemList.of([include_fields(stored.item, include) for stored in added], has_more=False)
 
     async def list_items(

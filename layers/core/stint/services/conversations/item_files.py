@@ -67,7 +67,7 @@ async def read_parts(
     texts: dict[str, str] = {}
     if files:
         documents = [source_of(reader, place, part, originals) for place, part in files.items()]
-        read = await read_documents(documents, reader.fetch, reader.limits, list(files), originals)
+        read = await read_documents(documents, reader.fetch, reader.limits, list(files), originals=originals)
         names = {
             place: document.name
             for place, document in zip(files, documents, strict=True)

@@ -64,7 +64,12 @@ class OpenRequest:
         try:
             hashes = sorted({*map(hash_user, users), *owners})
             await self.records.put_answer(
-                self.tenant, self.digest, self.keeper.lease, answer, " ".join(hashes), min(ends, default=None)
+                self.tenant,
+                self.digest,
+                self.keeper.lease,
+                answer,
+                owners=" ".join(hashes),
+                end=min(ends, default=None),
             )
         except StintError as error:
             logger.warning("The answer of an idempotency key was not stored", extra={"error": error.message})

@@ -40,7 +40,7 @@ class AttributeUpdates:
         span = lease_span(self.lease_seconds, deadline)
         # The record first: from now on no search finds the document by its old attributes. `unindexed` in it makes the
         # worker finish an update whose process died.
-        lease = await self.store.document_leases.update(self.tenant, store_id, found, settings, span)
+        lease = await self.store.document_leases.update(self.tenant, store_id, found, settings, seconds=span)
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             await self.write(store_id, keeper)

@@ -70,7 +70,7 @@ class ChunkWriter:
             refuse_late(began + longest, keeper.deadline)
             batch = chunks[at : at + BATCH]
             vectors = await self.embed_in_time(store, batch, keeper.deadline)
-            entries = list(make_entries(found, progress.generation, at, batch, vectors))
+            entries = list(make_entries(found, progress.generation, at, batch, vectors=vectors))
             # After the embedding, which takes the longest: without the lease, another worker may write this document.
             keeper.check()
             await self.upsert(store, entries, keeper)

@@ -206,7 +206,7 @@ class ContainerFiles:
         """Store the contents of files."""
 
         async def put(name: str) -> StoredContainerFile:
-            return await self.store.put_file(self.tenant, container_id, name, contents[name], source)
+            return await self.store.put_file(self.tenant, container_id, name, contents[name], source=source)
 
         return await map_concurrently(put, list(contents))
 

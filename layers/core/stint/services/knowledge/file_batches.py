@@ -110,7 +110,7 @@ class FileBatches:
     ) -> VectorStoreFileList:
         """List the files of a batch."""
         await self.store.file_batches.get(self.tenant, store_id, batch_id)
-        return await self.documents.list(store_id, after, before, limit, order, status, batch_id)
+        return await self.documents.list(store_id, after, before, limit, order=order, status=status, batch_id=batch_id)
 
     async def cancel(self, store_id: str, batch_id: str) -> FileBatch:
         """Cancel the files of a batch that are in progress. Those that are completed stay."""

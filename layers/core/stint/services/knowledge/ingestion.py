@@ -173,7 +173,9 @@ class Ingestion:
             async with ending_on_stop():
                 content = await self.contents.read_again(found)
             if content is not None:
-                await self.ingest_content(store, found, content, progress_of(found, len(content.chunks)), deadline)
+                await self.ingest_content(
+                    store, found, content, progress_of(found, len(content.chunks)), deadline=deadline
+                )
             else:
                 await self.begin(store, found, deadline)
         except NotFound:
@@ -188,7 +190,7 @@ class Ingestion:
         # The number of chunks is known at once, and can be noted by the write that acquires the lease.
         if len(body) < LARGE_BYTES:
             content = await self.divide(found, body)
-            await self.ingest_content(store, found, content, progress, deadline)
+            await self.ingest_content(store, found, content, progress, deadline=deadline)
             return
         keeper = await self.acquire(store.id, found, progress, 0, deadline)
         async with keeper.released_on_error():
@@ -218,7 +220,7 @@ class Ingestion:
     ) -> DocumentKeeper:
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         leases = self.store.document_leases
-        lease = await leases.acquire(self.tenant, store_id, found, progress.generation, chunks, span)
+        lease = await leases.acquire(self.tenant, store_id, found, progress.generation, chunks=chunks, seconds=span)
         # The lease was acquired for the document as it is now, and what was read is of the one before.
         if lease.document.settings != found.settings:
             await lease.release()
@@ -238,7 +240,16 @@ class Ingestion:
         Raises:
             Interrupted: the lease was lost, and the document is still in progress.
         """
-        attempt = IngestionAttempt(self.tenant, self.store, self.writer, store, found, content, progress, keeper)
+        attempt = IngestionAttempt(
+            self.tenant,
+            self.store,
+            self.writer,
+            store,
+            document=found,
+            content=content,
+            progress=progress,
+            keeper=keeper,
+        )
         try:
             completed = await attempt.run()
         except Interrupted as interrupted:

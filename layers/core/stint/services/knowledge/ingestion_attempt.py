@@ -86,7 +86,7 @@ class IngestionAttempt:
                 self.vector_store.id,
                 self.document.key,
                 self.progress.generation,
-                self.content.text.encode(),
+                body=self.content.text.encode(),
             )
         await self.writer.write(self.vector_store, self.document, self.content.chunks, self.progress, self.keeper)
         self.keeper.check()

@@ -236,7 +236,7 @@ class Insertions:
             if batch_id is not None:
                 await documents.set_batch(self.tenant, store_id, found.key, batch_id)
             return found
-        replaced = await documents.replace(self.tenant, store_id, found, settings, batch_id or found.batch_id)
+        replaced = await documents.replace(self.tenant, store_id, found, settings, batch_id=batch_id or found.batch_id)
         # After the record that names the new content was written.
         if isinstance(old := found.settings.content, StoredContent) and old != settings.content:
             await self.store.vector_store_contents.delete(old)

@@ -98,8 +98,8 @@ def merge(configured: Catalogue, stored: Stored, find_effect: Effect) -> Catalog
         {**toolgroups, **without_tools(read("tool_group", ToolGroup))},
         {**configured.shields, **shields},
         configured.builtin,
-        configured.unlisted,
-        configured.aliases,
+        unlisted=configured.unlisted,
+        aliases=configured.aliases,
     )
 
 

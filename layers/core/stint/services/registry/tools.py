@@ -178,6 +178,6 @@ def as_port(group: ToolGroup) -> Toolgroup:
         group.provider_id,
         endpoint,
         group.args or {},
-        group.sealed or "",
+        sealed=group.sealed or "",
         registered=not inline,
     )

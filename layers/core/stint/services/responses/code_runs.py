@@ -60,7 +60,9 @@ async def code_interpreter(
     with error_param(f"tools[{place}].container{'.file_ids' if is_own else ''}"):
         await code.containers.check(container_id, file_ids, users)
     has_images = CODE_OUTPUTS in settings.include
-    provider = ContainerInterpreter(code.runner, code.containers, container_id, file_ids, has_images, users)
+    provider = ContainerInterpreter(
+        code.runner, code.containers, container_id, file_ids, has_images=has_images, users=users
+    )
     return ServerTool(SIGNATURE, Toolgroup(CODE_INTERPRETER, CODE_INTERPRETER), provider)
 
 

@@ -74,7 +74,16 @@ class Compaction:
             request.prompt_cache_retention,
             self.router.cache if request.previous_response_id else None,
         )
-        summarizer = Summarizer(model, model_id, request.instructions or "", REST, deadline, tier, cache, key)
+        summarizer = Summarizer(
+            model,
+            model_id,
+            request.instructions or "",
+            REST,
+            deadline=deadline,
+            service_tier=tier,
+            cache=cache,
+            cache_key=key,
+        )
         summary = without_markers(await summarizer.summarize(transcript.messages))
         instructions = [message.text for message in transcript.messages if isinstance(message, SystemText)]
         compacted = CompactedContext(summary=summary, instructions=instructions)

@@ -78,7 +78,9 @@ class ConversationRecovery:
             return True
         if stored.ending is None:
             return False
-        writer = ConversationWriter(self.tenant, self.store.conversations, conversation_id, self.opaque, expires_at)
+        writer = ConversationWriter(
+            self.tenant, self.store.conversations, conversation_id, self.opaque, expires_at=expires_at
+        )
         await writer.put_items(await writer.pack_items(stored))
         return True
 

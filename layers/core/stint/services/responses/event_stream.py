@@ -80,7 +80,7 @@ class ResponseStream:
     def resource(
         self, status: ResponseStatus, ending: ResponseOutcome | None = None, served: str | None = None
     ) -> Response:
-        return make_response(self.header, self.output.all_items, status, ending, served)
+        return make_response(self.header, self.output.all_items, status, ending, served=served)
 
     def emit_created(self, *, queued: bool = False) -> Iterator[ResponseEvent]:
         """Yield the first events. A background response is queued first."""

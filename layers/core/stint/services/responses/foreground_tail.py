@@ -51,8 +51,8 @@ class ForegroundTail:
             PartialReader(self.store.partial_steps, response_partials(*ids)),
             partial(self.read_rest, ids[1]),
             partial(self.check_process, ids[1]),
-            QUIET_SECONDS,
-            QUIET_GROWTH,
+            quiet_seconds=QUIET_SECONDS,
+            quiet_growth=QUIET_GROWTH,
         )
         beyond = (
             f"The stream of response {ids[1]} has {{}} events, numbered from 0. Event {after} does not exist. Set "

@@ -49,7 +49,7 @@ async def find_run(store: Store, recovery: Recovery, tenant: str, response_id: s
     if state is None:
         return None
     try:
-        run = await read_run(read, store, tenant, response_id, state)
+        run = await read_run(read, store, tenant, response_id, state=state)
     except NotFound:
         return None
     if run is not None:

@@ -142,12 +142,12 @@ class ResponsePlanner:
 
                 hosted.append(await image_generation(tool, place, self.tools.providers))
             if isinstance(tool, CodeInterpreterTool):
-                hosted.append(await code_interpreter(tool, place, self.make_code(), settings, response_id))
+                hosted.append(await code_interpreter(tool, place, self.make_code(), settings, response_id=response_id))
         refuse_repeated([*client, *(each.signature.name for each in hosted)])
         listed = [list_item(server, found) for server, found in zip(servers.values(), offered, strict=True)]
         approvals = HostedTools.of(settings, listed).approvals
         server_tools = {each.signature.name: each for each in hosted}
-        return Toolbox(client, server_tools, keys, self.tools.result_bytes, approvals), listed
+        return Toolbox(client, server_tools, keys, self.tools.result_bytes, approvals=approvals), listed
 
     async def list_server(self, place: int, server: McpTool, provider_data: ProviderData) -> list[ServerTool]:
         """List the tools of an MCP server that the request allows.

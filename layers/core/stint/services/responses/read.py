@@ -121,7 +121,9 @@ def to_resource(stored: StoredResponse, encode: Encode, include: Sequence[Includ
     if include:
         settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
         stored = replace(stored, header=header.model_copy(update={"settings": settings}))
-    return make_response(header, output_of(stored, encode).all_items, stored.status, stored.ending, stored.service_tier)
+    return make_response(
+        header, output_of(stored, encode).all_items, stored.status, stored.ending, served=stored.service_tier
+    )
 
 
 def in_order(merged: Sequence[Item], output: Sequence[Item]) -> Sequence[Item]:

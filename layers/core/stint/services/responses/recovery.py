@@ -208,7 +208,9 @@ class Recovery:
                 return
             rest = [event.model_dump_json() for event in replay_rest(stored, position, self.opaque.encode)]
             try:
-                await background.end_events(self.tenant, response_id, position.events, rest, stored.header.expires_at)
+                await background.end_events(
+                    self.tenant, response_id, position.events, rest, expires_at=stored.header.expires_at
+                )
             except Interrupted:
                 continue
             return

@@ -196,14 +196,14 @@ class Responses:
             make_line = partial(self.store.conversation_line, self.tenant, header.conversation_id)
             end = context.keeper.lease.item.get("expires_at") if context.keeper is not None else None
             conversation = ConversationWriter(
-                self.tenant, self.store.conversations, header.conversation_id, self.contexts.opaque, end
+                self.tenant, self.store.conversations, header.conversation_id, self.contexts.opaque, expires_at=end
             )
         log = ResponseLog(
             self.tenant,
             self.store.responses if stored else None,
             StoredResponse(header, list(records)),
             conversation,
-            [context.keeper] if context.keeper else [],
+            keepers=[context.keeper] if context.keeper else [],
             sources=context.sources | files_in(header.input) if is_plain(header.settings) else {},
             make_line=make_line,
             attempt=prepared.attempt,

@@ -77,7 +77,7 @@ class OpenSession:
             async with self.files_lock:
                 return await keep_outputs(self.store.session_files, lease, written, removed)
 
-        return CallerSession(lease.agent_id, lease.session_id, lease.vector_db_id, read_files, write_files)
+        return CallerSession(lease.agent_id, lease.session_id, lease.vector_db_id, read_files, write_files=write_files)
 
     @property
     def last(self) -> StoredTurn | None:
@@ -142,7 +142,9 @@ class SessionOpener:
             name_run(agent_id, session_id)
             receive_signals(TurnRef(agent_id, session_id, lease.turn_id))
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), responses)
-            return OpenSession(self.store, found, keeper, past, self.view(past, resume=resume, without=without))
+            return OpenSession(
+                self.store, found, keeper, past, transcript=self.view(past, resume=resume, without=without)
+            )
 
     async def find_model(self, agent_id: str, reading: Awaitable[AgentConfig]) -> str:
         """Return the full id of an agent's model, whose configuration is being read unless it is cached."""
@@ -210,7 +212,9 @@ class SessionOpener:
     def make_recorder(self, session: OpenSession) -> SessionRecorder:
         """Return the recorder of the end of a session's next turn."""
         writer = SegmentWriter(self.tenant, self.store.turns)
-        return SessionRecorder(self.transcripts, writer, session.keeper.lease, session.past, self.history_bytes)
+        return SessionRecorder(
+            self.transcripts, writer, session.keeper.lease, session.past, history_bytes=self.history_bytes
+        )
 
     async def seal(self, lease: SessionLease, turn_id: str) -> None:
         """End a turn whose process died."""

@@ -47,7 +47,9 @@ class SegmentWriter:
                 if not reads_back_equal(part):
                     logger.warning("A segment of a history would not read back equal", extra={"session_id": session_id})
                     return end
-                after = end = await self.store.put_segment(self.tenant, agent_id, session_id, part, after, expires_at)
+                after = end = await self.store.put_segment(
+                    self.tenant, agent_id, session_id, part, after=after, expires_at=expires_at
+                )
         except Exception:  # nothing may be raised here, because the turn has ended
             logger.warning("A segment of a history was not written", exc_info=True, extra={"session_id": session_id})
         return end

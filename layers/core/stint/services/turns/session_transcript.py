@@ -162,7 +162,9 @@ def transcribe_turns(
         else:
             renew_messages(transcribed, transcript.messages[:start])
         messages, size = tuple(transcript.messages[start:]), context_size_of(turn)
-        transcribed.append(TranscribedTurn(turn.header.turn_id, size, messages, turn.header.retry_of, compacted))
+        transcribed.append(
+            TranscribedTurn(turn.header.turn_id, size, messages, turn.header.retry_of, compacted=compacted)
+        )
     return transcript, transcribed
 
 

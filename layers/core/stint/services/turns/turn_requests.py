@@ -159,7 +159,7 @@ class TurnRequests:
             return started
         follow = self.retries.follow_message
         return FollowedTurn(
-            await follow(new.agent_id, new.session_id, message_id, started.run_id, new.context.deadline)
+            await follow(new.agent_id, new.session_id, message_id, started.run_id, deadline=new.context.deadline)
         )
 
     async def start_message(self, new: NewTurn, message_id: str, until: float) -> "StartedTurn | StartedRun":
@@ -244,7 +244,7 @@ class TurnRequests:
         self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
     ) -> TurnHandle | None:
         """Return a turn from the resume on that stored exactly these responses, if there is one."""
-        events = await self.retries.find_resume(agent_id, session_id, turn_id, responses, deadline)
+        events = await self.retries.find_resume(agent_id, session_id, turn_id, responses, deadline=deadline)
         return None if events is None else FollowedTurn(events)
 
     async def follow(self, agent_id: str, session_id: str, turn_id: str, after: int, deadline: float) -> TurnHandle:
@@ -271,7 +271,7 @@ class TurnRequests:
         Raises StintError if it is not started, or as `follow`.
         """
         started = await self.make_admission(agent_id, session_id).wait_for_start(message_id, deadline)
-        events = await self.tail.follow(agent_id, session_id, started.run_id, after, deadline)
+        events = await self.tail.follow(agent_id, session_id, started.run_id, after, deadline=deadline)
         async with aclosing(events):
             async for numbered in events:
                 yield numbered

@@ -152,7 +152,7 @@ class TurnRetries:
             seen = seen or record.lease_until
             if runs(record, turn_id) and record.lease_until != seen:
                 return turn
-            turn = await mark_interrupted(self.store, self.tenant, agent_id, record, turn)
+            turn = await mark_interrupted(self.store, self.tenant, agent_id, record, turn=turn)
             if not turn.records:
                 try:
                     await pauses.wait()
@@ -175,7 +175,7 @@ class TurnRetries:
                 if not runs(record, turn_id):
                     return None
             else:
-                return await mark_interrupted(self.store, self.tenant, agent_id, record, turn)
+                return await mark_interrupted(self.store, self.tenant, agent_id, record, turn=turn)
             try:
                 await pauses.wait()
             except DeadlineExceeded:
@@ -185,7 +185,7 @@ class TurnRetries:
         self, agent_id: str, session_id: str, turn_id: str, deadline: float
     ) -> AsyncGenerator[NumberedEvent, None]:
         """Return the events of a turn up to its first ending or pause, as in its first stream. Raises NotFound."""
-        return until_ending(await self.tail.follow(agent_id, session_id, turn_id, -1, deadline))
+        return until_ending(await self.tail.follow(agent_id, session_id, turn_id, -1, deadline=deadline))
 
     async def follow_message(
         self, agent_id: str, session_id: str, message_id: str, turn_id: str, deadline: float
@@ -199,7 +199,7 @@ class TurnRetries:
         before = turn.records[: place_of_message(turn, message_id)]
         paused = max((place for place, record in enumerate(before, 1) if record.ending is not None), default=0)
         after = count_events(StoredTurn(turn.header, before[:paused])) - 1 if paused else -1
-        return until_ending(await self.tail.follow(agent_id, session_id, turn_id, after, deadline))
+        return until_ending(await self.tail.follow(agent_id, session_id, turn_id, after, deadline=deadline))
 
     async def find_resume(
         self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
@@ -209,7 +209,7 @@ class TurnRetries:
         None if no resume stored them, or there is no such turn. A resume that has begun is waited for.
         """
         with suppress(NotFound):
-            return await self.follow_resume(agent_id, session_id, turn_id, responses, deadline)
+            return await self.follow_resume(agent_id, session_id, turn_id, responses, deadline=deadline)
         return None
 
     async def follow_resume(
@@ -222,7 +222,9 @@ class TurnRetries:
             place = find_resume(turn, responses)
             if place is not None:
                 before = count_events(StoredTurn(turn.header, turn.records[:place]))
-                return until_ending(await self.tail.follow(agent_id, session_id, turn_id, before - 1, deadline))
+                return until_ending(
+                    await self.tail.follow(agent_id, session_id, turn_id, before - 1, deadline=deadline)
+                )
             record = await self.store.sessions.get(self.tenant, agent_id, session_id)
             if not runs(record, turn_id):
                 return None

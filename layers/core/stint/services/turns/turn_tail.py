@@ -40,7 +40,9 @@ class TurnTail:
         turn = await self.read(agent_id, session_id, turn_id)
         replay, partials = TurnReplay(turn.header), PartialReader(self.store.partial_steps, turn_partials(*ids))
         check_process = partial(self.check_process, replay.stored, agent_id)
-        tailed = RunTail(replay, partials, partial(self.store.turns.read_rest, *ids), check_process, QUIET_SECONDS)
+        tailed = RunTail(
+            replay, partials, partial(self.store.turns.read_rest, *ids), check_process, quiet_seconds=QUIET_SECONDS
+        )
         beyond = (
             f"The stream of turn {turn_id} has {{}} events, numbered from 0. Event {after} does not exist. Set "
             "starting_after, or Last-Event-ID, to the number of an existing event."
@@ -57,7 +59,7 @@ class TurnTail:
         )
         value_of(agent)
         record = value_of(session)
-        return await mark_interrupted(self.store, self.tenant, agent_id, record, value_of(turn))
+        return await mark_interrupted(self.store, self.tenant, agent_id, record, turn=value_of(turn))
 
     async def check_process(self, turn: StoredTurn, agent_id: str) -> Sequence[TurnRecord]:
         """Return the records of a quiet turn, with an ending if its process died. Raises NotFound."""
@@ -65,4 +67,4 @@ class TurnTail:
         if runs(record, turn.header.turn_id):  # the session is small, and the turn may not be
             return turn.records
         copy = StoredTurn(turn.header, [*turn.records], turn.size)
-        return (await mark_interrupted(self.store, self.tenant, agent_id, record, copy)).records
+        return (await mark_interrupted(self.store, self.tenant, agent_id, record, turn=copy)).records

@@ -113,7 +113,9 @@ class Turns:
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
             checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
             messages = await checks.check_messages(request.messages, session.transcript)
-            header = make_header(session, messages, documents, await storable(overrides, session.config), attempt)
+            header = make_header(
+                session, messages, documents, await storable(overrides, session.config), attempt=attempt
+            )
             await attempt.record_run(header.turn_id)
             log = self.make_log(session, StoredTurn(header))
             add_input(session.transcript, header)
@@ -128,7 +130,7 @@ class Turns:
     def make_log(self, session: OpenSession, turn: StoredTurn) -> TurnLog:
         """Return the log of a turn, whose end the process remembers."""
         make_line = self.store.session_line
-        return TurnLog(self.store.turns, session.keeper, turn, make_line, self.opener.make_recorder(session))
+        return TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=self.opener.make_recorder(session))
 
     @metered
     async def resume(
@@ -152,7 +154,7 @@ class Turns:
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
         responses, deadline = request.tool_responses, context.deadline
         turn_id = (await self.store.turns.find_imported(self.tenant, agent_id, session_id, {turn_id}))[turn_id]
-        session, turn, noted = await self.open_last(agent_id, session_id, turn_id, responses, deadline)
+        session, turn, noted = await self.open_last(agent_id, session_id, turn_id, responses, deadline=deadline)
         async with session.keeper.released_on_error():
             stored = stored_answer(turn, responses)
             resume_meter(turn.consumption)
@@ -166,7 +168,7 @@ class Turns:
             if stored is None:
                 step = await checks.check_step(step)
                 session.transcript.add_step(step)
-            run = resumed_run(turn, step, plan, session.transcript, log, deadline, checks.steps)
+            run = resumed_run(turn, step, plan, session.transcript, log=log, deadline=deadline, checks=checks.steps)
             async with run.opened():
                 if stored is None:
                     await log.append(step)
@@ -241,7 +243,7 @@ class Turns:
             from stint.services.turns.waiting_turns import read_waiting  # noqa: PLC0415 - few messages wait
 
             return await read_waiting(self, agent_id, session_id, turn_id)
-        return (await mark_interrupted(self.store, self.tenant, agent_id, record, value_of(turn))).to_turn()
+        return (await mark_interrupted(self.store, self.tenant, agent_id, record, turn=value_of(turn))).to_turn()
 
     async def step(self, agent_id: str, session_id: str, turn_id: str, step_id: str) -> Step:
         """Return a step of a turn.

@@ -58,7 +58,7 @@ def fill_text_body(text: str, content_type: str, arguments: Mapping[str, Any], n
 
 def fill_piece(piece: Piece, arguments: Mapping[str, Any], names: Collection[str]) -> str:
     if piece.write is not None:
-        return fill_text(piece.text, arguments, names, piece.write, piece.absent)
+        return fill_text(piece.text, arguments, names, piece.write, absent=piece.absent)
     for name in PLACEHOLDER.findall(piece.text):
         if name in names:
             raise ToolFailure(describe_misplaced(name))

@@ -63,7 +63,8 @@ class ToolLists:
         """Cache the failure of a listing."""
         found = self.kept.get(key, CachedToolList())
         self._put(
-            key, CachedToolList(found.tools, found.expiry, failure, time.monotonic() + self.retry_seconds, found.size)
+            key,
+            CachedToolList(found.tools, found.expiry, failure, time.monotonic() + self.retry_seconds, size=found.size),
         )
 
     def _put(self, key: str, kept: CachedToolList) -> None:

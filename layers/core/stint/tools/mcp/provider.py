@@ -178,7 +178,7 @@ class McpTools:
 
     async def _ask(self, url: str, headers: dict[str, str], timeout: float) -> list[ToolSignature]:
         try:
-            return await self._sessions.run_session(url, headers, list_all, timeout, list_budget())
+            return await self._sessions.run_session(url, headers, list_all, timeout, budget=list_budget())
         except TimeoutError as error:
             raise ToolUnavailable(
                 f"The MCP server at {host_of(url)} did not list its tools within {timeout:g} s"

@@ -91,13 +91,13 @@ class McpSessions:
         first: McpRequestRefused | None = None
         if url not in self._sse_endpoints:
             try:
-                return await self._attempt(url, headers, conversation, deadline, budget, sse=False)
+                return await self._attempt(url, headers, conversation, deadline, budget=budget, sse=False)
             except McpRequestRefused as refused:
                 if not may_be_of_transport(refused):
                     raise explain(url, refused) from refused
                 first = refused
         try:
-            result = await self._attempt(url, headers, conversation, deadline, budget, sse=True)
+            result = await self._attempt(url, headers, conversation, deadline, budget=budget, sse=True)
         except McpRequestRefused as refused:
             # The server may have been replaced by one with the newer transport: the next session begins with a POST
             # again.

@@ -1,4 +1,8 @@
-"""Credentials for the data of one tenant each: those of a role, from the Security Token Service (STS)."""
+"""Credentials for the data of one tenant each.
+
+They are temporary credentials of a role, from the Security Token Service (STS):
+https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
+"""
 
 import re
 import threading
@@ -81,7 +85,6 @@ class AssumedRole:
     """A role with session tags. `source` has the credentials that may assume it.
 
     `clock` is that of all roles of a process, so that STS refuses the first signature only.
-    https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""`import llama-stack FILE`: the agents, sessions and turns that a Llama Stack server stored."""
+"""`import llama-stack FILE`: the agents, sessions and turns that a Llama Stack server stored.
+
+The server stores keys and values in a sqlite file, which is opened for reading only.
+"""
 
 import argparse
 import sqlite3

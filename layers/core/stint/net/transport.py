@@ -1,4 +1,7 @@
-"""An HTTP transport that connects only to checked addresses, and bodies that are decompressed within limits."""
+"""An HTTP transport that connects only to checked addresses.
+
+Bodies of responses from servers that callers choose are decompressed, counted and decoded within limits.
+"""
 
 import ssl
 import zlib

@@ -1,4 +1,7 @@
-"""Routing of embedding model ids to embedders, whose calls are counted and admitted by the budgets of a run."""
+"""Routing of embedding model ids to embedders.
+
+Calls are counted, and admitted by the budgets of the run that makes them.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.services.responses.item_fixture import INPUT, asks, call, output, read, says, shape
 
 from stint.domain.openai.conversations import StoredItem
-from stint.services.responses.repeated_items import find_results, leave_out_repetitions
+from stint.services.responses.items_to_messages import find_results, leave_out_repetitions
 
 FIRST_ROUND = ["user go", "answer  -> c1", "result sunny"]
 PICTURE = {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]}

@@ -1,4 +1,7 @@
-"""The rows of a file of Llama Stack, which have keys and JSON values, grouped by what they belong to."""
+"""The rows of a file of Llama Stack, grouped by what they belong to.
+
+Its KV store has agents, sessions and turns as rows of keys and JSON values.
+"""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -7,6 +7,7 @@ from its end, and then from the response's end, which contains all items.
 from collections.abc import Iterator
 from typing import Any
 
+from stint.dataclasses import dataclass, field
 from stint.domain.inference import (
     Finished,
     FinishReason,
@@ -20,7 +21,6 @@ from stint.domain.inference import (
 from stint.models.openai.answer import read_arguments, read_logprobs, read_text
 from stint.models.openai.streamed_answer import FailedAnswer
 from stint.models.openai.usage import RESPONSE_USAGE, read_usage
-from stint.models.openai_responses.begun_items import BegunItem, BegunItems
 from stint.models.openai_responses.reasoning import (
     BETWEEN,
     MAX_CHARACTERS,
@@ -31,6 +31,67 @@ from stint.models.openai_responses.reasoning import (
     write_phase,
 )
 from stint.models.port import read_tier
+
+
+@dataclass(slots=True)
+class BegunItem:
+    """An item that has begun."""
+
+    kind: str
+    """The type of the item, such as `message`."""
+    item_id: str
+    """Empty if the server sends none."""
+    place: AnswerPlace
+    """Where the item began in the answer."""
+    read: int = 0
+    """The number of characters of its text, refusal, reasoning or arguments so far."""
+    call: int | None = None
+    """The number of a call; None until its name is known."""
+    texts: list[tuple[int, int]] = field(default_factory=list)
+    """The places of the texts of its reasoning in all reasoning: start and end, in characters."""
+    part: tuple[str, Any] | None = None
+    """The last part of its reasoning: whether it is of the summary or the content, and its index."""
+    is_done: bool = False
+    """Whether its end was read."""
+
+
+class BegunItems:
+    """The items by their `output_index`, or by a number if the server sends none."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, BegunItem] = {}
+        self._places: dict[str, int] = {}
+        self.has_reasoning = False
+
+    def __getitem__(self, index: int) -> BegunItem:
+        return self._items[index]
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._items
+
+    def add(self, index: int, item: BegunItem) -> None:
+        self._items[index] = item
+        self.has_reasoning |= item.kind == "reasoning"
+        if item.item_id:
+            self._places.setdefault(item.item_id, index)
+
+    def index_in(self, event: dict[str, Any]) -> int:
+        """Return the place of an event's item. Raises TypeError if the event has none."""
+        index = event.get("output_index")
+        if isinstance(index, int):
+            return index
+        item_id = read_text(event.get("item_id")) or read_text((event.get("item") or {}).get("id"))
+        if index is not None or not item_id:
+            raise TypeError("The event has neither an output_index nor an id")
+        return self._places.setdefault(item_id, len(self._places))
+
+    def index_at_end(self, index: int, item: dict[str, Any]) -> int | None:
+        """Return the place of an item of the whole response, which may omit others; None if it is unknown."""
+        item_id, begun = read_text(item.get("id")), self._items.get(index)
+        if begun is None or begun.item_id != item_id:
+            index = self._places.get(item_id, index)
+            begun = self._items.get(index)
+        return index if begun is None or begun.kind == str(item.get("type")) else None
 
 
 class ModelResponseReader:

@@ -10,15 +10,17 @@ belongs to which part, when texts are written and when they are read (`distribut
 """
 
 import base64
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TypeGuard
+from urllib.parse import unquote, urlsplit
 
 from stint.dataclasses import dataclass
 from stint.documents.document_reader import DocumentReader
-from stint.documents.mime_types import GENERIC, type_of_name
+from stint.documents.mime_types import GENERIC, parse_mime_type, type_of_name
 from stint.documents.reading import read_documents
 from stint.documents.served import DocumentData, InlineDocument, Originals
 from stint.domain.content import URL, Document, ImageSource, image_at
@@ -28,8 +30,12 @@ from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.domain.openai.parts import InputFile, InputImage, MessagePart
 from stint.models.images import InlineImage, read_image
+from stint.tools.code_interpreter.files import make_name
 
 ANY_TYPE = "application/octet-stream"
+
+HAS_FILE = "The code interpreter has this file as {}."
+NO_TEXT = "Its text is not shown."
 
 
 async def read_files(
@@ -74,8 +80,6 @@ async def read_parts(
             if isinstance(document, FileDocument)
         }
         if originals is not None:
-            from stint.services.conversations.files_for_code import name_files  # noqa: PLC0415 - few are for code
-
             read = name_files(
                 originals,
                 [part.filename or names.get(place, "") or part.file_url or "" for place, part in files.items()],
@@ -199,3 +203,16 @@ def unknown_type(place: str, filename: str | None) -> InvalidRequest:
         code="unsupported_document",
         param=place,
     )
+
+
+def name_files(originals: Originals, wanted: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Name the files that are kept, and return the texts with these names. `wanted` are names or URLs."""
+    read = list(texts)
+    for index, raw in sorted(originals.bodies.items()):
+        is_url = wanted[index][:8].lower().startswith(("http://", "https://"))
+        name = unquote(urlsplit(wanted[index]).path) if is_url else wanted[index]
+        media_type = parse_mime_type(raw.content_type).essence
+        originals.names[index] = make_name(name, f"file-{index + 1}", media_type, list(originals.names.values()))
+        note = HAS_FILE.format(json.dumps(originals.names[index], ensure_ascii=False))
+        read[index] = f"{note} {NO_TEXT}" if index in originals.errors else f"{note}\n{texts[index]}"
+    return read

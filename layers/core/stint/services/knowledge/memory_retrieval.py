@@ -1,4 +1,7 @@
-"""Retrieval from memory banks: the best chunks of several banks, in one context."""
+"""Retrieval from memory banks: the best chunks of several banks, in one context.
+
+The vector stores of sessions have the large documents of their turns.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,4 +1,7 @@
-"""The context of a query in vector dbs, in the words of Llama Stack."""
+"""The context of a query in vector dbs, in the words of Llama Stack.
+
+The template of a chunk is text with placeholders, which are replaced once and not evaluated.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

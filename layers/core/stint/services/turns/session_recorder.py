@@ -1,4 +1,7 @@
-"""Recording of a turn that has ended, for the next turn of its session: the transcript, and segments of it."""
+"""Recording of a turn that has ended, for the next turn of its session.
+
+The process keeps the transcript; segments of the history are written after the turn has ended.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,7 @@
-"""A started turn, with its header and its terminal event, and the endings of turns that failed or were cancelled."""
+"""A started turn, with its header and its terminal event.
+
+`fail_turn` stores the endings of turns that failed or were cancelled.
+"""
 
 import asyncio
 import logging

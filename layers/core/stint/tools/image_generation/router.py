@@ -1,4 +1,7 @@
-"""Routing of image model ids to models, whose calls are counted and admitted by the budgets of a run."""
+"""Routing of image model ids to the providers' models.
+
+Calls are counted, and admitted by the budgets of the run that makes them.
+"""
 
 from collections.abc import Callable, Mapping
 

@@ -54,7 +54,7 @@ FREE = frozenset({"day", "event", "first", "folder", "identifier", "kind", "mont
 Check = Callable[[Any], str | int]
 
 ITEM = re.compile(r"[a-z]+_([0-9a-f]{32})([0-9]{2,4}|[0-9]{8})?")
-KEY_ID = r"[A-Za-z0-9_-]{1,64}"
+KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Key(NamedTuple):
@@ -150,14 +150,13 @@ def _check_of(field: str) -> Check:
     if name not in IDS:
         return _as_is if name in FREE else CHECKS[name]
     kind, prefix = IDS[name]
-    pattern = re.compile(f"{prefix}({HEX.pattern})") if prefix else UUID
-    part = 0 if name == field else 1
+    pattern = HEX if prefix else UUID
 
     def check(value: str) -> str:
-        found = pattern.fullmatch(value)
-        if found is None:
+        digits = value[len(prefix) :]
+        if not value.startswith(prefix) or pattern.fullmatch(digits) is None:
             raise NotFound(kind, value)
-        return found[part]
+        return value if name == field else digits
 
     return check
 
@@ -193,7 +192,7 @@ def _object_id(value: str) -> str:
 
 
 def _key_id(value: str) -> str:
-    if not re.fullmatch(KEY_ID, value):
+    if KEY_ID.fullmatch(value) is None:
         raise InvalidRequest("The id of the API key is invalid.")
     return value
 

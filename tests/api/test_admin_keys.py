@@ -88,7 +88,7 @@ def test_an_idempotency_key_creates_one_api_key_and_stores_no_secret(api: AdminA
 def test_a_repetition_of_a_request_without_an_answer_gets_another_secret_of_its_key(
     api: AdminApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(*_: Any) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
         raise StoreUnavailable("The database does not respond. Try again.")
 
     with monkeypatch.context() as patched:

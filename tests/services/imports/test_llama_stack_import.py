@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.script_model import Script, said, script
+from tests.script_model import Script, deadline, said, script
 from tests.services.conftest import MakeTurnFixture
 from tests.services.imports.kv_files import (
     AGENT,
@@ -22,14 +22,16 @@ from tests.services.imports.kv_files import (
     waiting_turn,
     write_kv_file,
 )
-from tests.services.turn_fixture import TurnFixture
+from tests.services.turn_fixture import TurnFixture, ended
 from tests.store.conftest import Cloud
 
 from stint.cli.imports import opened
 from stint.cli.llama_stack.report import ImportReport
 from stint.cli.llama_stack.store_import import LlamaStackImport
 from stint.domain.inference import AssistantAnswer, UserInput
+from stint.domain.llama_stack.events import TurnComplete
 from stint.domain.steps import MemoryRetrievalStep
+from stint.services.turns import turn_tail
 
 TURNS = (
     turn_value(FIRST, "My name is Ann.", "Hello Ann.", 1),
@@ -131,6 +133,20 @@ async def test_a_turn_that_waits_for_its_client_is_resumed_by_its_old_id(
 
     assert (turn.status, turn.output_message.content) == ("completed", "You are Ann.")
     assert turn.steps[1].step_id == step["step_id"]
+
+
+async def test_a_resumed_turn_is_followed_by_its_old_id(
+    cloud: Cloud, tenant: str, tmp_path: Path, imported: TurnFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_tail, "QUIET_SECONDS", 1_000)  # the tail reads new records, not the whole turn again
+    rows = session_rows(*TURNS[:1], waiting_turn(SECOND, 2))
+    await run_import(cloud, tenant, write_kv_file(tmp_path / "kv.db", rows))
+    events = imported.turns.run(await imported.resume(SECOND, ("call_1", "-100")))
+    await anext(events)
+    tailed = await imported.services.turn_requests.tail.follow(AGENT, SESSION, SECOND, -1, deadline(5))
+    ended([event async for event in events])
+
+    assert isinstance([each.event async for each in tailed][-1], TurnComplete)
 
 
 async def test_turns_of_october_2024_have_the_fields_of_later_ones(

@@ -58,10 +58,10 @@ async def test_a_batch_is_added_although_another_changes_the_same_files(
     file_ids = [await knowledge.file_of(store_id), await knowledge.upload("Peru")]
     request, replace = CreateFileBatch(file_ids=file_ids, attributes={"year": 2026}), VectorStoreDocuments.replace
 
-    async def come_second(*args: Any) -> StoredDocument:
+    async def come_second(*args: Any, **named: Any) -> StoredDocument:
         monkeypatch.undo()
         await knowledge.batches.create(store_id, request)
-        return await replace(*args)
+        return await replace(*args, **named)
 
     monkeypatch.setattr(VectorStoreDocuments, "replace", come_second)
     batch = await knowledge.batches.create(store_id, request)
@@ -76,7 +76,7 @@ async def test_files_of_a_batch_that_could_not_be_added_whole_are_ingested(
     store_id = await knowledge.create("Llamas")
     file_ids = [await knowledge.file_of(store_id), await knowledge.upload("Peru")]
 
-    async def lose(*_: object) -> None:
+    async def lose(*_: object, **__: object) -> None:
         raise ConditionFailed(None)
 
     monkeypatch.setattr(VectorStoreDocuments, "replace", lose)

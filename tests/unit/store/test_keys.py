@@ -160,3 +160,18 @@ def test_list_entries_are_spread_over_eight_partitions() -> None:
 def test_the_log_of_a_response_has_ten_thousand_places() -> None:
     with pytest.raises(Conflict, match="Create another response"):
         keys.response_record("acme", RESPONSE, 10_000)
+
+
+def test_each_placeholder_of_a_template_has_a_check() -> None:
+    templates = [found for found in vars(keys).values() if isinstance(found, keys.Template)]
+    shards = [found for found in vars(keys).values() if isinstance(found, keys.Shards)]
+    for template in (*templates, *(part for each in shards for part in (each._shard, each._sk))):
+        checks, forms = template._compiled
+        assert len(forms) == len(template.texts)
+        assert all(map(callable, checks))
+
+
+@pytest.mark.parametrize("foreign", ["", "x#y:z_" + "a" * 32, "../#:_" + "a" * 32, "resp_" + "A" * 32, "a" * 31])
+def test_an_object_of_an_attempt_has_the_form_of_an_id(foreign: str) -> None:
+    with pytest.raises(ValueError, match="is not the id of an object"):
+        keys.retry_claim("acme", foreign, 1)

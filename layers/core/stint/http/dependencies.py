@@ -26,7 +26,7 @@ MakeServices = Callable[[str], "AgentsServices | OpenAIServices | KnowledgeServi
 
 
 def find_services(request: Request) -> Any:
-    """Return the function's services of the caller's tenant. The tenant's first request in a process makes them."""
+    """Return the function's services of the caller's tenant, as its composition makes or remembers them."""
     return request.app.state.make_services(require_principal().tenant)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # loaded by the composition
     from stint.services.knowledge.embeddings import TextEmbeddings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OctoberServices(AgentsServices):
     """The use cases. Each `make_` function makes its part once, at the first request that needs it."""
 

@@ -1,9 +1,10 @@
 """The keys of all records and blobs: one table of templates. Few other modules know a prefix.
 
 `Partition("session:{agent}")` makes the `pk` of an agent's sessions, and its `record("{session}")` the key of one.
-Both are called with the tenant and the values of the placeholders, in order. Each placeholder has a check, so no
-text from outside can address another record: an id of another form raises NotFound with the name of its kind. The
-templates have the form of the table in docs/architecture.md.
+Both are called with the tenant and the values of the placeholders, in order. Each id has a check, so none from outside
+can address another record: one of another form raises NotFound with the name of its kind. The other texts raise
+InvalidRequest or ValueError, or are in FREE, because their callers have checked them. The templates have the form of
+the table in docs/architecture.md.
 
 `pk` without the tenant, followed by ":" and `sk`, is the key that Llama Stack's KV store uses for the same thing.
 Plural names are partitions (`pk`), the others whole keys.
@@ -54,6 +55,7 @@ FREE = frozenset({"day", "event", "first", "folder", "identifier", "kind", "mont
 Check = Callable[[Any], str | int]
 
 ITEM = re.compile(r"[a-z]+_([0-9a-f]{32})([0-9]{2,4}|[0-9]{8})?")
+OBJECT = re.compile(r"(?:[a-z]+_)?[0-9a-f]{32}")
 KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -186,7 +188,7 @@ def _fingerprint(value: str) -> str:
 
 
 def _object_id(value: str) -> str:
-    if HEX.fullmatch(value.rpartition("_")[2].replace("-", "")) is None:
+    if OBJECT.fullmatch(value) is None and UUID.fullmatch(value) is None:
         raise ValueError(f"{value!r} is not the id of an object.")
     return value
 

@@ -8,7 +8,8 @@ What becomes of a request is decided here, once, in this order:
 | is a retry       | a response with a step, or that runs or has ended   | that response, from its first event on   |
 | is a retry       | a response that failed without a step, or nothing   | as a new request                         |
 | is in background | -                                                   | a queued response, which the worker runs |
-| is new           | no conversation, or one that nothing uses           | a new response                           |
+| is new           | no conversation, or one that nothing uses or        | a new response                           |
+|                  | waits for                                           |                                          |
 | is new           | a conversation in use, `when_busy` reject           | nothing: it raises Conflict              |
 | is new           | the same, enqueue or merge                          | a message at the end of the line         |
 | is new           | the same, interrupt                                 | a new response, once the other has ended |

@@ -10,6 +10,7 @@ a response. `get` and `cancel` return:
 | taken by a response   | that response                    | that response        | Conflict                          |
 | claimed by a lost run | a queued response                | a cancelled response | cancels, then deletes the message |
 | cancelled or failed   | a response without output        | the same             | deletes the message               |
+| failed once claimed   | a response without output        | the same             | Conflict, until it expires        |
 | gone                  | its stored response, or NotFound | likewise             | deletes the stored response       |
 """
 

@@ -1,6 +1,6 @@
 """The log of a running response, in the store or only in memory.
 
-Everything is stored before it is announced. The order of writes at the end of a response:
+Each step and each ending is stored before its event is sent. The order of writes at the end of a response:
 
 | write                         | if the process dies after it                                                    |
 |-------------------------------|---------------------------------------------------------------------------------|

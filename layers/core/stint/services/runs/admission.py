@@ -146,7 +146,7 @@ class Admission(Generic[Q, R]):
         """
         place, message = await self.kind.prepare(request, attempt)
         # The task before the message: a request that dies in between leaves a task without a message, which does
-        # nothing. A message without a task would wait for ever, and block those after it.
+        # nothing. A message without a task would wait until it expires, and block those after it.
         await self.kind.send_task(place.message_id)
         stored = False
         try:

@@ -25,8 +25,6 @@ from stint.domain.tools import ToolResponseMessage
 from stint.loop.transcript import Transcript
 from stint.store.log import CLOSING
 
-"""Endings of turns whose calls may have been sent without an answer."""
-
 
 def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
     """Add stored turns to the model's messages.

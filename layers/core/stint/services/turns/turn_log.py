@@ -1,6 +1,6 @@
 """The log of a running turn: its records in the store, and its entry in the session.
 
-Everything is stored before it is announced, so that no reader of a stream knows what the log lacks:
+Each step and each ending is stored before its event is sent. The deltas of a step are sent while it runs:
 
 | write                  | before                        | because                                               |
 |------------------------|-------------------------------|-------------------------------------------------------|

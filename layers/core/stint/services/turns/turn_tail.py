@@ -36,8 +36,8 @@ class TurnTail:
             NotFound: there is no such agent, session or turn.
             InvalidRequest: the turn has ended, and has no event with that number.
         """
-        ids = self.tenant, agent_id, session_id, turn_id
         turn = await self.read(agent_id, session_id, turn_id)
+        ids = self.tenant, agent_id, session_id, turn.header.turn_id  # an imported turn is also found by its old id
         replay, partials = TurnReplay(turn.header), PartialReader(self.store.partial_steps, turn_partials(*ids))
         check_process = partial(self.check_process, replay.stored, agent_id)
         tailed = RunTail(

@@ -194,11 +194,11 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     lost: list[int] = []
     put = RequestRecords.put_answer
 
-    async def put_after_first(*args: Any) -> None:
+    async def put_after_first(*args: Any, **named: Any) -> None:
         lost.append(1)
         if len(lost) == 1:
             raise StoreUnavailable("The database does not respond. Try again.")
-        await put(*args)
+        await put(*args, **named)
 
     monkeypatch.setattr(RequestRecords, "put_answer", put_after_first)
     return lost

@@ -159,8 +159,8 @@ class ConnectionTrace:
 class OpenAIServer:
     """A server: its URLs, its key, its connections, and what its errors mean.
 
-    Connection errors, 429, 500, 502, 503 and 504 are retried `repeats` times, after `backoff` seconds, doubled each
-    time and jittered, or after the server's Retry-After if that is at most 2 s. Timeouts are in seconds;
+    Connection errors, 429, 500, 502, 503, 504 and 529 are retried `repeats` times, after `backoff` seconds, doubled
+    each time and jittered, or after the Retry-After of the server if that is at most 2 s. Timeouts are in seconds;
     `stall_timeout` is the longest silence of the server. If `api_key` is a function, it is called before each request;
     it may read a secret store, and should cache the key. A request that meets a connection which was dropped while idle
     is sent again at once. `settings` are the names of the settings in error messages. With `sign`, requests are signed,

@@ -91,6 +91,24 @@ async def test_a_response_whose_start_failed_can_be_cancelled(
     assert (await waiting.read()).status == "cancelled"
 
 
+async def test_a_response_that_failed_once_claimed_can_be_deleted(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise Conflict("The file is not ready.", code="file_not_ready")
+
+    waiting = await WaitingInConversation(WorkerFixture(own_cloud, tenant, script())).open()
+    CLOCK.move(ALIVE_SECONDS + 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(ResponseStore, "put", refuse)
+        await waiting.work()
+    assert (await waiting.read()).status == "failed"
+
+    assert (await waiting.fixture.services.response_requests.delete(waiting.response_id)).deleted
+    with pytest.raises(NotFound):
+        await waiting.read()
+
+
 async def test_a_repetition_finds_the_response_that_the_worker_ran_with_another_id(
     own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

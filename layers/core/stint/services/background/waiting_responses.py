@@ -10,7 +10,6 @@ a response. `get` and `cancel` return:
 | taken by a response   | that response                    | that response        | Conflict                          |
 | claimed by a lost run | a queued response                | a cancelled response | cancels, then deletes the message |
 | cancelled or failed   | a response without output        | the same             | deletes the message               |
-| failed once claimed   | a response without output        | the same             | Conflict, until it expires        |
 | gone                  | its stored response, or NotFound | likewise             | deletes the stored response       |
 """
 
@@ -91,6 +90,8 @@ class WaitingResponses:
         try:
             await self.reader.delete(name_of("resp", str(state.run_id)))
         except NotFound:
+            if state.error is not None:  # its start was refused after the claim, so no response was stored
+                return
             raise Conflict(f"Response {response_id} is being started. Try again.", code="response_starting") from None
 
     def line_of(self, state: MessageState) -> WaitingLine:

@@ -1,4 +1,15 @@
-"""The meter of a run: what a turn, a response or a model call consumes. All tasks of a request share it."""
+"""The meter of a run: what a turn, a response or a model call consumes. All tasks of a request share it.
+
+The calls that consume are in many layers: the client of DynamoDB, the models, the tools. None of them has the run as an
+argument, so the meter is in a context variable, and each `count_` function does nothing outside of a run.
+
+The consumption is written with the run itself, in a record that must know the cost of its own write. So a reader says
+how many units follow (`further_writes`), before they are counted.
+
+A run that is resumed in another request, or by another process, has a new meter, and `earlier` is what its log says of
+the parts before. Budgets are not known here: `Spending` and `Reservation` are implemented in `stint.spending`.
+`model_dollars` is None as soon as one call has no known price, because a sum without it would be too low.
+"""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -70,25 +81,42 @@ class Spending(Protocol):
 
 @dataclass(slots=True)
 class Meter:
-    """The consumption of a run since it began. `earlier` was consumed before the run was resumed.
-
-    `memory_mb` is that of the function, 0 outside of Lambda, `deadline` the end of the run by the loop's clock,
-    `user_hash` that of the end user that its request names.
-    """
+    """The consumption of a run since it began."""
 
     prices: Prices = field(default_factory=Prices)
     memory_mb: int = 0
+    """The memory of the function; 0 outside of Lambda."""
+
     spending: Spending | None = None
+    """The budgets of the caller; None without any."""
+
     earlier: Consumption | None = None
+    """What was consumed before the run was resumed."""
+
     counted: Consumption = field(default_factory=lambda: Consumption(model_dollars=0.0))
+    """What was counted so far, without the units of DynamoDB, the time and their price."""
+
     write_units: float = 0.0
+    """Write units of DynamoDB, as it reports them."""
+
     read_units: float = 0.0
+    """Read units of DynamoDB, in halves."""
+
     started: float = field(default_factory=lambda: time.monotonic())
+    """When the run began, on the monotonic clock, in seconds."""
+
     closed: bool = False
+    """Whether the budgets have been settled."""
+
     deadline: float | None = None
+    """The end of the run by the clock of the event loop; None if it is not known."""
+
     agent_id: str = ""
     session_id: str = ""
+    """The session of the run, or its conversation."""
+
     user_hash: str = ""
+    """The hash of the end user that the request names."""
 
     async def admit(self, requests: int = 1, find_model: "FindModel | None" = None) -> None:
         """Admit the run under its budgets. `find_model` returns the full id of its model, if it has one.

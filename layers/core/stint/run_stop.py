@@ -1,4 +1,19 @@
-"""The stop of a run by an admin, and its cancellation by a client, or without it. All tasks of a request share it."""
+"""The stop of a run by an admin, and its cancellation by a client, or without it. All tasks of a request share it.
+
+A run has an error at most once, and the first one stays. Whatever the run awaits at that time is in a timeout that
+`expiring_on_stop` has registered: `end` lets all of them expire, so a run ends at once and not at its next step.
+
+    what ends a run                        who tells                               error
+    a stop of the tenant, an agent, a      `check`, when the run begins; then      Stopped
+    session, a key ...                     `StopMonitor`, about every second
+    a cancellation by a client             `StopMonitor`, once the run has a name  Cancelled
+                                           (`receive_signals`)
+    no heartbeat for some time, if the     the same, by the clock of this process  Cancelled
+    request has `on_disconnect` cancel
+
+The stops are read beside whatever else is read at the beginning, so that no run waits for them. `refuse_stopped` waits
+for the answer; `admit_model_call` does so only if an earlier read found a stop of the tenant (`suspected`).
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Iterator

@@ -45,16 +45,16 @@ class Reserved:
 class RunBudgets:
     """The budgets of one run, under each of its holders.
 
-    `reserved` has the run's microdollars by holder, `spent` what its ended calls have spent, and `open` what its
-    running calls may spend.
+    `reserved` has the run's microdollars by holder, `spent_microdollars` what its ended calls have spent, and
+    `open_microdollars` what its running calls may spend.
     """
 
     def __init__(self, blocks: ReservedBlocks, holders: list[BudgetHolder]) -> None:
         self.blocks = blocks
         self.holders = holders
         self.reserved: Counter[str] = Counter()
-        self.spent = 0.0
-        self.open = 0
+        self.spent_microdollars = 0.0
+        self.open_microdollars = 0
         self.admitted: list[ReservedBlock] = []
         self.requests = 0
 
@@ -77,7 +77,7 @@ class RunBudgets:
         limits = self.limits_of(TOKENS)
         tokens = min([CALL_TOKENS, *(max(limit // PARTS, 1) for limit in limits)])
         money = Money(max(to_micro(dollars), 1), 1)
-        reserved = await self.reserve({REQUESTS: requests, TOKENS: tokens}, money, ceil(self.spent))
+        reserved = await self.reserve({REQUESTS: requests, TOKENS: tokens}, money, ceil(self.spent_microdollars))
         self.admitted, self.requests = reserved.blocks, requests
         for block in self.admitted:
             block.put_back({TOKENS: tokens} if limits else {})
@@ -140,14 +140,14 @@ class RunBudgets:
 
     async def reserve_open(self, need: dict[str, int], wanted: int, least: int) -> Reserved:
         """Reserve amounts and money for a running call. Raises as `admit`."""
-        committed = ceil(self.spent) + self.open
-        self.open += wanted
+        committed = ceil(self.spent_microdollars) + self.open_microdollars
+        self.open_microdollars += wanted
         try:
             reserved = await self.reserve(need, Money(wanted, least), committed)
         except BaseException:
-            self.open -= wanted
+            self.open_microdollars -= wanted
             raise
-        self.open -= wanted - reserved.microdollars
+        self.open_microdollars -= wanted - reserved.microdollars
         return reserved
 
     def money_left(self) -> float:
@@ -157,12 +157,12 @@ class RunBudgets:
             inf if (found := self.blocks.block_of(holder).money_left) is None else found + self.reserved[holder.name]
             for holder in limited
         ]
-        return max(min(left, default=inf) - ceil(self.spent) - self.open, 0)
+        return max(min(left, default=inf) - ceil(self.spent_microdollars) - self.open_microdollars, 0)
 
     async def settle_call(self, call: "CallReservation", tokens: int, dollars: float) -> None:
         """Replace the reservation of a model call by what it has spent."""
-        self.open -= call.microdollars
-        self.spent += dollars * MICRO
+        self.open_microdollars -= call.microdollars
+        self.spent_microdollars += dollars * MICRO
         unused = call.tokens - tokens
         for holder, block in zip(self.holders, call.blocks, strict=True):
             if unused >= 0:
@@ -179,7 +179,7 @@ class RunBudgets:
         """
         for block in [] if started else self.admitted:
             block.put_back({REQUESTS: self.requests})
-        spent = ceil(self.spent + dollars * MICRO) if self.admitted else 0
+        spent = ceil(self.spent_microdollars + dollars * MICRO) if self.admitted else 0
         # A run that crosses the end of a month returns the money to the month that it was reserved from.
         month = month_of(self.admitted[0].minute * MINUTE if self.admitted else time.time())
         settled = (

@@ -1,4 +1,8 @@
-"""Concrete adapters, made when first used. A function does not load the libraries of adapters that it does not use."""
+"""Concrete adapters, made when first used. A function does not load the libraries of adapters that it does not use.
+
+All adapters of a process are here, once, for all tenants. A part is loaded when it is first used, because the libraries
+of the adapters are most of a cold start.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property

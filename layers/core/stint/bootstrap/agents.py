@@ -1,4 +1,9 @@
-"""Composition of the services with concrete adapters. Nothing is made before the first request."""
+"""Composition of the services with concrete adapters. Nothing is made before the first request.
+
+`AgentsComposition` is a process: it reads the settings when the first request arrives, and has the parts that all
+tenants share. `compose` makes the use cases of one tenant from them. A use case receives its parts as arguments, so
+tests compose it with others, and nothing below this package chooses an adapter.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Composition of the OpenAI API's services. Only the functions that serve it load this module."""
+"""Composition of the OpenAI API's services. Only the functions that serve it load this module.
+
+It extends the composition of agents, because responses use their registry, tools, shields and meters. Use cases that
+few requests need are functions with a cache, whose modules are loaded by the first request that calls them.
+"""
 
 from collections.abc import Callable
 from functools import cache, cached_property, partial

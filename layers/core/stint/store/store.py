@@ -1,4 +1,8 @@
-"""The store, which the services receive."""
+"""The store, which the services receive.
+
+Each kind of record has a class of its own, and a request needs few of them, so each is imported when it is first used
+(`stint.lazy`). All share one client, and so one pool of connections.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar

@@ -1,4 +1,8 @@
-"""Routes of responses, which may stream."""
+"""Routes of responses, which may stream.
+
+As in `turns.py`, a route submits a request and answers with its handle. Without `stream`, a response that still waits
+for its conversation after SILENT_SECONDS is answered with 202, as a queued one.
+"""
 
 import json
 from typing import Any

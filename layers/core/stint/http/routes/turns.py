@@ -1,4 +1,8 @@
-"""Routes of the turns group, whose responses can be large or take long."""
+"""Routes of the turns group, whose responses can be large or take long.
+
+A route submits a request and answers with its handle. Whether the turn is new, waits, or belongs to an earlier attempt,
+is not known here. `TURN_FORMAT` has the two forms of an answer, events or a document.
+"""
 
 import json
 from collections.abc import AsyncIterator

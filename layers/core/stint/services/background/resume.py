@@ -1,4 +1,19 @@
-"""Rebuilding of a response's run from its log, and resuming it at the interruption."""
+"""Rebuilding of a response's run from its log, and resuming it at the interruption.
+
+A worker may die, and its task is delivered again. The next worker reads the settings, the tools and the context as they
+are now, and what has happened from the log: the messages, the counts of calls, the usage. Then it decides what follows
+from the last records:
+
+    the last answer of the model             what follows
+    there is none                            the model is called, after the calls that the input approved
+    it has calls without results             these calls run. One that may have taken effect is not sent again,
+                                             unless its tool is repeatable: the model reads that its outcome is unknown
+    all of its calls have results            the model is called
+    it is complete, but has no ending        the ending is stored. An answer that must match a schema is checked again
+
+A reader of the stream may know events of the step that was lost. So the stream continues with the number after its last
+stored event, and an item that was partly streamed keeps its index (`continue_stream`).
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing

@@ -1,4 +1,16 @@
-"""The events of a stored response: those so far, followed by new ones."""
+"""The events of a stored response: those so far, followed by new ones.
+
+A client may reconnect at any time, so the events must have the same numbers again. Where they come from:
+
+    the response                               its events
+    foreground                                 made from its log, as they were streamed (`ForegroundTail`)
+    background, created with `stream`          stored in batches by the worker, and read in order
+    background, created without `stream`       made from its log, each item as a whole
+
+A worker that died writes no more events. So after some seconds of silence the response's lease is read, and if no
+worker has it, the response is reconciled, which ends it or leaves it to the next worker. A stream of a response that
+ended before its last events were stored is ended here (`end_stream`).
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator

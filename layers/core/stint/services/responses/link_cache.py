@@ -1,4 +1,12 @@
-"""Ended links of chains in a warm process, in the form that the responses that continue them need."""
+"""Ended links of chains in a warm process, in the form that the responses that continue them need.
+
+A chain of responses is read again with each new response. In a warm process most of its links were read before, and an
+ended response never changes; so an entry has what a link adds to the context, and only deletions have to be checked.
+
+The cache counts bytes, not entries, because links differ by a factor of a thousand. It is shared by tenants, whose ids
+are in its keys, and by threads, hence the lock. `TenantLinks` holds the entries of one request, so that one which is
+dropped meanwhile can still be added.
+"""
 
 from collections import OrderedDict
 from collections.abc import Mapping

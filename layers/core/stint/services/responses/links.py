@@ -1,4 +1,14 @@
-"""The context of a response, and the links of a chain that are added to it."""
+"""The context of a response, and the links of a chain that are added to it.
+
+What a response continues is made of links, from the first response of the chain to the last. `add_link` reads a stored
+response: its input and its log become messages, as they were when the model saw them. `add_cached_link` repeats its
+effect from a `CachedLink`, without parsing. Both must leave the same context, so whatever a link adds is in the cached
+one, too: messages, open calls, ids, sources, containers, sizes.
+
+A later record can change what an earlier one means: the state of the calls of an answer is known after the whole log,
+and a compaction replaces everything before it. That is why a log is read to its end before messages are made, and why
+a link has `start`, the number of earlier messages that it keeps.
+"""
 
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager

@@ -1,4 +1,12 @@
-"""The plan of a response, made from its settings and checked before anything is stored."""
+"""The plan of a response, made from its settings and checked before anything is stored.
+
+A plan is complete before the header is stored: afterwards an error would be a failed response instead of a status of
+HTTP. So all that can be refused is refused here: names, schemas, tools, features that the model's provider lacks.
+
+Listing the tools of MCP servers takes the longest, so all servers are asked at once, with one budget of bytes. The
+model sees only the tools that the choice allows, and cannot call others. Errors of the model's provider name
+neutral fields, and are renamed to those of the Responses API.
+"""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,12 @@
-"""The plan of a turn: the agent's configuration with the turn's overrides, checked before anything is stored."""
+"""The plan of a turn: the agent's configuration with the turn's overrides, checked before anything is stored.
+
+A plan is complete before the turn is stored, so that whatever can be refused is refused with a status of HTTP. The
+overrides of a turn replace whole fields of the agent, except `sampling_params` and `tool_config`, of which they replace
+those that they set, and toolgroups, which `Tools.make_toolbox` reads.
+
+The registry is renewed while the session is opened (`prepare`); if that fails, the plan reads it again, and that error
+counts.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,18 @@
-"""Resuming of a session's last turn, which waits for its client or is complete."""
+"""Resuming of a session's last turn, which waits for its client or is complete.
+
+Only the last turn of a session can be resumed, because the history after any other one has been seen by the model:
+
+    the last turn                       the responses                        the result
+    awaits input                        answer its calls                     it goes on after a step with them
+    awaits input                        lack a call, or have another one     InvalidRequest
+    was resumed with the same ones      the same                             that step: the request is repeated
+    completed                           answer calls in the model's text     it goes on; only the client knows the calls
+    completed                           have the id of an answered call      Conflict
+    failed, cancelled, or runs          -                                    Conflict
+
+The calls that a turn waits for have a record of their own, because Llama Stack's KV design has one. The log decides: a
+record from before the last pause is stale.
+"""
 
 import logging
 from collections.abc import Sequence, Set

@@ -1,4 +1,5 @@
 import json
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -68,6 +69,35 @@ def test_the_figures_of_a_turn_name_whose_it_was(capsys: pytest.CaptureFixture[s
     assert "turn_id" not in figures
     assert figures["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
     assert log_keys() == {}
+
+
+class Writes(list[str]):
+    """Standard output that keeps each write apart."""
+
+    def write(self, text: str) -> int:
+        self.append(text)
+        return len(text)
+
+
+def test_the_metrics_of_a_request_are_one_write_that_no_other_thread_can_divide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdout", writes := Writes())
+
+    Observation("r", "turns").finish_request("POST", "/turn", 200)
+
+    [line] = [text for text in writes if '"_aws"' in text]
+    assert line.endswith("}\n")
+
+
+def test_metrics_that_powertools_has_turned_off_are_not_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
+
+    Observation("r", "turns").finish_request("POST", "/turn", 200)
+
+    assert '"_aws"' not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("variable", "namespace"), [("Stint/shop", "Stint/shop"), ("", "Stint")])

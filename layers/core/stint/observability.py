@@ -5,6 +5,7 @@ Modules log through the standard library (`logging.getLogger(__name__)`). Powert
 
 import json
 import logging
+import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+from aws_lambda_powertools.metrics.functions import is_metrics_disabled
 
 from stint.dataclasses import dataclass, field
 from stint.domain.inference import Usage
@@ -176,5 +178,10 @@ class Observation:
         make_logger().info("Request", extra=extra)
         for key, value in log_keys().items():
             self.metrics.add_metadata(key, value)
-        self.metrics.flush_metrics()
+        self.write_metrics()
         end_log_keys()
+
+    def write_metrics(self) -> None:
+        """Write the metrics as one line, in one write: `flush_metrics` needs two, and other threads write, too."""
+        if not is_metrics_disabled():
+            sys.stdout.write(json.dumps(self.metrics.serialize_metric_set(), separators=(",", ":")) + "\n")

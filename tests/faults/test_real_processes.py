@@ -17,7 +17,7 @@ from tests.faults.scenario import Finding, Findings
 from tests.faults.test_faults import Record
 from tests.faults.tool_server import TOOLS, RecordingToolServer
 from tests.faults.turn_scenarios import TurnScenario, user
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 pytestmark = pytest.mark.timeout(600)
 POINTS = range(1, 11)
@@ -57,7 +57,7 @@ class RealSystem:
         shell = {"STINT_LEASE_SECONDS": "1", "STINT_REGISTRY": tools.registry(), "AWS_REGION": "us-east-1"}
         own = {name: SETTINGS[name] for name in ("STINT_SCRIPTED_WORD_SECONDS", "STINT_ALLOWED_HOSTS")}
         endpoint = {"AWS_ENDPOINT_URL_DYNAMODB": self.port.url}
-        self.run = Run(state, free_port(), "--concurrency", concurrency, shell=shell | own | endpoint)
+        self.run = Run(state, 0, "--concurrency", concurrency, shell=shell | own | endpoint)
         self.run.read_until("Ctrl-C stops")
         engine = State(state).published_engine()
         assert engine is not None

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tests.openresponses.watch import take_complaints
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 FOLDER = Path(__file__).parent
 
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 def main() -> int:
     """Return the exit code: not 0 if a test fails or a response violates the contract."""
     with tempfile.TemporaryDirectory() as state:
-        run = Run(Path(state), free_port(), shell={"STINT_SCRIPTED_WORD_SECONDS": "0.005"})
+        run = Run(Path(state), 0, shell={"STINT_SCRIPTED_WORD_SECONDS": "0.005"})
         run.read_until("Ctrl-C stops")
         files = [str(file) for file in sorted(FOLDER.glob("*.test.mjs"))]
         command = ["node", "--test", "--test-reporter=spec", *sys.argv[1:], *files]

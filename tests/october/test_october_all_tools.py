@@ -11,7 +11,7 @@ from tests.october.client import PYTHON, OctoberClient, forms
 from tests.october.test_october_memory_tool import memory
 from tests.servers import brave, wolfram
 from tests.servers.scripted_http import ScriptedHTTPServer
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 VECTOR = {"type": "vector", "identifier": "facts", "embedding_model": "hashed/words-384"}
 KEYVALUE = {"type": "keyvalue", "identifier": "profiles"}
@@ -49,7 +49,7 @@ def stint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             "STINT_WOLFRAM_BASE_URL": f"{computing.url}/v2",
             "STINT_SCRIPTED_WORD_SECONDS": "0",
         }
-        run = Run(tmp_path_factory.mktemp("tools"), free_port(), shell=shell)
+        run = Run(tmp_path_factory.mktemp("tools"), 0, shell=shell)
         run.read_until("Ctrl-C stops")
         yield run
         run.stop()

@@ -9,14 +9,14 @@ import httpx
 import pytest
 from infra.local.engine import ROOT
 from tests.october.client import PYTHON
-from tests.system.run_process import Run, clean_shell, free_port
+from tests.system.run_process import Run, clean_shell
 
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def stint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    run = Run(tmp_path_factory.mktemp("october"), free_port(), shell={"STINT_SCRIPTED_WORD_SECONDS": "0"})
+    run = Run(tmp_path_factory.mktemp("october"), 0, shell={"STINT_SCRIPTED_WORD_SECONDS": "0"})
     run.read_until("Ctrl-C stops")
     yield run
     run.stop()

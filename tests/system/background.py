@@ -14,7 +14,7 @@ from infra.local.engine import RunningEngine
 from infra.local.state import State
 from openai import DefaultHttpxClient, OpenAI
 from openai.types.responses import Response
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class System:
 
 @contextmanager
 def running_system(state: Path) -> Iterator[System]:
-    run = Run(state, free_port(), "--visibility", "1", shell=SHELL)
+    run = Run(state, 0, "--visibility", "1", shell=SHELL)
     run.read_until("Ctrl-C stops")
     engine = State(state).published_engine()
     assert engine is not None

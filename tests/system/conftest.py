@@ -12,7 +12,7 @@ from infra.local.server import listen
 from openai import DefaultHttpxClient, OpenAI
 from tests.servers import tavily
 from tests.servers.scripted_http import ScriptedHTTPServer
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 APPS = Path(__file__).parent / "apps"
 NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", {})
@@ -62,7 +62,7 @@ def responses_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Run `make run`, shared by the tests with clients of the Responses API."""
     with ScriptedHTTPServer(tavily.answer) as search_engine:
         shell = {"STINT_SCRIPTED_WORD_SECONDS": "0.005", "STINT_TAVILY_BASE_URL": search_engine.url}
-        run = Run(tmp_path_factory.mktemp("responses"), free_port(), shell=shell)
+        run = Run(tmp_path_factory.mktemp("responses"), 0, shell=shell)
         run.read_until("Ctrl-C stops")
         yield run
         run.stop()

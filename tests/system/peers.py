@@ -14,7 +14,7 @@ from openai import DefaultHttpxClient, OpenAI
 from tests.openresponses.frames import check_stream
 from tests.openresponses.peer_wire import PeerTap
 from tests.servers.chat_completions import ChatCompletionsServer
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 from tests.system.test_auth_clients import KEY
 
 Json = dict[str, Any]
@@ -55,7 +55,7 @@ def running_peers(folder: Path) -> Iterator[Peers]:
     with ChatCompletionsServer() as lab:
         providers = json.dumps([{"id": "lab", "base_url": lab.base_url, "key_variable": "STINT_LAB_KEY"}])
         shell = WORDS | {"STINT_PROVIDERS": providers, "STINT_LAB_KEY": "key-of-lab"}
-        second = Run(folder / "second", free_port(), "--auth", "on", shell=shell | {"PYTHONPATH": "layers/core:."})
+        second = Run(folder / "second", 0, "--auth", "on", shell=shell | {"PYTHONPATH": "layers/core:."})
         second.read_until("Ctrl-C stops")
         (key,) = {found for line in second.lines for found in KEY.findall(line)}
         tap = PeerTap(second.port)
@@ -63,7 +63,7 @@ def running_peers(folder: Path) -> Iterator[Peers]:
         servers = [server | {"id": "peer", "api": "responses"}, server | {"id": "plain"}, server | {"id": "other"}]
         servers.append(server | {"id": "stranger", "key_variable": "STINT_WRONG_KEY"})
         shell = WORDS | {"STINT_PROVIDERS": json.dumps(servers), "STINT_PEER_KEY": key, "STINT_WRONG_KEY": WRONG_KEY}
-        first = Run(folder / "first", free_port(), shell=shell)
+        first = Run(folder / "first", 0, shell=shell)
         first.read_until("Ctrl-C stops")
         http = DefaultHttpxClient(trust_env=False)
         with OpenAI(base_url=f"{first.url}/v1", api_key="key", http_client=http, max_retries=0) as client:

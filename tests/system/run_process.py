@@ -7,12 +7,11 @@ import time
 from pathlib import Path
 
 from infra.local.engine import ROOT
-from infra.local.server import listen
 from tests.openresponses.wire import Tap
 
 
 class Run:
-    """`make run` as a process; `lines` is its output so far."""
+    """`make run` as a process; `lines` is its output so far. With port 0 it chooses a free one, and prints it."""
 
     def __init__(self, state: Path, port: int, *options: str, shell: dict[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "infra.local", "--state", str(state), "run", "--port", str(port), *options]
@@ -62,12 +61,6 @@ class Run:
             if self.tap:
                 self.tap.close()
         return self.process.returncode
-
-
-def free_port() -> int:
-    with listen() as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def clean_shell() -> dict[str, str]:

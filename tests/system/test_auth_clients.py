@@ -15,7 +15,7 @@ import pytest
 from infra.local.engine import ROOT
 from llama_stack_client import LlamaStackClient
 from openai import OpenAI
-from tests.system.run_process import Run, clean_shell, free_port
+from tests.system.run_process import Run, clean_shell
 
 KEY = re.compile(r"stk_[0-9a-f]{32}_[0-9a-f]{64}")
 MODEL = "scripted/demo"
@@ -50,7 +50,7 @@ class AuthorizedRun:
 def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizedRun]:
     shell = {"STINT_SCRIPTED_WORD_SECONDS": "0.005", **PATHS}
     options = ("--auth", "on", "--concurrency", request.param)
-    run = Run(tmp_path_factory.mktemp(request.param), free_port(), *options, shell=shell)
+    run = Run(tmp_path_factory.mktemp(request.param), 0, *options, shell=shell)
     run.read_until("Ctrl-C stops")
     yield AuthorizedRun(run)
     run.stop()
@@ -142,7 +142,7 @@ def test_health_needs_no_key_and_everything_else_does(cloud: AuthorizedRun) -> N
 def test_the_first_key_is_printed_once(tmp_path: Path) -> None:
     printed = []
     for _ in range(2):
-        run = Run(tmp_path, free_port(), "--auth", "on", shell=PATHS)
+        run = Run(tmp_path, 0, "--auth", "on", shell=PATHS)
         run.read_until("Ctrl-C stops")
         run.stop()
         printed.append("".join(run.lines))

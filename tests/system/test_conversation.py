@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from infra.local.engine import ROOT
 from tests.servers.chat_completions import ChatCompletionsServer
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 EXAMPLE = ROOT / "docs" / "examples" / "conversation.py"
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    run = Run(tmp_path / "state", free_port())
+    run = Run(tmp_path / "state", 0)
     run.read_until("Ctrl-C stops")
     yield run
     run.stop()
@@ -31,7 +31,7 @@ def test_the_example_of_readme_prints_what_readme_says(run: Run) -> None:
 def test_the_same_conversation_with_a_chat_completions_server(tmp_path: Path) -> None:
     with ChatCompletionsServer() as model:
         shell = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-test"}
-        run = Run(tmp_path / "state", free_port(), shell=shell)
+        run = Run(tmp_path / "state", 0, shell=shell)
         run.read_until("Ctrl-C stops")
 
         printed = hold_conversation(run.url)

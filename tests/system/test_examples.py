@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 from infra.local.engine import ROOT
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the examples call curl")
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    run = Run(tmp_path_factory.mktemp("run") / "state", free_port())
+    run = Run(tmp_path_factory.mktemp("run") / "state", 0)
     run.read_until("Ctrl-C stops")
     yield f"{run.url}/v1"
     run.stop()

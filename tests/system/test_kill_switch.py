@@ -12,7 +12,7 @@ import llama_stack_client
 import openai
 import pytest
 from infra.local.engine import ROOT
-from tests.system.run_process import Run, clean_shell, free_port
+from tests.system.run_process import Run, clean_shell
 from tests.system.test_auth_clients import PATHS, AuthorizedRun
 
 MODEL = "scripted/demo"
@@ -35,7 +35,7 @@ def mcp() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizedRun]:
     shell = {"STINT_SCRIPTED_WORD_SECONDS": str(WORD_SECONDS), **PATHS}
-    run = Run(tmp_path_factory.mktemp("stops"), free_port(), "--auth", "on", shell=shell)
+    run = Run(tmp_path_factory.mktemp("stops"), 0, "--auth", "on", shell=shell)
     run.read_until("Ctrl-C stops")
     authorized = AuthorizedRun(run)
     admin(authorized, "GET", "")  # the process of the routes that stop work has started before its time counts

@@ -16,7 +16,7 @@ from llama_stack_client.lib.agents.agent import Agent
 from llama_stack_client.lib.agents.client_tool import client_tool
 from openai import DefaultHttpxClient, OpenAI
 from tests.servers.dropping_proxy import DroppingProxy, dropping_proxy
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 TURNS = RESPONSES = int(os.environ.get("TURNS", "12"))
 """12 for CI, since the behaviour does not depend on the number. `make test-retries` runs 50 of each."""
@@ -46,7 +46,7 @@ def mcp() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    run = Run(tmp_path_factory.mktemp("lost") / "state", free_port(), shell={"STINT_SCRIPTED_WORD_SECONDS": "0.02"})
+    run = Run(tmp_path_factory.mktemp("lost") / "state", 0, shell={"STINT_SCRIPTED_WORD_SECONDS": "0.02"})
     run.read_until("Ctrl-C stops")
     yield run
     run.stop()

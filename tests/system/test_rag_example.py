@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from infra.local.engine import ROOT
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    run = Run(tmp_path / "state", free_port())
+    run = Run(tmp_path / "state", 0)
     run.read_until("Ctrl-C stops")
     yield run
     run.stop()

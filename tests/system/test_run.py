@@ -18,7 +18,7 @@ from infra.local.errors import LocalCloudError
 from infra.local.server import listen
 from infra.local.state import State
 from starlette.routing import Route
-from tests.system.run_process import Run, all_end, clean_shell, free_port
+from tests.system.run_process import Run, all_end, clean_shell
 
 from stint.domain.principals import ANONYMOUS
 from stint.http.unknown_routes import BASE_URL
@@ -30,7 +30,7 @@ Start = Callable[..., Run]
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """One that the tests share which only ask it."""
-    run = Run(tmp_path_factory.mktemp("running"), free_port())
+    run = Run(tmp_path_factory.mktemp("running"), 0)
     run.read_until("Ctrl-C stops")
     yield run
     run.stop()
@@ -44,7 +44,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         *options: str, port: int | None = None, state: Path = tmp_path / "state", shell: dict[str, str] | None = None
     ) -> Run:
         """With a port of its own it is awaited; with a given one the test looks at what happens."""
-        run = Run(state, port or free_port(), *options, shell=shell)
+        run = Run(state, port or 0, *options, shell=shell)
         runs.append(run)
         if port is None:
             run.read_until("Ctrl-C stops")
@@ -164,7 +164,7 @@ def test_invoke_does_not_use_the_engine_of_a_cloud_that_was_killed(start: Start)
 
 
 def test_ctrl_c_while_it_starts_leaves_no_process(start: Start) -> None:
-    run = start(port=free_port())
+    run = start(port=0)
     deadline = time.monotonic() + 10
     while not (started := children_of(run.process.pid)) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -191,7 +191,7 @@ def test_a_port_in_use_is_one_clear_line(start: Start, tmp_path: Path) -> None:
 
 
 def test_a_second_run_on_the_same_state_is_refused(start: Start, running: Run) -> None:
-    second = start(state=running.state, port=free_port())
+    second = start(state=running.state, port=0)
 
     code = second.wait()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 from tests.system.test_run import create_agent
 
 # Each word takes a minute: a stream stays open until the test leaves it.
@@ -16,7 +16,7 @@ SHELL = {"STINT_SCRIPTED_WORD_SECONDS": "60"}
 
 @pytest.fixture(params=["shared", "lambda"])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Run]:
-    run = Run(tmp_path, free_port(), "--concurrency", request.param, shell=SHELL)
+    run = Run(tmp_path, 0, "--concurrency", request.param, shell=SHELL)
     run.read_until("Ctrl-C stops")
     yield run
     run.stop()
@@ -59,7 +59,7 @@ async def test_streams_share_a_process_unless_concurrency_is_that_of_lambda(run:
 
 
 async def test_more_buffered_requests_than_processes_wait(tmp_path: Path) -> None:
-    run = Run(tmp_path, free_port())
+    run = Run(tmp_path, 0)
     run.read_until("Ctrl-C stops")
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{run.port}", timeout=120, trust_env=False) as client:
@@ -71,7 +71,7 @@ async def test_more_buffered_requests_than_processes_wait(tmp_path: Path) -> Non
 
 
 def test_another_concurrency_is_refused(tmp_path: Path) -> None:
-    run = Run(tmp_path, free_port(), "--concurrency", "many")
+    run = Run(tmp_path, 0, "--concurrency", "many")
 
     assert run.wait() == 2
     assert "invalid choice: 'many' (choose from " in "".join(run.lines)

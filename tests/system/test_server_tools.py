@@ -19,7 +19,7 @@ from llama_stack_client import AsyncLlamaStackClient, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent
 from llama_stack_client.lib.agents.client_tool import client_tool
 from tests.servers.mcp_server import TOKEN
-from tests.system.run_process import Run, all_end, free_port
+from tests.system.run_process import Run, all_end
 from tests.unit.documents.pdf_files import make_pdf
 
 LAMBDA_TOOLS: dict[str, Any] = {
@@ -59,7 +59,7 @@ def mcp() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    run = Run(tmp_path_factory.mktemp("tools") / "state", free_port(), shell={"STINT_SCRIPTED_WORD_SECONDS": "0"})
+    run = Run(tmp_path_factory.mktemp("tools") / "state", 0, shell={"STINT_SCRIPTED_WORD_SECONDS": "0"})
     run.read_until("Ctrl-C stops")
     yield run
     run.stop()

@@ -9,7 +9,7 @@ from llama_stack_client import LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent
 from tests.servers import chat_completions as chat
 from tests.servers.llama_guard import LlamaGuardServer
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 WINDOW = 60
 CLEAN = "word " * 200
@@ -31,7 +31,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, model: LlamaGuardServer) ->
         "OPENAI_API_KEY": "sk-test",
         "STINT_OUTPUT_SHIELD_WINDOW": str(WINDOW),
     }
-    run = Run(tmp_path_factory.mktemp("windows") / "state", free_port(), shell=shell)
+    run = Run(tmp_path_factory.mktemp("windows") / "state", 0, shell=shell)
     run.read_until("Ctrl-C stops")
     with LlamaStackClient(base_url=run.url) as client:
         phrases: Any = {"phrases": ["take the bomb home"], "user_message": SORRY}

@@ -16,13 +16,14 @@ import httpx
 import llama_stack_client
 import pytest
 from infra.local.engine import ROOT
+from infra.local.server import listen
 from llama_stack_client import AsyncLlamaStackClient, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent, AsyncAgent
 from llama_stack_client.lib.agents.client_tool import client_tool
 from tests.servers import brave, tavily
 from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_call, words
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
 FOUR_CALLS = [
@@ -31,6 +32,13 @@ FOUR_CALLS = [
     ("call_sse", "total", '{"numbers": [1, 2, 4]}'),
     ("call_lambda", "boiling_point", '{"liquid": "polyjuice"}'),
 ]
+
+
+def closed_port() -> int:
+    """Return a port at which no server listens."""
+    with listen() as listener:
+        port: int = listener.getsockname()[1]
+        return port
 
 
 @client_tool
@@ -114,7 +122,7 @@ def run(
         "STINT_LEASE_SECONDS": "3",
         "STINT_SCRIPTED_WORD_SECONDS": "0",
     }
-    run = Run(tmp_path_factory.mktemp("run") / "state", free_port(), shell=shell)
+    run = Run(tmp_path_factory.mktemp("run") / "state", 0, shell=shell)
     run.read_until("Ctrl-C stops")
     yield run
     run.stop()
@@ -284,7 +292,7 @@ def test_a_server_that_dies_in_a_call_is_a_result_that_names_it(
 
 
 def test_a_server_that_is_away_when_tools_are_listed_is_named_before_the_stream(client: LlamaStackClient) -> None:
-    register_mcp(client, "mcp::away", f"http://127.0.0.1:{free_port()}/mcp")
+    register_mcp(client, "mcp::away", f"http://127.0.0.1:{closed_port()}/mcp")
     place = make_place(client, toolgroups=["mcp::away"])
 
     with pytest.raises(llama_stack_client.InternalServerError, match=r"127\.0\.0\.1") as refused:
@@ -298,7 +306,7 @@ def test_a_server_that_is_away_when_tools_are_listed_is_named_before_the_stream(
 
 def test_a_tool_of_a_server_that_is_away_is_not_called_unknown(client: LlamaStackClient, mcp: McpProcess) -> None:
     once = client.with_options(max_retries=0)
-    register_mcp(client, "mcp::nobody", f"http://127.0.0.1:{free_port()}/mcp")
+    register_mcp(client, "mcp::nobody", f"http://127.0.0.1:{closed_port()}/mcp")
 
     with pytest.raises(llama_stack_client.InternalServerError, match="mcp::nobody") as refused:
         once.tool_runtime.invoke_tool(tool_name="only_there", kwargs={})

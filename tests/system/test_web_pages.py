@@ -7,7 +7,7 @@ import httpx
 import pytest
 from infra.local.web_pages import reason_to_refuse
 from tests.system.conftest import Api
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 HERE = "127.0.0.1:8321"
 ALLOWED = "https://app.example"
@@ -102,7 +102,7 @@ def test_the_api_refuses_before_it_looks_at_the_path_or_the_body(api: Api) -> No
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    run = Run(tmp_path_factory.mktemp("pages"), free_port())
+    run = Run(tmp_path_factory.mktemp("pages"), 0)
     run.read_until("Ctrl-C stops")
     yield run
     run.stop()

@@ -11,13 +11,13 @@ import pytest
 from infra.local.engine import RunningEngine
 from infra.local.intrinsics import STACK
 from infra.local.state import State
-from tests.system.run_process import Run, free_port
+from tests.system.run_process import Run
 
 
 @contextlib.contextmanager
 def running(state: Path) -> Iterator[RunningEngine]:
     """The engine of a system that runs."""
-    run = Run(state, free_port(), "--visibility", "1")
+    run = Run(state, 0, "--visibility", "1")
     run.read_until("Ctrl-C stops")
     engine = State(state).published_engine()
     assert engine is not None

@@ -14,7 +14,6 @@ from types import SimpleNamespace, TracebackType
 from typing import Any, Self, TypeVar
 
 import boto3
-import httpx
 import uvicorn
 from botocore.config import Config
 from fastapi import FastAPI
@@ -133,8 +132,7 @@ class AppFixture:
             **self.models,
         }
         if self.chat_url:
-            short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False, timeout=120)
-            models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
+            models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, stall_timeout=120)
         router = Router(models, settings.default_model)
         kinds = delete_agent_objects(store, self.queue.send) | delete_knowledge_objects(store, self.get_index)
         deletions = Deletions(kinds, self.queue.send)

@@ -12,9 +12,9 @@ from tests.clock import CLOCK
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 from tests.unit.aws.dynamodb_server import DynamoDBServer, Pauses, environment, make_client, ok, reply
 
-from stint.aws.connection import Connection
-from stint.aws.connector import Connector
 from stint.aws.dynamodb import DynamoDBClient, NoResponse
+from stint.http1.connection import Connection
+from stint.http1.connector import Connector
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stint.aws.dynamodb import decode_response, encode_request
 from stint.aws.errors import DynamoDBError
-from stint.aws.http1 import HttpResponse
+from stint.http1.parser import HttpResponse
 
 NAMES = st.one_of(st.sampled_from(["B", "BS", "S", "M", "pk"]), st.text(max_size=5))
 SCALARS: st.SearchStrategy[Any] = st.one_of(
@@ -32,7 +32,7 @@ ITEMS = st.dictionaries(NAMES, VALUES, max_size=4)
 
 
 def respond(body: bytes, status: int = 200) -> HttpResponse:
-    return HttpResponse(status, {}, body, keep_alive=True)
+    return HttpResponse(status, {}, body)
 
 
 @given(items=st.lists(ITEMS, max_size=3), table=NAMES)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stint.aws.endpoints import dynamodb_endpoint, service_endpoint
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import AwsConfigurationError
-from stint.aws.proxies import Proxies, Proxy
+from stint.http1.proxies import Proxies, Proxy
 
 REGIONS = ["us-east-1", "eu-central-1", "mx-central-1", "cn-north-1", "us-gov-west-1", "us-iso-east-1"]
 REGIONS += ["us-isob-east-1", "eu-isoe-west-1", "us-isof-south-1", "eusc-de-east-1"]

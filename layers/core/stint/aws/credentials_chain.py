@@ -16,11 +16,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from stint.aws.connector import Connector
 from stint.aws.credentials import Credentials, CredentialsError, CredentialsProvider, StaticCredentials
-from stint.aws.endpoints import Endpoint
 from stint.aws.environment import AwsEnvironment
-from stint.aws.http1 import HttpResponse, MalformedResponse
+from stint.http1.connector import Connector
+from stint.http1.parser import HttpResponse, MalformedResponse
+from stint.http1.urls import Origin
 
 if TYPE_CHECKING:
     import botocore.credentials
@@ -66,7 +66,7 @@ class ContainerCredentials:
                 "AWS_CONTAINER_CREDENTIALS_FULL_URI must be an https URL, or an http URL of a loopback address or of "
                 f"{', '.join(CONTAINER_HOSTS)}."
             )
-        self._endpoint = Endpoint(parts.scheme, parts.hostname, parts.port or (443 if tls else 80))
+        self._endpoint = Origin(parts.scheme, parts.hostname, parts.port or (443 if tls else 80))
         self._target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
 
     async def load(self, *, renewed: bool) -> Credentials:  # noqa: ARG002 - the endpoint is always asked

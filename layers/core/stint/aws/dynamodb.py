@@ -26,7 +26,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from stint.aws.connector import Connector
 from stint.aws.credentials import (
     REFUSED_CREDENTIALS,
     Credentials,
@@ -39,11 +38,12 @@ from stint.aws.endpoints import dynamodb_endpoint
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import DynamoDBError as DynamoDBError
 from stint.aws.errors import NoResponse as NoResponse
-from stint.aws.http1 import HttpResponse
-from stint.aws.pool import CONNECTIONS, ConnectionPools, TransportError
 from stint.aws.retries import Retries, is_throttled, is_transient, retry_after
 from stint.aws.signature import SignatureClock, amz_date, authorize
 from stint.dataclasses import dataclass
+from stint.http1.connector import Connector
+from stint.http1.parser import HttpResponse
+from stint.http1.pool import CONNECTIONS, ConnectionPools, PoolOptions, TransportError
 
 API = "DynamoDB_20120810"
 CONTENT_TYPE = "application/x-amz-json-1.0"
@@ -106,7 +106,7 @@ class DynamoDBClient:
         proxy = environment.proxy(endpoint.scheme, endpoint.host, endpoint.port)
         bundle = environment.get("AWS_CA_BUNDLE")
         connector = Connector(endpoint, proxy, ca_bundle=bundle, timeout=connect_timeout, clock=clock)
-        self._pools = ConnectionPools(connector.connect, size=connections, clock=clock)
+        self._pools = ConnectionPools(connector.connect, PoolOptions(size=connections, clock=clock))
         self._credentials = credentials or RefreshedCredentials(choose_provider(environment, sleep), now)
         self._region, self._host = environment.region, endpoint.authority
         self._start = f"POST {connector.target} HTTP/1.1\r\n{connector.headers}user-agent: {USER_AGENT}\r\n"

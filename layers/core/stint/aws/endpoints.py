@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import AwsConfigurationError
-from stint.dataclasses import dataclass
+from stint.http1.urls import Origin
 
 PARTITIONS = {
     re.compile(r"cn-\w+-\d+"): ("amazonaws.com.cn", "api.amazonwebservices.com.cn"),
@@ -23,27 +23,7 @@ COMMERCIAL = ("amazonaws.com", "api.aws")
 """The DNS suffixes of the partitions aws and aws-us-gov."""
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """The scheme, host and port of a service."""
-
-    scheme: str
-    """`http` or `https`."""
-    host: str
-    port: int
-
-    @property
-    def tls(self) -> bool:
-        return self.scheme == "https"
-
-    @property
-    def authority(self) -> str:
-        """Return the value of the header Host."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
-
-
-def parse_endpoint(name: str, url: str) -> Endpoint:
+def parse_endpoint(name: str, url: str) -> Origin:
     """Return the endpoint of a URL without a path. Errors have the name of its variable, and nothing of the URL."""
     try:
         parts = urlsplit(url)
@@ -58,14 +38,14 @@ def parse_endpoint(name: str, url: str) -> Endpoint:
         raise _refused(name, "has a user or password, which is not supported")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise _refused(name, "has a path, query or fragment, which is not supported")
-    return Endpoint(parts.scheme, host, port or (443 if parts.scheme == "https" else 80))
+    return Origin(parts.scheme, host, port or (443 if parts.scheme == "https" else 80))
 
 
 def _refused(name: str, problem: str) -> AwsConfigurationError:
     return AwsConfigurationError(f"{name} {problem}. Set it to http(s)://host or http(s)://host:port.")
 
 
-def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:
+def dynamodb_endpoint(environment: AwsEnvironment) -> Origin:
     """Return the endpoint of DynamoDB that the environment selects."""
     fips, dual = environment.is_true("AWS_USE_FIPS_ENDPOINT"), environment.is_true("AWS_USE_DUALSTACK_ENDPOINT")
     if environment.get("AWS_ACCOUNT_ID_ENDPOINT_MODE").lower() == "required":
@@ -75,13 +55,13 @@ def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:
         if fips or dual:
             flag = "AWS_USE_FIPS_ENDPOINT" if fips else "AWS_USE_DUALSTACK_ENDPOINT"
             raise AwsConfigurationError(f"{flag} has no effect on a configured endpoint URL. Unset one of them.")
-        return parse_endpoint(name, environment.get(name)) if name else Endpoint("http", "localhost", 8000)
+        return parse_endpoint(name, environment.get(name)) if name else Origin("http", "localhost", 8000)
     # In GovCloud, the ordinary endpoint is the one that has FIPS.
     fips_name = "dynamodb-fips" if dual or not environment.region.startswith("us-gov-") else "dynamodb"
     return _regional_endpoint(fips_name if fips else "dynamodb", environment.region, dual=dual)
 
 
-def service_endpoint(environment: AwsEnvironment, service: str) -> Endpoint:
+def service_endpoint(environment: AwsEnvironment, service: str) -> Origin:
     """Return the endpoint of another service, such as `sts`, in the region of the environment."""
     if name := environment.endpoint_variable(service.upper()):
         return parse_endpoint(name, environment.get(name))
@@ -91,6 +71,6 @@ def service_endpoint(environment: AwsEnvironment, service: str) -> Endpoint:
     return _regional_endpoint(f"{service}-fips" if fips else service, environment.region, dual=False)
 
 
-def _regional_endpoint(name: str, region: str, *, dual: bool) -> Endpoint:
+def _regional_endpoint(name: str, region: str, *, dual: bool) -> Origin:
     suffixes = next((found for regions, found in PARTITIONS.items() if regions.fullmatch(region)), COMMERCIAL)
-    return Endpoint("https", f"{name}.{region}.{suffixes[dual]}", 443)
+    return Origin("https", f"{name}.{region}.{suffixes[dual]}", 443)

@@ -9,7 +9,7 @@ from stint.aws.errors import AwsConfigurationError
 from stint.dataclasses import dataclass, field
 
 if TYPE_CHECKING:
-    from stint.aws.proxies import Proxy
+    from stint.http1.proxies import Proxy
 
 REGION = re.compile(r"[a-z0-9][a-z0-9-]{0,61}[a-z0-9]")
 
@@ -39,9 +39,12 @@ class AwsEnvironment:
         """Return the proxy for a server, or None."""
         if not self.get(f"{scheme}_proxy") and not self.get(f"{scheme.upper()}_PROXY"):
             return None
-        from stint.aws.proxies import Proxies  # noqa: PLC0415 - few processes have a proxy
+        from stint.http1.proxies import InvalidProxy, Proxies  # noqa: PLC0415 - few processes have a proxy
 
-        return Proxies.of(self.variables).choose(scheme, host, port)
+        try:
+            return Proxies.of(self.variables).choose(scheme, host, port)
+        except InvalidProxy as error:
+            raise AwsConfigurationError(str(error)) from error
 
     def endpoint_variable(self, service: str) -> str:
         """Return the name of the variable with the configured URL of a service, or an empty text."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from stint.aws.connector import Connector
 from stint.aws.credentials import Credentials
 from stint.aws.endpoints import service_endpoint
 from stint.aws.environment import AwsEnvironment
-from stint.aws.http1 import HttpResponse
 from stint.aws.signature import ROOT, Target, amz_date, authorize
+from stint.http1.connector import Connector
+from stint.http1.parser import HttpResponse
 
 TIMEOUT_SECONDS = 3.0
 

@@ -11,10 +11,10 @@ import time
 
 from stint.aws.credentials import CredentialsError, CredentialsProvider
 from stint.aws.environment import AwsEnvironment
-from stint.aws.http1 import HttpResponse, MalformedResponse
 from stint.aws.retries import backoff, is_throttled, is_transient
 from stint.aws.signature import Target
 from stint.aws.signed_requests import SignedRequests
+from stint.http1.parser import HttpResponse, MalformedResponse
 
 ATTEMPTS = 3
 """Reads of a setting from S3 or Parameter Store, with the first."""

@@ -21,9 +21,9 @@ from stint.aws.credentials import (
     RefreshedCredentials,
 )
 from stint.aws.environment import AwsEnvironment
-from stint.aws.http1 import HttpResponse, MalformedResponse
 from stint.aws.signature import SignatureClock
 from stint.aws.signed_requests import SignedRequests
+from stint.http1.parser import HttpResponse, MalformedResponse
 
 MOST_TENANTS = 100
 """Maximum tenants whose credentials a process keeps."""

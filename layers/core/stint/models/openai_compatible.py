@@ -202,8 +202,8 @@ class OpenAICompatible:
         )
 
     async def aclose(self) -> None:
-        """Close the connections, unless the client was passed in."""
-        await self.server.connections.aclose()
+        """Close the idle connections."""
+        await self.server.client.close()
 
     def _routes_to(self, request: InferenceRequest) -> Sequence[ModelRoute]:
         """Return the routes to try. One that answered comes first, unless it lacks what the request has."""

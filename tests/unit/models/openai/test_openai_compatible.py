@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
-import httpx
 import pytest
 from tests.clock import CLOCK
 from tests.servers import chat_completions as chat
@@ -155,16 +154,6 @@ class TestAnswers:
         assert server.requests[0].headers["authorization"] == "Bearer from-a-secret"
         assert "authorization" not in server.requests[1].headers
 
-    async def test_a_given_client_is_used_and_left_open(self, server: ChatCompletionsServer) -> None:
-        async with httpx.AsyncClient(headers={"x-team": "blue"}) as client:
-            model = OpenAICompatible(server.base_url, client=client)
-            await collect(model)
-            await model.aclose()
-            await collect(model)
-
-        assert [request.headers["x-team"] for request in server.requests] == ["blue", "blue"]
-
-    @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
     def test_each_event_loop_gets_connections_of_its_own(self, server: ChatCompletionsServer) -> None:
         model = OpenAICompatible(server.base_url)
 
@@ -814,12 +803,12 @@ class TestFailures:
 
         assert "got ***, dXNlcjp***" in caught.value.message
 
-    async def test_a_redirect_to_what_is_no_url_is_an_error_of_the_provider(
+    async def test_a_redirect_is_not_followed_whatever_its_address_is(
         self, model: OpenAICompatible, server: ChatCompletionsServer
     ) -> None:
         server.script(Reply(status=302, headers={"Location": "http://xn--a/"}))
 
-        with pytest.raises(ModelError, match=r"not a valid URL.*OPENAI_BASE_URL"):
+        with pytest.raises(ModelError, match=r"answered 302.*OPENAI_BASE_URL"):
             await collect(model)
         assert len(server.requests) == 1
 

@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 
-import httpx
 import pytest
 from tests.clock import CLOCK
 from tests.servers import chat_completions as chat
@@ -120,17 +119,3 @@ async def test_silence_on_a_reused_connection_is_a_failure_of_the_server(
 
     with pytest.raises(ModelError, match="sent nothing"):
         await asking
-
-
-async def test_a_client_without_connections_is_not_asked_again() -> None:
-    asked: list[httpx.Request] = []
-
-    def refuse(request: httpx.Request) -> httpx.Response:
-        asked.append(request)
-        raise httpx.ReadError("lost")
-
-    async with httpx.AsyncClient(transport=httpx.MockTransport(refuse)) as client:
-        with pytest.raises(ModelError, match="closed the connection"):
-            await ask(OpenAICompatible("http://model.test/v1", repeats=0, client=client))
-
-    assert len(asked) == 1

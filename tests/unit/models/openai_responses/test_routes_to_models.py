@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import pytest
 from tests.servers import chat_completions as chat
 from tests.servers import model_responses as responses
@@ -14,6 +13,10 @@ from tests.unit.models.openai_responses.calling import asked, collect, text_in
 
 from stint.domain.errors import InvalidRequest, ModelError, StintError
 from stint.domain.inference import Decoding
+from stint.http1.client import HttpClient, HttpTimeouts
+from stint.http1.connector import Connector
+from stint.http1.proxies import Proxies
+from stint.http1.urls import Origin, parse_url
 from stint.models.openai_compatible import ApiName, OpenAICompatible
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
@@ -103,32 +106,28 @@ async def model(server: OneServer) -> AsyncIterator[OpenAICompatible]:
     await model.aclose()
 
 
-class ToLoopback(httpx.AsyncBaseTransport):
+class LoopbackClient(HttpClient):
     """Sends all requests to a server of this machine, whatever their host is."""
 
     def __init__(self, url: str) -> None:
-        self.url = httpx.URL(url)
-        self.transport = httpx.AsyncHTTPTransport()
+        super().__init__(Proxies({}), HttpTimeouts())
+        self.server = parse_url(url).origin
         self.hosts: set[str] = set()
 
-    async def aclose(self) -> None:
-        await self.transport.aclose()
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.hosts.add(request.url.host)
-        request.url = request.url.copy_with(scheme=self.url.scheme, host=self.url.host, port=self.url.port)
-        return await self.transport.handle_async_request(request)
+    def connect_to(self, origin: Origin) -> Connector:
+        self.hosts.add(origin.host)
+        return super().connect_to(self.server)
 
 
 @pytest.fixture
 async def openai(server: OneServer) -> AsyncIterator[Callable[..., OpenAICompatible]]:
     """Make clients of OpenAI's own address."""
-    transport = ToLoopback(server.url)
-    async with httpx.AsyncClient(transport=transport) as client:
-        yield lambda **options: OpenAICompatible(
-            options.pop("base_url", "https://api.openai.com/v1"), "key", client=client, repeats=0, **options
-        )
-    assert all(host.endswith("api.openai.com") for host in transport.hosts)
+    client = LoopbackClient(server.url)
+    yield lambda **options: OpenAICompatible(
+        options.pop("base_url", "https://api.openai.com/v1"), "key", client=client, repeats=0, **options
+    )
+    await client.close()
+    assert all(host.endswith("api.openai.com") for host in client.hosts)
 
 
 async def test_other_servers_are_called_by_chat_completions(server: OneServer, model: OpenAICompatible) -> None:

@@ -43,8 +43,8 @@ class OpenAIEmbeddings:
         return Embeddings(vectors, tokens)
 
     async def aclose(self) -> None:
-        """Close the connections, unless the client was passed in."""
-        await self.server.connections.aclose()
+        """Close the idle connections."""
+        await self.server.client.close()
 
     async def _embed_batch(self, model_id: str, texts: list[str], dimensions: int | None) -> Embeddings:
         body: dict[str, Any] = {"model": model_id, "input": texts, "encoding_format": "base64"}

@@ -61,8 +61,8 @@ class OpenAIImages:
         )
 
     async def aclose(self) -> None:
-        """Close the connections, unless the client was passed in."""
-        await self.server.connections.aclose()
+        """Close the idle connections."""
+        await self.server.client.close()
 
     async def _read(self, image: dict[str, Any]) -> bytes:
         url = image.get("url")

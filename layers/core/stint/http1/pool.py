@@ -15,49 +15,79 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from stint.aws.connection import Clock, Connection, Watchdog
-from stint.aws.http1 import HttpResponse, MalformedResponse
+from stint.dataclasses import dataclass
+from stint.http1.connection import Clock, Connection, Watchdog
+from stint.http1.parser import HttpResponse, MalformedResponse
 
-IDLE_SECONDS = 30.0
-"""Longest time that an idle connection is kept."""
 CONNECTIONS = 64
-"""Maximum connections of an event loop. Further calls wait."""
+"""Maximum connections of an event loop to a service of AWS. Further calls wait."""
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """Limits of a pool."""
+
+    size: int | None = CONNECTIONS
+    """Maximum connections of an event loop, or None if the callers limit the calls at once."""
+    idle_seconds: float = 30.0
+    """Longest time that an idle connection is kept."""
+    clock: Clock = time.perf_counter
 
 
 class TransportError(Exception):
-    """A request has no response. `sent`: it may have reached the server. `stale`: its connection was a reused one."""
+    """A request has no complete response.
+
+    `sent`: it may have reached the server. `stale`: its connection was a reused one, closed without an answer.
+    """
 
     def __init__(self, message: str, *, sent: bool, stale: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
         self.stale = stale
 
+    @classmethod
+    def of(cls, error: OSError | MalformedResponse, connection: Connection) -> "TransportError":
+        """Return the error of a request that was sent on a connection."""
+        # Bytes of an answer, or silence, mean that the server took the request.
+        stale = connection.reused and not connection.answered and not isinstance(error, TimeoutError)
+        return cls(str(error), sent=True, stale=stale)
+
+    @property
+    def timed_out(self) -> bool:
+        return isinstance(self.__cause__, TimeoutError)
+
 
 class LoopPool:
     """The connections of one event loop."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]], size: int, clock: Clock) -> None:
-        self._connect = connect
-        self._slots = asyncio.Semaphore(size)
-        self._clock = clock
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], options: PoolOptions) -> None:
+        self._connect, self._options, self._clock = connect, options, options.clock
+        self._slots = asyncio.Semaphore(options.size) if options.size is not None else None
         self._idle: list[Connection] = []
         self._sweep: Watchdog | None = None
         self._closed = False
 
-    async def send(self, request: bytes, timeout: float, *, fresh: bool) -> HttpResponse:
-        """Send a request on an idle connection, or on a new one. Raises TransportError."""
-        async with self._slots:
-            connection = None if fresh else self._take()
-            stale = connection is not None
-            connection = connection or await self._open()
-            try:
-                response = await connection.send(request, timeout)
-            except (OSError, MalformedResponse) as error:
-                # Bytes of an answer, or silence, mean that the server took the request.
-                stale = stale and not connection.answered and not isinstance(error, TimeoutError)
-                raise TransportError(str(error), sent=True, stale=stale) from error
-            self._keep(connection)
-            return response
+    async def acquire(self, *, fresh: bool = False) -> Connection:
+        """Return an idle connection or a new one, for `release` after its request. Raises TransportError."""
+        if self._slots is not None:
+            await self._slots.acquire()
+        try:
+            return (None if fresh else self._take()) or await self._open()
+        except BaseException:
+            self._release_slot()
+            raise
+
+    def release(self, connection: Connection) -> None:
+        """Keep a connection if it can be used again, or else close it."""
+        self._release_slot()
+        # The pool can be closed during the request.
+        if self._closed or not connection.reusable:
+            connection.abort()
+            return
+        connection.idle_since = self._clock()
+        self._idle.append(connection)
+        if self._sweep is None:
+            self._sweep = Watchdog(self._clock, self._options.idle_seconds, self._close_old)
 
     def close(self) -> None:
         """Close the idle connections, and those in use after their request."""
@@ -82,27 +112,22 @@ class LoopPool:
     def _take(self) -> Connection | None:
         """Return the connection that was used last, unless it was closed or idle for too long."""
         # The sweep may be late: a process that was frozen has connections that the server closed long ago.
-        oldest = self._clock() - IDLE_SECONDS
+        oldest = self._clock() - self._options.idle_seconds
         while self._idle:
             connection = self._idle.pop()
             if connection.reusable and connection.idle_since > oldest:
+                connection.reused = True
                 return connection
             connection.abort()
         return None
 
-    def _keep(self, connection: Connection) -> None:
-        # The pool can be closed during the request.
-        if self._closed or not connection.reusable:
-            connection.abort()
-            return
-        connection.idle_since = self._clock()
-        self._idle.append(connection)
-        if self._sweep is None:
-            self._sweep = Watchdog(self._clock, IDLE_SECONDS, self._close_old)
+    def _release_slot(self) -> None:
+        if self._slots is not None:
+            self._slots.release()
 
     def _close_old(self) -> None:
         """Close the connections that were idle for too long."""
-        oldest = self._clock() - IDLE_SECONDS
+        oldest = self._clock() - self._options.idle_seconds
         for connection in self._idle:
             if connection.idle_since <= oldest:
                 connection.abort()
@@ -116,26 +141,31 @@ class LoopPool:
 class ConnectionPools:
     """The pools of all event loops. A pool ends with its loop."""
 
-    def __init__(
-        self,
-        connect: Callable[[], Awaitable[Connection]],
-        *,
-        size: int = CONNECTIONS,
-        clock: Clock = time.perf_counter,
-    ) -> None:
-        self._connect, self._size, self._clock = connect, size, clock
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], options: PoolOptions) -> None:
+        self._connect, self._options = connect, options
         self._pools: dict[asyncio.AbstractEventLoop, tuple[LoopPool, AsyncGenerator[None, None]]] = {}
 
     async def send(self, request: bytes, timeout: float, *, after: TransportError | None = None) -> HttpResponse:
-        """Send a request in the pool of the running loop. Raises TransportError.
+        """Send a request in the pool of the running loop, and return the response. Raises TransportError.
 
         `after` is the error of the last attempt. A new connection is used after it, since idle ones may fail, too.
         """
+        pool = await self.pool()
+        if after is not None and after.stale:
+            pool.drop_idle()
+        connection = await pool.acquire(fresh=after is not None)
+        try:
+            return await connection.send(request, timeout)
+        except (OSError, MalformedResponse) as error:
+            raise TransportError.of(error, connection) from error
+        finally:
+            pool.release(connection)
+
+    async def pool(self) -> LoopPool:
+        """Return the pool of the running loop."""
         loop = asyncio.get_running_loop()
         entry = self._pools.get(loop) or await self._add(loop)
-        if after is not None and after.stale:
-            entry[0].drop_idle()
-        return await entry[0].send(request, timeout, fresh=after is not None)
+        return entry[0]
 
     async def close(self) -> None:
         """Close the idle connections of the running loop."""
@@ -146,7 +176,7 @@ class ConnectionPools:
     async def _add(self, loop: asyncio.AbstractEventLoop) -> tuple[LoopPool, AsyncGenerator[None, None]]:
         for other in [each for each in list(self._pools) if each.is_closed()]:
             self._pools.pop(other, None)
-        pool = LoopPool(self._connect, self._size, self._clock)
+        pool = LoopPool(self._connect, self._options)
         ending = self._until_the_end_of(loop, pool)
         entry = self._pools.setdefault(loop, (pool, ending))
         if entry[0] is pool:

@@ -1,11 +1,14 @@
-"""Proxies of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY, also in lower case), as botocore reads them."""
+"""Proxies of the environment: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, also in lower case."""
 
-from base64 import b64encode
-from collections.abc import Mapping
-from urllib.parse import unquote, urlsplit
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
 
-from stint.aws.errors import AwsConfigurationError
 from stint.dataclasses import dataclass, field
+from stint.http1.urls import basic_authorization
+
+
+class InvalidProxy(ValueError):
+    """A variable is not the URL of an HTTP proxy."""
 
 
 @dataclass(frozen=True)
@@ -20,16 +23,19 @@ class Proxy:
 
 @dataclass(frozen=True)
 class Proxies:
-    """The proxies of the schemes `http` and `https`, and the hosts that are reached without one."""
+    """The proxies of the schemes `http` and `https`, and the hosts that are reached without one.
+
+    `all` is the proxy of a scheme without one. The SDKs of AWS do not know it.
+    """
 
     by_scheme: Mapping[str, str] = field(repr=False)
     excluded: str = ""
 
     @classmethod
-    def of(cls, variables: Mapping[str, str]) -> "Proxies":
+    def of(cls, variables: Mapping[str, str], schemes: Sequence[str] = ("http", "https")) -> "Proxies":
         """Return the proxies that variables set. Lower case wins, and an empty one removes the proxy."""
         urls = {}
-        for scheme in ("http", "https"):
+        for scheme in schemes:
             url = _variable(variables, f"{scheme}_proxy")
             # In CGI, HTTP_PROXY is a header of the request.
             if url and not (scheme == "http" and "REQUEST_METHOD" in variables and "http_proxy" not in variables):
@@ -37,17 +43,21 @@ class Proxies:
         return cls(urls, _variable(variables, "no_proxy"))
 
     def choose(self, scheme: str, host: str, port: int) -> Proxy | None:
-        """Return the proxy for a server, or None."""
-        url = self.by_scheme.get(scheme)
+        """Return the proxy for a server, or None. Raises InvalidProxy."""
+        name = scheme if self.by_scheme.get(scheme) else "all"
+        url = self.by_scheme.get(name)
         if url is None or self.excludes(host, port):
             return None
-        parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise AwsConfigurationError(f"{scheme.upper()}_PROXY is not the URL of an HTTP proxy.")
+        try:
+            parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
+            proxy, proxy_port = parts.hostname, parts.port
+        except ValueError:
+            proxy = None
+        if proxy is None or parts.scheme not in ("http", "https"):
+            raise InvalidProxy(f"{name.upper()}_PROXY is not the URL of an HTTP proxy.")
         tls = parts.scheme == "https"
-        user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-        authorization = f"Basic {b64encode(user.encode()).decode()}" if parts.username else ""
-        return Proxy(parts.hostname, parts.port or (443 if tls else 80), tls, authorization)
+        authorization = basic_authorization(parts.username, parts.password)
+        return Proxy(proxy, proxy_port or (443 if tls else 80), tls, authorization)
 
     def excludes(self, host: str, port: int) -> bool:
         """Return whether NO_PROXY names the server: `*`, a host with or without its port, or a suffix of it."""

@@ -14,16 +14,16 @@ opened at the moment of the cancellation belongs to nobody, and is closed here.
 import asyncio
 import time
 from collections.abc import Coroutine
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from stint.aws.connection import Clock, Connection, Watchdog
-from stint.aws.endpoints import Endpoint
+from stint.http1.connection import Clock, Connection, Watchdog
+from stint.http1.urls import Origin
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from stint.aws.proxies import Proxy
+    from stint.http1.proxies import Proxy
 
 
 class Connector:
@@ -31,20 +31,20 @@ class Connector:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        origin: Origin,
         proxy: "Proxy | None" = None,
         *,
         ca_bundle: str = "",
         timeout: float = 2.0,
         clock: Clock = time.perf_counter,
     ) -> None:
-        self._endpoint, self._proxy = endpoint, proxy
+        self._origin, self._proxy = origin, proxy
         self._ca_bundle, self._timeout, self._clock = ca_bundle, timeout, clock
 
     @property
     def target(self) -> str:
         """Return the request target of the path `/`."""
-        return f"http://{self._endpoint.authority}/" if self._forwarded else "/"
+        return f"http://{self._origin.authority}/" if self._forwarded else "/"
 
     @property
     def headers(self) -> str:
@@ -71,29 +71,23 @@ class Connector:
 
     @property
     def _forwarded(self) -> bool:
-        return self._proxy is not None and not self._endpoint.tls
+        return self._proxy is not None and not self._origin.tls
 
     @property
     def _authorization(self) -> str:
         value = self._proxy.authorization if self._proxy is not None else ""
         return f"Proxy-Authorization: {value}\r\n" if value else ""
 
-    @cached_property
-    def _tls(self) -> "SSLContext":
-        import ssl  # noqa: PLC0415 - a plain connection does not need it
-
-        return ssl.create_default_context(cafile=self._ca_bundle or None)
-
     def _open(self) -> Coroutine[Any, Any, Connection]:
         if self._proxy is None:
-            return self._open_to(self._endpoint.host, self._endpoint.port, self._endpoint.tls)
-        if self._endpoint.tls:
+            return self._open_to(self._origin.host, self._origin.port, self._origin.tls)
+        if self._origin.tls:
             return self._open_tunnel(self._proxy)
         return self._open_to(self._proxy.host, self._proxy.port, self._proxy.tls)
 
     async def _open_to(self, host: str, port: int, tls: bool) -> Connection:
         loop = asyncio.get_running_loop()
-        context = self._tls if tls else None
+        context = tls_context(self._ca_bundle) if tls else None
         _, connection = await loop.create_connection(lambda: Connection(self._clock), host, port, ssl=context)
         return connection
 
@@ -101,8 +95,8 @@ class Connector:
         """Open a connection through a proxy, which sees only the server's name and port."""
         loop = asyncio.get_running_loop()
         connection = await self._open_to(proxy.host, proxy.port, proxy.tls)
-        host = f"[{self._endpoint.host}]" if ":" in self._endpoint.host else self._endpoint.host
-        server = f"{host}:{self._endpoint.port}"
+        host = f"[{self._origin.host}]" if ":" in self._origin.host else self._origin.host
+        server = f"{host}:{self._origin.port}"
         head = f"CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n{self._authorization}\r\n"
         try:
             answer = await connection.send(head.encode("latin-1"), self._timeout, tunnel=True)
@@ -110,10 +104,21 @@ class Connector:
             if not 200 <= answer.status < 300 or not connection.reusable or connection.transport is None:
                 raise ConnectionRefusedError(f"The proxy refused the connection with status {answer.status}.")
             transport = await loop.start_tls(
-                connection.transport, connection, self._tls, server_hostname=self._endpoint.host
+                connection.transport, connection, tls_context(self._ca_bundle), server_hostname=self._origin.host
             )
             connection.transport = cast("asyncio.Transport", transport)
         except BaseException:
             connection.abort()
             raise
         return connection
+
+
+@cache
+def tls_context(ca_bundle: str) -> "SSLContext":
+    """Return the context of connections that verify certificates against a bundle, or else against the system's.
+
+    A process has one for each bundle: loading the system's certificates takes about as long as a whole handshake.
+    """
+    import ssl  # noqa: PLC0415 - a plain connection does not need it
+
+    return ssl.create_default_context(cafile=ca_bundle or None)

@@ -2,13 +2,14 @@
 
 import contextlib
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stint.aws.http1 import HttpResponse, MalformedResponse, ResponseParser
+from stint.http1.parser import MalformedResponse, ResponseParser
 
 TOKENS = st.from_regex(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}", fullmatch=True)
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=30)
@@ -24,14 +25,31 @@ def head(status: int, fields: list[tuple[str, str]], *framing: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def feed(data: bytes, cuts: list[int], parser: ResponseParser | None = None) -> HttpResponse | None:
-    """Feed data in pieces, and return the response."""
-    parser, at, response = parser or ResponseParser(), 0, None
+@dataclass
+class Parsed:
+    """A complete response."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    keep_alive: bool
+
+
+def feed(data: bytes, cuts: list[int], parser: ResponseParser | None = None, *, take: bool = False) -> Parsed | None:
+    """Feed data in pieces, and return the response. `take`: take the body while it arrives."""
+    parser, at, taken = parser or ResponseParser(), 0, b""
     for end in [*sorted(cut for cut in cuts if cut < len(data)), len(data)]:
-        if response is None:
-            response = parser.feed(data[at:end])
-            at = end
-    return response
+        parser.feed(data[at:end])
+        at = end
+        taken += parser.take_body() if take else b""
+    return finish(parser, taken)
+
+
+def finish(parser: ResponseParser, taken: bytes = b"") -> Parsed | None:
+    """Return the response if it is complete."""
+    if not parser.ended or parser.head is None:
+        return None
+    return Parsed(parser.head.status, parser.head.headers, taken + parser.take_body(), parser.keep_alive)
 
 
 def chunk(pieces: list[bytes], extension: str, trailers: list[tuple[str, str]]) -> bytes:
@@ -47,7 +65,7 @@ def test_a_response_with_a_length_is_read_in_any_pieces(
     body = b"" if status in (204, 304) else body
     data = head(103, fields) * interim + head(status, fields, f"Content-Length: {len(body)}") + body
 
-    response = feed(data, cuts)
+    response = feed(data, cuts, take=bool(interim))
 
     assert response is not None
     assert (response.status, response.body, response.keep_alive) == (status, body, True)
@@ -67,6 +85,46 @@ def test_a_response_in_chunks_is_read_in_any_pieces(
     assert response is not None
     assert response.body == b"".join(pieces)
     assert feed(data[:-1], cuts) is None
+
+
+@given(body=BODIES, cuts=CUTS, version=st.sampled_from(("1.0", "1.1")))
+def test_a_body_may_end_with_its_connection_where_that_is_accepted(body: bytes, cuts: list[int], version: str) -> None:
+    data = f"HTTP/{version} 200 OK\r\n\r\n".encode() + body
+    parser = ResponseParser(until_close=True)
+
+    assert feed(data, cuts, parser) is None
+    parser.feed_eof()
+
+    assert finish(parser) == Parsed(200, {}, body, False)
+
+
+@pytest.mark.parametrize("framing", ["Content-Length: 6", "Transfer-Encoding: chunked"])
+def test_the_end_of_the_connection_completes_no_body_with_a_length(framing: str) -> None:
+    parser = ResponseParser(until_close=True)
+    parser.feed(head(200, [], framing) + b"5\r\nab")
+
+    parser.feed_eof()
+
+    assert finish(parser) is None
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_body_is_refused_at_its_limit_before_it_is_kept(chunked: bool) -> None:
+    framing = "Transfer-Encoding: chunked" if chunked else "Content-Length: 101"
+    parser = ResponseParser(max_body=100)
+
+    with pytest.raises(MalformedResponse, match="more than 100 bytes"):
+        parser.feed(head(200, [], framing) + (b"32\r\n" + b"x" * 50 + b"\r\n") * 2 + b"1\r\n")
+
+    assert len(parser.body) <= 100
+
+
+def test_a_body_without_a_length_is_refused_at_its_limit() -> None:
+    parser = ResponseParser(until_close=True, max_body=100)
+    parser.feed(head(200, []) + b"x" * 100)
+
+    with pytest.raises(MalformedResponse, match="more than 100 bytes"):
+        parser.feed(b"x")
 
 
 @given(body=BODIES, surplus=st.binary(min_size=1, max_size=20), chunked=st.booleans())
@@ -159,9 +217,9 @@ def test_a_tunnel_has_no_body_and_its_bytes_are_no_response(name: str) -> None:
 
 def test_patterns_take_linear_time() -> None:
     """Each repetition in a pattern ends at a byte that it does not match itself."""
-    from stint.aws import http1
+    from stint.http1 import parser
 
-    patterns: list[Any] = [value for value in vars(http1).values() if isinstance(value, re.Pattern)]
+    patterns: list[Any] = [value for value in vars(parser).values() if isinstance(value, re.Pattern)]
     for pattern in patterns:
         for hostile in (b"a" * 60_000, b"a:" * 30_000, b"a: b\r\n" * 10_000 + b"\x00", b" " * 60_000):
             assert pattern.fullmatch(b"HTTP/1.1 200 OK\r\n" + hostile) is None

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from infra.local.functions import Functions, FunctionSpec
-from tests.runtime.harness import APPS, RUNTIME_LAYER, Gate, Service, Start
+from infra.local.opt import layer_folders
+from tests.runtime.harness import APPS, CORE, RUNTIME_LAYER, Gate, Service, Start
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ async def gate() -> AsyncIterator[Gate]:
 
 
 @pytest.fixture
-async def service() -> AsyncIterator[Start]:
+async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Start]:
     """Yield a function that starts a service: streaming by default, with `wrapper=None` on the managed runtime."""
     started: list[Service] = []
 
@@ -42,7 +43,7 @@ async def service() -> AsyncIterator[Start]:
             name="f",
             handler=handler,
             code=code,
-            layers=layers,
+            layers=layer_folders((*layers, CORE), tmp_path_factory.mktemp("links")),
             environment=environment or {},
             timeout=timeout,
             memory=256,

@@ -12,7 +12,10 @@ from typing import Any
 from infra.local.functions import Functions, Invocation
 
 APPS = Path(__file__).parent / "apps"
-RUNTIME_LAYER = Path(__file__).parents[2] / "layers" / "runtime"
+LAYERS = Path(__file__).parents[2] / "layers"
+RUNTIME_LAYER = LAYERS / "runtime"
+CORE = LAYERS / "core"
+"""The packages of the layer that all functions have, with the HTTP/1.1 client of the runtime."""
 Json = dict[str, Any]
 
 

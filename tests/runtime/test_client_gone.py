@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
-from tests.runtime.harness import APPS, RUNTIME_LAYER, proxy_event
+from tests.runtime.harness import APPS, CORE, RUNTIME_LAYER, proxy_event
 
 
 @dataclass
@@ -86,6 +86,7 @@ async def start(address: str) -> asyncio.subprocess.Process:
         "_HANDLER": "streams.app",
         "LAMBDA_TASK_ROOT": str(APPS),
         "LAMBDA_RUNTIME_DIR": "/nowhere",
+        "PYTHONPATH": str(CORE),
         "PATH": os.environ["PATH"],
     }
     return await asyncio.create_subprocess_exec(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.runtime.harness import APPS, RUNTIME_LAYER, Json, proxy_event, split
+from tests.runtime.harness import APPS, CORE, RUNTIME_LAYER, Json, proxy_event, split
 
 ROOT = Path(__file__).parents[2]
 EMULATORS = sorted(ROOT.glob(".venv-sam/lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-x86_64"))
@@ -40,6 +40,7 @@ async def emulator(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     addresses += ["--runtime-api-address", f"127.0.0.1:{free_port()}"]
     wrapper = (str(RUNTIME_LAYER / "stint-runtime"), sys.executable)
     environment = {"PATH": os.environ["PATH"], "LAMBDA_TASK_ROOT": str(APPS), "AWS_LAMBDA_FUNCTION_TIMEOUT": "10"}
+    environment["PYTHONPATH"] = str(CORE)
     with (tmp_path / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             EMULATORS[0], *addresses, *wrapper, "streams.app", env=environment, cwd=APPS, stdout=log, stderr=log

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from infra.local.functions import PAYLOAD_LIMIT, PayloadTooLarge, Throttled, UnknownFunction
 from infra.local.opt import merge_layers
-from tests.runtime.harness import APPS, RUNTIME_LAYER, Gate, Reader, Start, proxy_event, running, until, with_gate
+from tests.runtime.harness import APPS, CORE, RUNTIME_LAYER, Gate, Reader, Start, proxy_event, running, until, with_gate
 
 
 async def test_a_managed_function_answers_buffered(service: Start) -> None:
@@ -198,9 +198,9 @@ from pathlib import Path
 from infra.local.functions import Functions, FunctionSpec
 
 async def main():
-    code, layer, event = sys.argv[1:]
-    spec = FunctionSpec("f", "streams.app", Path(code), (Path(layer),), {}, 20, 128, "/opt/stint-runtime",
-                        Path(sys.executable))
+    code, layer, core, event = sys.argv[1:]
+    spec = FunctionSpec("f", "streams.app", Path(code), (Path(layer),), {"PYTHONPATH": core}, 20, 128,
+                        "/opt/stint-runtime", Path(sys.executable))
     functions = Functions([spec], concurrency=1, log=lambda name, line: None)
     invocation = await functions.invoke("f", event.encode(), stream=True)
     print((await invocation.read()).split(bytes(8))[1].decode(), flush=True)
@@ -212,7 +212,7 @@ asyncio.run(main())
 
 async def test_a_hard_killed_owner_leaves_nothing_behind(tmp_path: Path) -> None:
     event = json.dumps(proxy_event(path="/spawn"))
-    command = (sys.executable, "-c", OWNER, str(APPS), str(RUNTIME_LAYER), event)
+    command = (sys.executable, "-c", OWNER, str(APPS), str(RUNTIME_LAYER), str(CORE), event)
     owner = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}
     )

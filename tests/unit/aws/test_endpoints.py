@@ -171,6 +171,6 @@ def test_a_header_of_a_cgi_request_is_not_a_proxy() -> None:
 
 def test_another_kind_of_proxy_is_refused_without_its_password() -> None:
     with pytest.raises(AwsConfigurationError, match="HTTPS_PROXY") as raised:
-        Proxies.of({"HTTPS_PROXY": "socks5://user:password@p"}).choose("https", "h", 443)
+        AwsEnvironment({"HTTPS_PROXY": "socks5://user:password@p"}).proxy("https", "h", 443)
 
     assert "password" not in f"{raised.value}{Proxies.of({'HTTPS_PROXY': 'http://user:password@p'})!r}"

@@ -19,10 +19,12 @@ import asyncio
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
+from stint.http1.connection import Connection
+from stint.http1.parser import HttpResponse, MalformedResponse, ResponseParser
 from stint_runtime.errors import FunctionError, log
-from stint_runtime.http1 import Answer, connect, read_answer, request_head
 
 _ROOT = "/2018-06-01/runtime"
 _ERROR_TYPE = "Lambda-Runtime-Function-Error-Type"
@@ -102,7 +104,7 @@ class RuntimeApi:
 
     async def stream(self, invocation: Invocation) -> "ResponseStream":
         """Open a streamed response. Nothing is sent before its first write."""
-        reader, writer = await connect(self._address)
+        connection = await self._connect()
         headers = {
             "Content-Type": "application/vnd.awslambda.http-integration-response",
             "Lambda-Runtime-Function-Response-Mode": "streaming",
@@ -111,8 +113,8 @@ class RuntimeApi:
             "Connection": "close",
             **invocation.echo,
         }
-        head = request_head("POST", f"{invocation.path}/response", self._address, headers)
-        return ResponseStream(invocation.request_id, head, reader, writer)
+        head = self._head("POST", f"{invocation.path}/response", headers)
+        return ResponseStream(invocation.request_id, head, connection)
 
     async def _post(self, path: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Send a POST and log errors: the process can serve the next invocation even if Lambda has dropped this one."""
@@ -130,15 +132,31 @@ class RuntimeApi:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
         arrived: Callable[[], None] | None = None,
-    ) -> Answer:
-        reader, writer = await connect(self._address)
+    ) -> HttpResponse:
+        length = {"Content-Length": str(len(body))} if method == "POST" else {}
+        head = self._head(method, path, {**(headers or {}), **length, "Connection": "close"})
+        connection = await self._connect()
         try:
-            length = {"Content-Length": str(len(body))} if method == "POST" else {}
-            head = request_head(method, path, self._address, {**(headers or {}), **length, "Connection": "close"})
-            writer.write(head + body)
-            return await read_answer(reader, arrived)
+            connection.start(head + body, None, _parser(), arrived=arrived)
+            return await connection.read_response()
+        except MalformedResponse as error:
+            raise OSError(f"The Runtime API's response is malformed: {error}") from error
         finally:
-            writer.close()
+            connection.abort()
+
+    async def _connect(self) -> Connection:
+        host, _, port = self._address.rpartition(":")
+        _, connection = await asyncio.get_running_loop().create_connection(Connection, host, int(port))
+        return connection
+
+    def _head(self, method: str, path: str, headers: Mapping[str, str]) -> bytes:
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        return f"{method} {path} HTTP/1.1\r\nHost: {self._address}\r\n{lines}\r\n".encode("latin-1")
+
+
+def _parser() -> ResponseParser:
+    # An event can be larger than its limit of 6 MB, since it is JSON that escapes characters.
+    return ResponseParser(until_close=True, max_body=None)
 
 
 class ResponseStream:
@@ -147,15 +165,11 @@ class ResponseStream:
     Lambda may respond or disconnect early if it has lost the invocation. Later writes are discarded.
     """
 
-    def __init__(
-        self, request_id: str, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def __init__(self, request_id: str, head: bytes, connection: Connection) -> None:
         self._request_id = request_id
+        self._connection = connection
         self._head = head
-        self._writer = writer
-        self._answer = asyncio.create_task(read_answer(reader))
-        # The abort ends a write that waits for a server that no longer reads.
-        self._answer.add_done_callback(lambda _: writer.transport.abort())
+        self._begun = False
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Send bytes at once, with the terminating chunk after the last ones."""
@@ -175,31 +189,26 @@ class ResponseStream:
     async def close(self) -> None:
         """Wait until Lambda has received the whole response."""
         try:
-            _log_refusal("/response", await self._answer, self._request_id)
-        except OSError as error:
+            _log_refusal("/response", await self._connection.read_response(), self._request_id)
+        except (OSError, MalformedResponse) as error:
             log("WARNING", f"Lambda dropped the response: {error}", requestId=self._request_id)
         finally:
-            self._writer.close()
+            self._connection.abort()
 
     async def _send(self, data: bytes) -> None:
-        data, self._head = self._head + data, b""
-        if self._answer.done() or self._writer.is_closing() or not data:
-            return
-        self._writer.write(data)
-        if not self._writer.transport.get_write_buffer_size():
-            return  # all was sent at once, so there is nothing to wait for
-        try:
-            await self._writer.drain()
-        except OSError:
-            # `close` logs the state of the connection.
-            return
+        if not self._begun:
+            self._begun = True
+            with suppress(OSError):  # `close` logs it
+                self._connection.start(self._head + data, None, _parser())
+        elif data:
+            await self._connection.write(data)
 
 
 def _chunk(data: memoryview) -> bytes:
     return b"".join((b"%x\r\n" % len(data), data, b"\r\n")) if data else b""
 
 
-def _log_refusal(path: str, answer: Answer, request_id: str | None = None) -> None:
+def _log_refusal(path: str, answer: HttpResponse, request_id: str | None = None) -> None:
     if answer.status >= 300:
         body = answer.body[:500].decode("utf-8", "replace")
         log("WARNING", f"The Runtime API refused POST {path}: {answer.status} {body}", requestId=request_id)

@@ -86,7 +86,7 @@ for statement in sys.argv[1:]:
 """
 EFFECTS = {
     "from stint.settings import load_settings; load_settings()": "the environment was read",
-    "from stint.providers.openai.server import httpx; httpx.AsyncClient()": "a client was made",
+    "from stint.tools.http_calls import httpx; httpx.AsyncClient()": "a client was made",
     "import botocore.client as c; c.ClientCreator.create_client(None, 's3')": "a client was made",
     "socket.create_connection(('127.0.0.1', 9))": "or a connection",
 }
@@ -161,11 +161,13 @@ def test_importing_the_package_reads_no_environment_and_makes_no_client() -> Non
 def test_only_the_settings_read_the_environment() -> None:
     """The entry points pass `load_settings` to the compositions; all other modules receive a Settings object.
 
-    `aws/environment.py` reads the variables of AWS's SDKs when a client is made.
+    When a client is made, `aws/environment.py` reads the variables of AWS's SDKs, and `http1/proxies.py` those of
+    proxies.
     """
     package = ROOT / "layers" / "core" / "stint"
     entry_points = {package / "cli" / "__main__.py"}
-    readers = {package / "settings.py", package / "aws" / "environment.py"} | entry_points
+    own = {package / "settings.py", package / "aws" / "environment.py", package / "http1" / "proxies.py"}
+    readers = own | entry_points
     sources = {path: path.read_text() for path in package.rglob("*.py") if path not in readers}
     reads = re.compile(r"os\.environ|getenv|\bSettings\(|\bload_settings\b")
 

@@ -58,7 +58,7 @@ class HttpResponse:
     body: bytes
 
 
-class State(Enum):
+class ParserState(Enum):
     """States of a parser; see the head of the module."""
 
     HEAD = auto()
@@ -82,7 +82,7 @@ class ResponseParser:
         self.body = bytearray()
         """The part of the body that was not taken yet, without the framing of chunks."""
         self._tunnel, self._until_close, self._max_body = tunnel, until_close, max_body
-        self._state = State.HEAD
+        self._state = ParserState.HEAD
         self._buffer = bytearray()
         self._heads = 0
         self._closes = False
@@ -94,7 +94,7 @@ class ResponseParser:
     @property
     def ended(self) -> bool:
         """Return whether the response is complete."""
-        return self._state is State.END
+        return self._state is ParserState.END
 
     @property
     def keep_alive(self) -> bool:
@@ -110,7 +110,7 @@ class ResponseParser:
 
     def feed(self, data: bytes) -> None:
         """Parse received bytes. Raises MalformedResponse."""
-        if self._state is State.LENGTH and len(data) < self._left:  # most of a large body, without the buffer
+        if self._state is ParserState.LENGTH and len(data) < self._left:  # most of a large body, without the buffer
             self.body += data
             self._left -= len(data)
             return
@@ -120,27 +120,27 @@ class ResponseParser:
 
     def feed_eof(self) -> None:
         """Parse the end of the connection, which is the end of some bodies."""
-        if self._state is State.UNTIL_CLOSE:
-            self._state = State.END
+        if self._state is ParserState.UNTIL_CLOSE:
+            self._state = ParserState.END
 
     def _step(self) -> bool:
         """Parse a part of the buffer. Return False if more bytes are needed, or none."""
         match self._state:
-            case State.HEAD:
+            case ParserState.HEAD:
                 return self._parse_head()
-            case State.LENGTH:
-                return self._take(State.END)
-            case State.CHUNK_SIZE:
+            case ParserState.LENGTH:
+                return self._take(ParserState.END)
+            case ParserState.CHUNK_SIZE:
                 return self._parse_chunk_size()
-            case State.CHUNK_DATA:
+            case ParserState.CHUNK_DATA:
                 return self._parse_chunk_data()
-            case State.TRAILERS:
+            case ParserState.TRAILERS:
                 return self._skip_trailers()
-            case State.UNTIL_CLOSE:
+            case ParserState.UNTIL_CLOSE:
                 self._count(len(self._buffer))
                 self._left = len(self._buffer)
-                return self._take(State.UNTIL_CLOSE)
-            case State.END:
+                return self._take(ParserState.UNTIL_CLOSE)
+            case ParserState.END:
                 return False
 
     def _parse_head(self) -> bool:
@@ -164,29 +164,29 @@ class ResponseParser:
             self.head = found
         return True
 
-    def _body_state(self, version: bytes, head: ResponseHead) -> State:
+    def _body_state(self, version: bytes, head: ResponseHead) -> ParserState:
         """Return the state after the head, and set what is left of the body."""
         encoding, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
         # A tunnel's answer ends with its head, even if it has a Content-Length (RFC 9112, section 6.3).
         if head.status in NO_BODY or (self._tunnel and head.status < 300):
-            return State.END
+            return ParserState.END
         if encoding is not None:
             if length is not None or encoding.lower() != "chunked" or version == b"0":
                 raise MalformedResponse("The Transfer-Encoding of the response is not supported.")
-            return State.CHUNK_SIZE
+            return ParserState.CHUNK_SIZE
         if length is None:
             if not self._until_close:
                 raise MalformedResponse("The response has neither Content-Length nor Transfer-Encoding.")
             self._closes = True
-            return State.UNTIL_CLOSE
+            return ParserState.UNTIL_CLOSE
         # `int` also accepts signs, spaces, underscores and other digits.
         if not (length.isascii() and length.isdigit() and len(length) <= 12):
             raise MalformedResponse("The Content-Length of the response is malformed.")
         self._count(int(length))
         self._left = self._size
-        return State.LENGTH if self._left else State.END
+        return ParserState.LENGTH if self._left else ParserState.END
 
-    def _take(self, after: State) -> bool:
+    def _take(self, after: ParserState) -> bool:
         """Move bytes to the body. The state is `after` when none are left."""
         taken = min(self._left, len(self._buffer))
         self.body += self._buffer[:taken]
@@ -207,20 +207,20 @@ class ResponseParser:
             raise MalformedResponse("The size of a chunk is malformed.")
         self._left = int(match[1], 16)
         self._count(self._left)
-        self._state = State.CHUNK_DATA if self._left else State.TRAILERS
+        self._state = ParserState.CHUNK_DATA if self._left else ParserState.TRAILERS
         del self._buffer[: end + 2]
         return True
 
     def _parse_chunk_data(self) -> bool:
         """Move the bytes of a chunk to the body, and skip the line break after them."""
-        if self._left and not self._take(State.CHUNK_DATA):
+        if self._left and not self._take(ParserState.CHUNK_DATA):
             return False
         if not b"\r\n".startswith(self._buffer[:2]):
             raise MalformedResponse("A chunk of the response is longer than its size.")
         if len(self._buffer) < 2:
             return False
         del self._buffer[:2]
-        self._state = State.CHUNK_SIZE
+        self._state = ParserState.CHUNK_SIZE
         return True
 
     def _skip_trailers(self) -> bool:
@@ -232,7 +232,7 @@ class ResponseParser:
         if _TRAILERS.fullmatch(self._buffer[: end + 2]) is None:
             raise MalformedResponse("The trailers of the response are malformed.")
         del self._buffer[: end + 2]
-        self._state = State.END
+        self._state = ParserState.END
         return True
 
     def _count(self, size: int) -> None:

@@ -1,5 +1,6 @@
 """Proxies of the environment: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, also in lower case."""
 
+import os
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -69,6 +70,11 @@ class Proxies:
             if suffix and any(name == suffix or name.endswith(f".{suffix}") for name in names):
                 return True
         return False
+
+
+def read_proxies() -> Proxies:
+    """Return the proxies that the environment of the process sets."""
+    return Proxies.of(os.environ, ("http", "https", "all"))
 
 
 def _variable(variables: Mapping[str, str], name: str) -> str:

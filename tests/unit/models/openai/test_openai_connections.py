@@ -119,3 +119,16 @@ async def test_silence_on_a_reused_connection_is_a_failure_of_the_server(
 
     with pytest.raises(ModelError, match="sent nothing"):
         await asking
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "x" * 5000])
+async def test_a_body_with_an_encoding_is_an_error_of_the_server(
+    model: OpenAICompatible, server: ChatCompletionsServer, encoding: str
+) -> None:
+    server.script(Reply((b"\x1f\x8b",), headers={**EVENT_STREAM, "Content-Encoding": encoding}))
+
+    with pytest.raises(ModelError, match="which was not requested") as raised:
+        await ask(model)
+
+    assert server.requests[0].headers["accept-encoding"] == "identity"
+    assert len(raised.value.message) < 600

@@ -5,7 +5,6 @@ All of them reach the network through `OpenAIServer.open`.
 
 import asyncio
 import json
-import os
 import random
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -17,11 +16,12 @@ from stint.domain.errors import ModelError, ModelUnreachable
 from stint.http1.client import HttpClient, HttpStream, HttpTimeouts
 from stint.http1.parser import MalformedResponse
 from stint.http1.pool import TransportError
-from stint.http1.proxies import InvalidProxy, Proxies
+from stint.http1.proxies import InvalidProxy, read_proxies
 from stint.http1.urls import InvalidURL
 from stint.providers.openai.addresses import is_of_openai
 from stint.providers.openai.errors import ErrorReader, ProviderFailure, ServerSettings
 from stint.providers.openai.event_stream import EventStreamDecoder, EventTooLarge
+from stint.providers.refusals import shorten
 
 LONGEST_WAIT = 2.0
 DRAIN_SECONDS = 0.2
@@ -116,8 +116,7 @@ async def drain(pieces: AsyncGenerator[Any, None]) -> None:
 
 def make_client(timeouts: HttpTimeouts) -> HttpClient:
     """Make a client with the proxies of the environment."""
-    proxies = Proxies.of(os.environ, ("http", "https", "all"))
-    return HttpClient(proxies, timeouts, ca_bundle=system_certificates())
+    return HttpClient(read_proxies(), timeouts, ca_bundle=system_certificates())
 
 
 def system_certificates() -> str:
@@ -179,13 +178,14 @@ class OpenAIServer:
             ModelError: the key cannot be sent.
         """
         key = await self.read_key()
-        headers = {"Accept": accept, "Content-Type": "application/json"}
+        headers = {"Accept": accept, "Accept-Encoding": "identity", "Content-Type": "application/json"}
         if self._sign is not None:
             headers |= await self._sign(method, url, content)
         elif key:
             headers["Authorization"] = f"Bearer {key}"
         try:
             async with self.client.stream(method, url, headers, content) as stream:
+                self._check_encoding(stream)
                 yield ServerResponse(stream, ErrorReader(self.settings, key))
         except REQUEST_ERRORS as error:
             raise self.failure(error) from error
@@ -214,6 +214,12 @@ class OpenAIServer:
         except (ValueError, RecursionError) as error:
             message = f"The model's provider sent no valid JSON (check {self.settings.base_url})"
             raise ProviderFailure(ModelError(message, upstream_status=response.status)) from error
+
+    def _check_encoding(self, stream: HttpStream) -> None:
+        encoding = stream.headers.get("content-encoding", "identity").lower()
+        if encoding not in ("", "identity"):
+            message = f"sent a body with the encoding {shorten(encoding)}, which was not requested"
+            raise ProviderFailure(ModelError(f"The model's provider {message}", upstream_status=stream.status))
 
     def failure(self, error: RequestError) -> ProviderFailure:
         """Return the failure of a request without a complete answer."""

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 from infra.bench.report import Row, render
 from infra.local.engine import Engine
 
+from stint.aws.environment import read_environment
+from stint.aws.s3_reader import S3Reader
 from stint.domain.retrieval import SearchMode
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import Entry, IndexQuery
 from stint.settings import Settings
+from stint.store.bucket import Bucket
 from stint.store.objects import BucketObjects
 
 if TYPE_CHECKING:
@@ -56,7 +59,8 @@ class Bench:
     """Measurements of one bucket. `requests` counts those to the engine."""
 
     def __init__(self, s3: "S3Client", bucket: str) -> None:
-        self._objects = BucketObjects(lambda: s3, bucket)
+        reader = S3Reader(read_environment(), bucket)
+        self._objects = BucketObjects(Bucket(bucket, lambda: s3, lambda: reader))
         self.requests: Counter[str] = Counter()
         s3.meta.events.register("before-call", self._count)
 

@@ -45,6 +45,8 @@ from infra.local.sample_ids import (
 )
 from infra.local.sample_store import clients, remove_samples
 
+from stint.aws.environment import AwsEnvironment
+from stint.aws.s3_reader import S3Reader
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.knowledge import delete_knowledge_objects
@@ -71,6 +73,7 @@ from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
 from stint.store.api_keys import ApiKeyStore, key_record
+from stint.store.bucket import Bucket
 from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.store.table import Table
@@ -87,8 +90,9 @@ async def store_samples(environment: Mapping[str, str]) -> None:
     table, bucket = environment["STINT_TABLE"], environment["STINT_BUCKET"]
     async with clients(environment) as (dynamodb, s3):
         with reported():
-            store = Store(dynamodb, table, lambda: s3, bucket)
-            index = PackedIndex(BucketObjects(lambda: s3, bucket), PACKED_BYTES)
+            objects = Bucket(bucket, lambda: s3, lambda: S3Reader(AwsEnvironment(environment), bucket))
+            store = Store(dynamodb, table, objects)
+            index = PackedIndex(BucketObjects(objects), PACKED_BYTES)
             await remove_samples(store, Table(dynamodb, table), index)
             await Samples(store, environment, index).make()
             await store.agents.mark_deleted(TENANT, DELETED_AGENT)

@@ -29,6 +29,7 @@ from stint.apis.knowledge import KnowledgeServices
 from stint.apis.openai import OpenAIServices
 from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import AwsEnvironment
+from stint.aws.s3_reader import S3Reader
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.chat_models import make_named
@@ -57,6 +58,7 @@ from stint.services.responses.code_runs import CodeAccess
 from stint.services.responses.link_cache import LinkCache
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore
+from stint.store.bucket import Bucket
 from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.store.table import Table
@@ -92,8 +94,9 @@ class AppFixture:
         variables = {**os.environ, **(proxy.environment() if proxy else {})}
         self.client = DynamoDBClient(AwsEnvironment(variables))
         self.s3 = boto3.client("s3", config=config)
-        self.store = Store(self.client, self.settings.table, lambda: self.s3, self.settings.bucket)
-        self.index = PackedIndex(BucketObjects(lambda: self.s3, bucket), self.settings.packed_bytes)
+        self.bucket = Bucket(bucket, lambda: self.s3, lambda: S3Reader(AwsEnvironment(variables), bucket))
+        self.store = Store(self.client, self.settings.table, self.bucket)
+        self.index = PackedIndex(BucketObjects(self.bucket), self.settings.packed_bytes)
         self.recorder = Recorder()
         self.faulty = Faulty()
         self.chat_url = ""

@@ -108,13 +108,13 @@ def test_large_images_are_read_with_their_turns_but_not_with_the_history(
     session = open_session(http, model="recorded/model", toolgroups=TOOLS)
     shown = [say(http, session, f'photogen {{"query": "fox {number}"}}').json() for number in range(4)]
     fetched: list[str] = []
-    get_object = app_fixture.s3.get_object
+    get = app_fixture.bucket.get
 
-    def get_noted(**of: Any) -> Any:
-        fetched.append(of["Key"])
-        return get_object(**of)
+    async def get_noted(service: str, key: str, **options: Any) -> Any:
+        fetched.append(key)
+        return await get(service, key, **options)
 
-    monkeypatch.setattr(app_fixture.s3, "get_object", get_noted)
+    monkeypatch.setattr(app_fixture.bucket, "get", get_noted)
     app_fixture.made.clear()
     app_fixture.recorder.requests.clear()
 

@@ -181,13 +181,13 @@ def test_large_images_are_read_with_their_items_but_not_with_the_context(
         if kept_in == "chain":
             linked = {"previous_response_id": made["id"]}
     fetched: list[str] = []
-    get_object = app_fixture.s3.get_object
+    get_object = app_fixture.bucket.get
 
-    def get_noted(**of: Any) -> Any:
-        fetched.append(of["Key"])
-        return get_object(**of)
+    async def get_noted(service: str, key: str, **options: Any) -> Any:
+        fetched.append(key)
+        return await get_object(service, key, **options)
 
-    monkeypatch.setattr(app_fixture.s3, "get_object", get_noted)
+    monkeypatch.setattr(app_fixture.bucket, "get", get_noted)
     app_fixture.made.clear()
     app_fixture.recorder.requests.clear()
 

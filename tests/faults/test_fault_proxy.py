@@ -14,6 +14,7 @@ from tests.faults.fault_proxy import PERFORMED, Fault, FaultKind, FaultProxy, Pr
 
 from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoResponse
 from stint.aws.environment import AwsEnvironment
+from stint.aws.service_client import ClientOptions
 
 Item = dict[str, Any]
 KEY: Item = {"pk": {"S": "proxy#test"}, "sk": {"S": "one"}}
@@ -32,7 +33,9 @@ class Caller:
         self.table = engine.outputs["TableName"]
         self.port: ProxyPort = proxy.open_port(self.count_kill, observed=True)
         environment = engine.environment() | {"AWS_ENDPOINT_URL_DYNAMODB": self.port.url}
-        self.client = DynamoDBClient(AwsEnvironment(environment), read_timeout=0.2, sleep=at_once)
+        self.client = DynamoDBClient(
+            AwsEnvironment(environment), options=ClientOptions(read_timeout=0.2, sleep=at_once)
+        )
 
     def count_kill(self) -> None:
         self.kills += 1

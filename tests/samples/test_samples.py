@@ -1,3 +1,6 @@
+from collections.abc import Mapping
+from typing import Any
+
 from infra.local.engine import Engine
 from infra.local.sample_ids import (
     AGENT,
@@ -17,17 +20,27 @@ from infra.local.sample_ids import (
 from infra.local.sample_store import clients
 from infra.local.samples import store_samples
 
+from stint.aws.dynamodb import DynamoDBClient
+from stint.aws.environment import AwsEnvironment
+from stint.aws.s3_reader import S3Reader
 from stint.domain.ids import TENANT
 from stint.domain.run_outcome import RunStatus
+from stint.store.bucket import Bucket
 from stint.store.keys import chat_completion_blobs
 from stint.store.store import Store
+
+
+def make_store(dynamodb: DynamoDBClient, s3: Any, environment: Mapping[str, str]) -> Store:
+    name = environment["STINT_BUCKET"]
+    bucket = Bucket(name, lambda: s3, lambda: S3Reader(AwsEnvironment(environment), name))
+    return Store(dynamodb, environment["STINT_TABLE"], bucket)
 
 
 async def test_samples_are_stored_anew_whatever_an_interrupted_event_left(engine: Engine) -> None:
     names = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
     environment = engine.environment() | names
     async with clients(environment) as (dynamodb, s3):
-        store = Store(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
+        store = make_store(dynamodb, s3, environment)
         await store_samples(environment)
         await store.session_leases.acquire(TENANT, AGENT, SESSION, AWAITING_TURN, resume=True, seconds=60)
         await store.agents.mark_deleted(TENANT, AGENT)
@@ -48,7 +61,7 @@ async def test_the_worker_has_a_body_of_a_chat_completion_to_delete(engine: Engi
     names = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
     environment = engine.environment() | names
     async with clients(environment) as (dynamodb, s3):
-        store = Store(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
+        store = make_store(dynamodb, s3, environment)
         await store_samples(environment)
         place = {"Bucket": names["STINT_BUCKET"], "Prefix": chat_completion_blobs(TENANT, DELETED_CHAT_COMPLETION)}
         before = s3.list_objects_v2(**place)["KeyCount"]
@@ -63,7 +76,7 @@ async def test_samples_have_the_ids_that_the_events_name(engine: Engine) -> None
     environment = engine.environment() | names
     await store_samples(environment)
     async with clients(environment) as (dynamodb, s3):
-        store = Store(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
+        store = make_store(dynamodb, s3, environment)
         history = await store.turns.history(TENANT, AGENT, SESSION)
         pending = await store.turns.get_pending(TENANT, AGENT, SESSION, AWAITING_TURN)
         stored = [await store.responses.get(TENANT, each) for each in (RESPONSE, QUEUED_RESPONSE, BACKGROUND_RESPONSE)]

@@ -1,3 +1,4 @@
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +10,10 @@ from infra.local.engine import Engine
 from tests.store.dynamodb_proxy import DynamoDBProxy
 from tests.store.tenant_records import list_blobs, note_partitions, read_records
 
+from stint.aws.environment import AwsEnvironment
+from stint.aws.s3_reader import S3Object, S3Reader
 from stint.domain.ids import new_id
+from stint.store.bucket import Bucket
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.items import Item, encode
 from stint.store.store import Store
@@ -20,6 +24,18 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+class CountedReader(S3Reader):
+    """Counts reads of objects."""
+
+    def __init__(self, environment: AwsEnvironment, bucket: str, calls: Counter[str]) -> None:
+        super().__init__(environment, bucket)
+        self.calls = calls
+
+    async def get(self, key: str, *, part: str = "", known: str = "") -> S3Object | None:
+        self.calls["GetObject"] += 1
+        return await super().get(key, part=part, known=known)
 
 
 class Cloud:
@@ -34,7 +50,9 @@ class Cloud:
         self.table_name = table
         self.client = make_dynamodb()
         self.table = Table(self.client, table)
-        self.store = Store(self.client, table, lambda: s3, bucket)
+        environment = AwsEnvironment(dict(os.environ))
+        self.objects = Bucket(bucket, lambda: s3, lambda: CountedReader(environment, bucket, self.calls))
+        self.store = Store(self.client, table, self.objects)
         self.calls: Counter[str] = proxy.calls
         self.units: Counter[str] = proxy.units
         proxy.observers.append(note_partitions)
@@ -42,7 +60,7 @@ class Cloud:
 
     def other_process(self) -> Store:
         """Return the store of a process that remembers nothing of this one."""
-        return Store(self.client, self.table_name, lambda: self.s3, self.bucket)
+        return Store(self.client, self.table_name, self.objects)
 
     def forget(self) -> None:
         self.proxy.forget()

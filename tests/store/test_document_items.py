@@ -27,7 +27,7 @@ class Note(Schema):
 
 @pytest.fixture
 def documents(cloud: Cloud) -> Documents:
-    return Documents(cloud.table, Blobs(lambda: cloud.s3, cloud.bucket))
+    return Documents(cloud.table, Blobs(cloud.objects))
 
 
 def test_json_has_no_nulls_that_mean_nothing() -> None:

@@ -432,7 +432,7 @@ async def write_long_session(cloud: Cloud, session_fixture: SessionFixture, coun
     """Store a session of short turns with all segments that are due, and forget the calls."""
     turn_ids = [new_id() for _ in range(count)]
     pk = f"{session_fixture.tenant}#session:{session_fixture.agent_id}:{session_fixture.session_id}"
-    documents = TurnDocuments(cloud.table, Documents(cloud.table, Blobs(lambda: cloud.s3, cloud.bucket)))
+    documents = TurnDocuments(cloud.table, Documents(cloud.table, Blobs(cloud.objects)))
     items = []
     for place, turn_id in enumerate(turn_ids):
         question, answer = (texts[(place + step) % len(texts)].format(place * 37 + step) for step in (0, 1))

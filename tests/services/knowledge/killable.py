@@ -8,6 +8,7 @@ from tests.store.conftest import Cloud
 
 from stint.domain.filters import Attributes
 from stint.retrieval.port import Entry, Hit, IndexQuery
+from stint.store.bucket import Bucket
 from stint.store.store import Store
 
 
@@ -43,6 +44,19 @@ class KillableClient:
         answer = await self.client.call(operation, request)
         self.death.pass_moment()
         return answer
+
+
+class KillableReader:
+    """A client of S3 that reads."""
+
+    def __init__(self, objects: Bucket, death: Death) -> None:
+        self.objects, self.death = objects, death
+
+    async def get(self, key: str, **options: str) -> Any:
+        self.death.pass_moment()
+        found = await self.objects._reader.get(key, **options)
+        self.death.pass_moment()
+        return found
 
 
 class KillableS3:
@@ -98,4 +112,10 @@ class KillableIndex:
 
 def killable_store(cloud: Cloud, death: Death) -> Store:
     client: Any = KillableClient(cloud.client, death)
-    return Store(client, cloud.table_name, lambda: KillableS3(cloud.s3, death), cloud.bucket)  # type: ignore[arg-type,return-value]  # all that the store calls
+    return Store(client, cloud.table_name, killable_bucket(cloud, death))
+
+
+def killable_bucket(cloud: Cloud, death: Death) -> Bucket:
+    s3: Any = KillableS3(cloud.s3, death)
+    reader: Any = KillableReader(cloud.objects, death)
+    return Bucket(cloud.bucket, lambda: s3, lambda: reader)

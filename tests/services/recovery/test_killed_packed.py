@@ -1,11 +1,10 @@
 """Ingestions into the packed index whose process is killed at calls to the table or the bucket, also in the index."""
 
 from contextlib import suppress
-from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.knowledge.killable import Death, KillableS3, Killed
+from tests.services.knowledge.killable import Death, Killed, killable_bucket
 from tests.services.knowledge.knowledge_fixture import LEASE_SECONDS, KnowledgeFixture
 from tests.store.conftest import Cloud
 
@@ -24,8 +23,8 @@ class PackedFixture(KnowledgeFixture):
 
     def make_index(self, death: Death | None) -> VectorIndex:
         cloud = self.cloud
-        s3: Any = cloud.s3 if death is None else KillableS3(cloud.s3, death)
-        return PackedIndex(BucketObjects(lambda: s3, cloud.bucket), 64_000_000)
+        bucket = cloud.objects if death is None else killable_bucket(cloud, death)
+        return PackedIndex(BucketObjects(bucket), 64_000_000)
 
     def unnamed_objects(self, store_id: str) -> list[str]:
         """Return the objects of a store's index that its manifest does not name, or all if there is no manifest."""

@@ -30,7 +30,7 @@ def index(request: pytest.FixtureRequest) -> VectorIndex:
 
 @pytest.fixture
 def packed(cloud: Cloud) -> PackedIndex:
-    return PackedIndex(BucketObjects(lambda: cloud.s3, cloud.bucket), 64_000_000)
+    return PackedIndex(BucketObjects(cloud.objects), 64_000_000)
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +56,7 @@ def vector_bucket(vectors: S3VectorsServer, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def s3_vectors(vector_bucket: VectorBucket, cloud: Cloud) -> S3VectorsIndex:
-    return S3VectorsIndex(vector_bucket, BucketObjects(lambda: cloud.s3, cloud.bucket))
+    return S3VectorsIndex(vector_bucket, BucketObjects(cloud.objects))
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def account(name: str, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> A
     """Yield an index in a real vector bucket, and delete it."""
     for variable, value in ACCOUNT.items():
         monkeypatch.setenv(variable, value)
-    made = S3VectorsIndex(VectorBucket(BUCKET), BucketObjects(lambda: cloud.s3, cloud.bucket))
+    made = S3VectorsIndex(VectorBucket(BUCKET), BucketObjects(cloud.objects))
     yield made
     await made.drop(name)
 

@@ -8,7 +8,7 @@ from stint.store.objects import BucketObjects
 
 
 def process(cloud: Cloud, held_bytes: int = 64_000_000) -> PackedIndex:
-    return PackedIndex(BucketObjects(lambda: cloud.s3, cloud.bucket), held_bytes)
+    return PackedIndex(BucketObjects(cloud.objects), held_bytes)
 
 
 async def test_a_small_store_is_read_once_and_then_only_its_manifest(cloud: Cloud, name: str) -> None:

@@ -20,7 +20,7 @@ ALL = near((1, 0), 1_000)
 
 @pytest.fixture
 def objects(cloud: Cloud) -> BucketObjects:
-    return BucketObjects(lambda: cloud.s3, cloud.bucket)
+    return BucketObjects(cloud.objects)
 
 
 def process(objects: ObjectStore) -> PackedIndex:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import AwsEnvironment
+from stint.aws.service_client import ClientOptions
 
 Step = bytes | asyncio.Event | None
 """A part of a reply: bytes to send, an event to wait for, or None to close the connection."""
@@ -168,4 +169,4 @@ class Pauses:
 def make_client(server: DynamoDBServer, /, *, variables: dict[str, str] | None = None, **more: Any) -> DynamoDBClient:
     """Return a client of a server, whose pauses take no time."""
     more.setdefault("sleep", Pauses())
-    return DynamoDBClient(environment(server.url, **variables or {}), **more)
+    return DynamoDBClient(environment(server.url, **variables or {}), options=ClientOptions(**more))

@@ -1,4 +1,4 @@
-"""A botocore client that signs the requests of each tenant with that tenant's credentials."""
+"""Clients of S3 that sign the requests of each tenant with that tenant's credentials."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ import pytest
 
 from stint.aws.credentials import Credentials
 from stint.domain.errors import NotFound, StintError
-from stint.store.clients import make_s3
+from stint.store.bucket import make_bucket
 from stint.store.objects import BucketObjects
 
 tenant: ContextVar[str] = ContextVar("tenant")
@@ -32,7 +32,7 @@ class TenantKeys:
     def forget(self) -> None: ...
 
 
-class Bucket(ThreadingHTTPServer):
+class BucketServer(ThreadingHTTPServer):
     """An S3 that notes who signed each request, and refuses those whose path has `missing`."""
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class Bucket(ThreadingHTTPServer):
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    with Bucket() as server:
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketServer]:
+    with BucketServer() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{server.server_port}")
@@ -72,8 +72,8 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 
 @pytest.fixture
-def objects(bucket: Bucket) -> BucketObjects:
-    return BucketObjects(lambda: make_s3(TenantKeys()), "bucket")
+def objects(bucket: BucketServer) -> BucketObjects:
+    return BucketObjects(make_bucket("bucket", TenantKeys()))
 
 
 async def read_as(objects: BucketObjects, name: str, key: str = "object") -> None:
@@ -81,7 +81,9 @@ async def read_as(objects: BucketObjects, name: str, key: str = "object") -> Non
     await objects.read(key)
 
 
-async def test_requests_at_the_same_time_are_signed_by_their_tenants(objects: BucketObjects, bucket: Bucket) -> None:
+async def test_requests_at_the_same_time_are_signed_by_their_tenants(
+    objects: BucketObjects, bucket: BucketServer
+) -> None:
     names = [f"TENANT{number}" for number in range(4)] * 4
 
     await asyncio.gather(*(asyncio.create_task(read_as(objects, name)) for name in names))
@@ -101,7 +103,7 @@ async def test_a_refused_write_stays_refused(objects: BucketObjects) -> None:
         await objects.write("missing", b"content")
 
 
-async def test_code_without_a_tenant_sends_nothing(objects: BucketObjects, bucket: Bucket) -> None:
+async def test_code_without_a_tenant_sends_nothing(objects: BucketObjects, bucket: BucketServer) -> None:
     with pytest.raises(LookupError):
         await objects.read("object")
 

@@ -13,6 +13,7 @@ from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 from tests.unit.aws.dynamodb_server import DynamoDBServer, Pauses, environment, make_client, ok, reply
 
 from stint.aws.dynamodb import DynamoDBClient, NoResponse
+from stint.aws.service_client import ClientOptions
 from stint.http1.connection import Connection
 from stint.http1.connector import Connector
 
@@ -239,7 +240,9 @@ async def test_a_timer_that_fires_early_is_not_a_timeout(server: DynamoDBServer)
 async def test_a_server_that_cannot_be_reached_was_surely_not_asked(pauses: Pauses) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        client = DynamoDBClient(environment(f"http://127.0.0.1:{unused.getsockname()[1]}"), sleep=pauses)
+        client = DynamoDBClient(
+            environment(f"http://127.0.0.1:{unused.getsockname()[1]}"), options=ClientOptions(sleep=pauses)
+        )
         with pytest.raises(NoResponse, match="cannot be reached") as raised:
             await client.call("PutItem", {})
 
@@ -251,7 +254,7 @@ async def test_a_handshake_that_does_not_end_times_out(pauses: Pauses) -> None:
     opened = asyncio.Queue[asyncio.StreamWriter]()
     plain = await asyncio.start_server(lambda _, writer: opened.put_nowait(writer), "127.0.0.1", 0)
     url = f"https://127.0.0.1:{plain.sockets[0].getsockname()[1]}"
-    client = DynamoDBClient(environment(url), sleep=pauses, clock=lambda: time.monotonic())
+    client = DynamoDBClient(environment(url), options=ClientOptions(sleep=pauses, clock=lambda: time.monotonic()))
     call = asyncio.create_task(client.call("PutItem", {}))
     writers = []
     for _ in range(3):

@@ -5,11 +5,8 @@ from typing import Any
 
 from stint.aws.credentials import CredentialsSource
 
-MISSING = {"GetObject": "NoSuchKey", "HeadObject": "404"}
-"""Operations whose refusal means a missing object, with the code of that.
-
-S3 answers 404 only to whoever may list the whole bucket, which would tell the keys of other tenants.
-"""
+MISSING = {"HeadObject": "404"}
+"""Operations whose refusal means a missing object, with the code of that; see `stint.aws.s3_reader`."""
 
 
 def sign_with(client: Any, credentials: CredentialsSource) -> None:

@@ -1,118 +1,43 @@
 """The client of DynamoDB.
 
-A call has up to three attempts (`Retries.max_attempts`) with one id. After each failure, `_plan_retry` decides:
-
-  failure                                            the next attempt
-  signature refused for its time, first time         at once, with the server's time
-  credentials refused, first time                    at once, if there are other ones
-  throttled                                          after a backoff of up to 1 s, doubled each time
-  5xx, timeout, cut or damaged answer, no connection after a backoff of up to 25 ms, doubled each time
-  reused connection closed without a byte            at once, on a new connection
-  no usable credentials                              none
-  another error, the last attempt, or no quota left  none
-
-A write whose answer is lost may have taken effect. The next attempt of it may then fail because of its own effect, for
-example with a failed condition. So each error has `unsure`: whether this attempt or an earlier one may have taken
-effect. The store decides by it whether a record that it finds may be its own.
+A write whose answer is lost may have taken effect; see `stint.aws.service_client` for retries and `unsure`.
 """
 
-import asyncio
 import json
-import sys
-import time
-import uuid
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from stint.aws.credentials import (
-    REFUSED_CREDENTIALS,
-    Credentials,
-    CredentialsError,
-    CredentialsSource,
-    RefreshedCredentials,
-)
-from stint.aws.credentials_chain import choose_provider
+from stint.aws.credentials import Credentials, CredentialsSource
 from stint.aws.endpoints import dynamodb_endpoint
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import DynamoDBError as DynamoDBError
 from stint.aws.errors import NoResponse as NoResponse
-from stint.aws.retries import Retries, is_throttled, is_transient, retry_after
-from stint.aws.signature import SignatureClock, amz_date, authorize
-from stint.dataclasses import dataclass
-from stint.http1.connector import Connector
+from stint.aws.service_client import USER_AGENT, Call, ClientOptions, ServiceClient
+from stint.aws.signature import amz_date, authorize
 from stint.http1.parser import HttpResponse
-from stint.http1.pool import CONNECTIONS, ConnectionPools, PoolOptions, TransportError
 
 API = "DynamoDB_20120810"
 CONTENT_TYPE = "application/x-amz-json-1.0"
-USER_AGENT = f"stint lang/python#{sys.version_info.major}.{sys.version_info.minor}"
 
 CANONICAL = "The Canonical String"
 """The rest of a message about a wrong signature: AWS quotes the signed headers, with the session token."""
 
 
-@dataclass(slots=True)
-class Call:
-    """The state of a call between its attempts."""
-
-    operation: str
-    """The name of DynamoDB's operation."""
-    body: bytes
-    """The request as JSON. It is the same in all attempts."""
-    credentials: Credentials | None
-    """Credentials of this call only; None: those of the client."""
-    id: str
-    """The same for all attempts, so that AWS can recognize them as one call."""
-    attempt: int = 0
-    """Number of the attempt, from 1; 0 before the first one."""
-    used: Credentials | None = None
-    """The credentials of the last attempt."""
-    signed_at: float = 0.0
-    """Time of the last signature, in seconds of the Unix epoch."""
-    unsure: bool = False
-    """Whether an attempt may have taken effect."""
-    lost: TransportError | None = None
-    """The error of the last attempt if it had no response."""
-    renewed: bool = False
-    """Whether the credentials have been renewed, which happens once per call."""
-    corrected: bool = False
-    """Whether the clock has been corrected, which happens once per call."""
-    cost: int = 0
-    """Tokens of the retry quota that the last retry took. A success returns them."""
-
-
-class DynamoDBClient:
-    """Client for any number of event loops and threads. Each event loop has its own connections.
-
-    `credentials` replace those of the environment. `now` is the time of signatures, and `clock` measures timeouts.
-    """
+class DynamoDBClient(ServiceClient[dict[str, Any]]):
+    """Client for any number of event loops and threads. `credentials` replace those of the environment."""
 
     def __init__(
         self,
         environment: AwsEnvironment,
         *,
         credentials: CredentialsSource | None = None,
-        retries: Retries | None = None,
-        connect_timeout: float = 2.0,
-        read_timeout: float = 5.0,
-        connections: int = CONNECTIONS,
-        now: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.perf_counter,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        options: ClientOptions | None = None,
     ) -> None:
-        endpoint = dynamodb_endpoint(environment)
-        proxy = environment.proxy(endpoint.scheme, endpoint.host, endpoint.port)
-        bundle = environment.get("AWS_CA_BUNDLE")
-        connector = Connector(endpoint, proxy, ca_bundle=bundle, timeout=connect_timeout, clock=clock)
-        self._pools = ConnectionPools(connector.connect, PoolOptions(size=connections, clock=clock))
-        self._credentials = credentials or RefreshedCredentials(choose_provider(environment, sleep), now)
-        self._region, self._host = environment.region, endpoint.authority
-        self._start = f"POST {connector.target} HTTP/1.1\r\n{connector.headers}user-agent: {USER_AGENT}\r\n"
-        self._retries = retries or Retries()
-        self._read_timeout, self._sleep = read_timeout, sleep
-        self._signature_clock = SignatureClock(now)
+        super().__init__(environment, dynamodb_endpoint(environment), credentials, options or ClientOptions())
+        start = f"POST {self._connector.target} HTTP/1.1\r\n{self._connector.headers}"
+        self._start = f"{start}user-agent: {USER_AGENT}\r\n"
 
     async def call(
         self, operation: str, request: Mapping[str, Any], *, credentials: Credentials | None = None
@@ -121,45 +46,9 @@ class DynamoDBClient:
 
         Raises DynamoDBError or NoResponse after the last attempt. The credentials replace those of the environment.
         """
-        call = Call(operation, encode_request(request), credentials, str(uuid.uuid4()))
-        while True:
-            call.attempt += 1
-            try:
-                document = await self._try(call)
-            except (DynamoDBError, NoResponse) as error:
-                # The last error has the doubt of all attempts: a sure refusal after a lost answer may be due to the
-                # lost one.
-                call.unsure = error.unsure = call.unsure or error.unsure
-                delay = await self._plan_retry(call, error)
-                if delay is None:
-                    raise
-            else:
-                self._retries.succeed(call.cost)
-                return document
-            if delay:
-                await self._sleep(delay)
+        return await self._call(Call(operation, encode_request(request), credentials))
 
-    async def close(self) -> None:
-        """Close the connections of the running event loop, and load the credentials again for the next call."""
-        self._credentials.forget()
-        await self._pools.close()
-
-    async def _try(self, call: Call) -> dict[str, Any]:
-        """Make an attempt."""
-        try:
-            call.used = call.credentials or await self._credentials.get()
-        except CredentialsError as error:
-            raise NoResponse(str(error), unsure=False) from error
-        request = self._head(call, call.used) + call.body
-        try:
-            response = await self._pools.send(request, self._read_timeout, after=call.lost)
-        except TransportError as error:
-            call.lost = error
-            raise NoResponse(str(error), unsure=error.sent) from error
-        call.lost = None
-        return decode_response(response)
-
-    def _head(self, call: Call, credentials: Credentials) -> bytes:
+    def _encode_head(self, call: Call, credentials: Credentials) -> bytes:
         call.signed_at = self._signature_clock()
         headers = {
             "content-type": CONTENT_TYPE,
@@ -180,45 +69,8 @@ class DynamoDBClient:
         )
         return head.encode("latin-1")
 
-    async def _plan_retry(self, call: Call, error: DynamoDBError | NoResponse) -> float | None:
-        """Return the time until the next attempt, or None if there is to be none."""
-        if call.attempt >= self._retries.max_attempts:
-            return None
-        throttled, after = False, 0.0
-        if isinstance(error, DynamoDBError):
-            # Neither waits nor takes tokens of the quota: the cause is removed, so the service is not the one that is
-            # in trouble.
-            if self._correct_clock(call, error) or await self._renew_credentials(call, error):
-                return 0
-            throttled = is_throttled(error.code, error.status)
-            if not throttled and not is_transient(error.code, error.status):
-                return None
-            after = retry_after(error.headers)
-        elif call.lost is not None and call.lost.stale:  # the server had closed the idle connection
-            return 0
-        # The provider has made its own attempts.
-        elif isinstance(error.__cause__, CredentialsError):
-            return None
-        planned = self._retries.delay(call.attempt, throttled=throttled, after=after)
-        if planned is None:
-            return None
-        call.cost = planned[1]
-        return planned[0]
-
-    def _correct_clock(self, call: Call, error: DynamoDBError) -> bool:
-        """Take over the time of the server if the signature was refused for that of the client, once per call."""
-        if call.corrected:
-            return False
-        call.corrected = self._signature_clock.correct(error.code, error.headers, call.signed_at)
-        return call.corrected
-
-    async def _renew_credentials(self, call: Call, error: DynamoDBError) -> bool:
-        """Load the credentials again if AWS refused them, once per call. Return whether they are others."""
-        if call.renewed or call.credentials is not None or call.used is None:
-            return False
-        # Credentials of a call are its caller's; nothing here can replace them.
-        call.renewed = error.code in REFUSED_CREDENTIALS
-        return call.renewed and await self._credentials.renew(call.used)
+    def _decode(self, response: HttpResponse) -> dict[str, Any]:
+        return decode_response(response)
 
 
 def encode_request(request: Mapping[str, Any]) -> bytes:

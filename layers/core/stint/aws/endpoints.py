@@ -68,7 +68,10 @@ def service_endpoint(environment: AwsEnvironment, service: str) -> Origin:
     # In GovCloud, the ordinary endpoints are those that have FIPS, except that of S3.
     ordinary = service != "s3" and environment.region.startswith("us-gov-")
     fips = environment.is_true("AWS_USE_FIPS_ENDPOINT") and not ordinary
-    return _regional_endpoint(f"{service}-fips" if fips else service, environment.region, dual=False)
+    name = f"{service}-fips" if fips else service
+    if service == "s3" and environment.is_true("AWS_USE_DUALSTACK_ENDPOINT"):
+        name += ".dualstack"
+    return _regional_endpoint(name, environment.region, dual=False)
 
 
 def _regional_endpoint(name: str, region: str, *, dual: bool) -> Origin:

@@ -13,6 +13,8 @@ from stint.aws.credentials import Credentials
 from stint.dataclasses import dataclass
 
 ALGORITHM = "AWS4-HMAC-SHA256"
+EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+"""The hash of a body of no bytes."""
 
 SKEWED = frozenset(
     {

@@ -12,7 +12,7 @@ import time
 from stint.aws.credentials import CredentialsError, CredentialsProvider
 from stint.aws.environment import AwsEnvironment
 from stint.aws.retries import backoff, is_throttled, is_transient
-from stint.aws.signature import Target
+from stint.aws.signature import EMPTY_SHA256, Target
 from stint.aws.signed_requests import SignedRequests
 from stint.http1.parser import HttpResponse, MalformedResponse
 
@@ -20,7 +20,6 @@ ATTEMPTS = 3
 """Reads of a setting from S3 or Parameter Store, with the first."""
 
 CODE = re.compile(rb"<Code>([A-Za-z]{1,80})</Code>|\"__type\"\s*:\s*\"(?:[^\"]{0,80}#)?([A-Za-z]{1,80})\"")
-EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 class ObjectUnavailable(Exception):

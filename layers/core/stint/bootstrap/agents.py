@@ -34,7 +34,8 @@ from stint.services.turns.session_transcript import TranscriptCache
 from stint.services.turns.turns import Turns
 from stint.settings import Settings
 from stint.spending.meters import Meters
-from stint.store.clients import make_dynamodb, make_s3, make_sqs
+from stint.store.bucket import make_bucket
+from stint.store.clients import make_dynamodb, make_sqs
 from stint.store.messaging import SqsQueue
 from stint.store.store import Store
 from stint.tools.encrypted_credentials import EncryptedCredentials
@@ -64,8 +65,8 @@ class AgentsComposition(Composition):
     @cached_property
     def store(self) -> Store:
         credentials = self.adapters.data_credentials
-        connect_s3 = partial(make_s3, credentials)
-        return Store(make_dynamodb(credentials), self.settings.table, connect_s3, self.settings.bucket)
+        bucket = make_bucket(self.settings.bucket, credentials)
+        return Store(make_dynamodb(credentials), self.settings.table, bucket)
 
     @cached_property
     def transcripts(self) -> TranscriptCache:

@@ -12,7 +12,8 @@ from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.store.api_keys import ApiKeyStore
 from stint.store.blobs import Blobs
-from stint.store.clients import make_dynamodb, make_s3
+from stint.store.bucket import make_bucket
+from stint.store.clients import make_dynamodb
 from stint.store.documents import Documents
 from stint.store.run_signals import StopStore
 from stint.store.store import Store
@@ -44,7 +45,7 @@ class OperatorComposition(Composition):
 
     @cached_property
     def store(self) -> Store:
-        return Store(self.dynamodb, self.settings.table, make_s3, self.settings.bucket)
+        return Store(self.dynamodb, self.settings.table, make_bucket(self.settings.bucket))
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:
@@ -68,5 +69,5 @@ class OperatorComposition(Composition):
         """Return the records of requests with an idempotency key. Their answers fit into an item."""
         from stint.store import idempotent_requests, keys  # noqa: PLC0415 - few requests have a key
 
-        table, blobs = Table(self.dynamodb, self.settings.table), Blobs(make_s3, self.settings.bucket)
+        table, blobs = Table(self.dynamodb, self.settings.table), Blobs(make_bucket(self.settings.bucket))
         return idempotent_requests.RequestRecords(table, Documents(table, blobs), keys.admin_idempotency)

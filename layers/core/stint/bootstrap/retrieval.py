@@ -5,7 +5,7 @@ from functools import partial
 from stint.aws.credentials import CredentialsSource
 from stint.retrieval.port import VectorIndex
 from stint.settings import Settings
-from stint.store.clients import make_s3
+from stint.store.bucket import make_bucket
 from stint.store.objects import BucketObjects
 
 
@@ -20,7 +20,7 @@ def make_vector_index(settings: Settings, credentials: CredentialsSource | None 
 
 
 def make_index(name: str, settings: Settings, credentials: CredentialsSource | None) -> VectorIndex:
-    objects = BucketObjects(partial(make_s3, credentials), settings.bucket)
+    objects = BucketObjects(make_bucket(settings.bucket, credentials))
     if name == "s3-vectors":
         from stint.retrieval.s3_vectors.client import VectorBucket, connect  # noqa: PLC0415 - one of the two is used
         from stint.retrieval.s3_vectors.index import S3VectorsIndex  # noqa: PLC0415 - see above

@@ -105,12 +105,12 @@ class Connection(asyncio.Protocol):
             self._reusable and self._parser is None and self.transport is not None and not self.transport.is_closing()
         )
 
-    async def send(self, request: bytes, timeout: float | None, *, tunnel: bool = False) -> HttpResponse:
+    async def send(self, request: bytes, timeout: float, parser: ResponseParser | None = None) -> HttpResponse:
         """Send a request, and return the response. `timeout` limits the silence of the server, in seconds.
 
         Raises OSError or MalformedResponse. The connection is then closed, as it is on cancellation.
         """
-        self.start(request, timeout, ResponseParser(tunnel=tunnel))
+        self.start(request, timeout, parser or ResponseParser())
         return await self.read_response()
 
     def start(

@@ -18,6 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from stint.http1.connection import Clock, Connection, Watchdog
+from stint.http1.parser import ResponseParser
 from stint.http1.urls import Origin
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Connector:
         server = f"{host}:{self._origin.port}"
         head = f"CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n{self._authorization}\r\n"
         try:
-            answer = await connection.send(head.encode("latin-1"), self._timeout, tunnel=True)
+            answer = await connection.send(head.encode("latin-1"), self._timeout, ResponseParser(tunnel=True))
             # A proxy that closes the connection after its answer cannot carry TLS on it.
             if not 200 <= answer.status < 300 or not connection.reusable or connection.transport is None:
                 raise ConnectionRefusedError(f"The proxy refused the connection with status {answer.status}.")

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from stint.dataclasses import dataclass
 from stint.http1.connection import Clock, Connection, Watchdog
-from stint.http1.parser import HttpResponse, MalformedResponse
+from stint.http1.parser import BODY_LIMIT, HttpResponse, MalformedResponse, ResponseParser
 
 CONNECTIONS = 64
 """Maximum connections of an event loop to a service of AWS. Further calls wait."""
@@ -145,7 +145,14 @@ class ConnectionPools:
         self._connect, self._options = connect, options
         self._pools: dict[asyncio.AbstractEventLoop, tuple[LoopPool, AsyncGenerator[None, None]]] = {}
 
-    async def send(self, request: bytes, timeout: float, *, after: TransportError | None = None) -> HttpResponse:
+    async def send(
+        self,
+        request: bytes,
+        timeout: float,
+        *,
+        after: TransportError | None = None,
+        max_body: int | None = BODY_LIMIT,
+    ) -> HttpResponse:
         """Send a request in the pool of the running loop, and return the response. Raises TransportError.
 
         `after` is the error of the last attempt. A new connection is used after it, since idle ones may fail, too.
@@ -155,7 +162,7 @@ class ConnectionPools:
             pool.drop_idle()
         connection = await pool.acquire(fresh=after is not None)
         try:
-            return await connection.send(request, timeout)
+            return await connection.send(request, timeout, ResponseParser(max_body=max_body))
         except (OSError, MalformedResponse) as error:
             raise TransportError.of(error, connection) from error
         finally:

@@ -8,30 +8,22 @@ of its owner.
 
 import asyncio
 import secrets
-import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from stint.domain.errors import StintError
+from stint.store.bucket import Bucket
 from stint.store.failures import translated
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 class Blobs:
     """Objects of one bucket, each written once under a random name.
 
-    `connect` makes the client when first used, because most requests need none. Each call waits in a thread. All
-    methods raise StoreUnavailable.
+    Calls other than reads wait in a thread. All methods raise StoreUnavailable.
     """
 
-    def __init__(self, connect: "Callable[[], S3Client]", bucket: str) -> None:
-        self._connect = connect
+    def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
-        self._lock = threading.Lock()
-        self._made: S3Client | None = None
 
     async def put(self, prefix: str, body: bytes, name: str | None = None) -> str:
         """Store a body, and return its key. `name` is one that no other body has; a random one unless it is set."""
@@ -41,15 +33,13 @@ class Blobs:
 
     def _put(self, key: str, body: bytes) -> None:
         with translated("database"):
-            self._client().put_object(Bucket=self._bucket, Key=key, Body=body, ContentType="application/octet-stream")
+            s3, kind = self._bucket.client, "application/octet-stream"
+            s3.put_object(Bucket=self._bucket.name, Key=key, Body=body, ContentType=kind)
 
     async def get(self, key: str, length: int, digest: bytes) -> bytes:
         """Read a body. Raises BlobMissing, and StintError if it is not the one that was stored."""
-        return await asyncio.to_thread(self._get, key, length, digest)
-
-    def _get(self, key: str, length: int, digest: bytes) -> bytes:
-        with translated("database"):
-            body = self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
+        found = await self._bucket.get("database", key)
+        body = found.body if found is not None else b""
         # A wrong body must not reach a model or a caller as if it were what was stored.
         if len(body) != length or sha256(body).digest() != digest:
             raise StintError("A stored document is damaged: its checksum does not match.")
@@ -60,7 +50,7 @@ class Blobs:
 
     def _delete(self, key: str) -> None:
         with translated("database"):
-            self._client().delete_object(Bucket=self._bucket, Key=key)
+            self._bucket.client.delete_object(Bucket=self._bucket.name, Key=key)
 
     async def delete_prefix(self, prefix: str) -> AsyncIterator[None]:
         """Delete all objects with a key prefix, up to 1,000 per step of the iterator."""
@@ -71,20 +61,9 @@ class Blobs:
     def _delete_page(self, prefix: str) -> bool:
         """Delete the first objects with a key prefix, and return whether more follow."""
         with translated("database"):
-            listed = self._client().list_objects_v2(Bucket=self._bucket, Prefix=prefix)
-            objects = [{"Key": found["Key"]} for found in listed.get("Contents", [])]
+            listed = self._bucket.client.list_objects_v2(Bucket=self._bucket.name, Prefix=prefix)
+            keys = [found["Key"] for found in listed.get("Contents", [])]
             # A request to delete nothing is refused by S3.
-            if objects:
-                self._delete_objects(objects)
+            if keys:
+                self._bucket.delete_objects(keys)
         return bool(listed.get("IsTruncated"))
-
-    def _delete_objects(self, objects: list[dict[str, str]]) -> None:
-        answer = self._client().delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})  # type: ignore[typeddict-item]  # the stubs want their own class
-        if answer.get("Errors"):
-            raise StintError(f"{len(answer['Errors'])} stored documents could not be deleted. Try again.")
-
-    def _client(self) -> "S3Client":
-        with self._lock:
-            if self._made is None:
-                self._made = self._connect()
-            return self._made

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
+    from stint.aws.s3_reader import S3Reader
     from stint.store.messaging import EventsClient
 
 ATTEMPTS = 3
@@ -31,6 +32,13 @@ def make_s3(credentials: CredentialsSource | None = None) -> "S3Client":
 
         sign_with(client, credentials)
     return cast("S3Client", client)
+
+
+def make_s3_reader(bucket: str, credentials: CredentialsSource | None = None) -> "S3Reader":
+    """Make a client that reads the objects of a bucket, likewise."""
+    from stint.aws.s3_reader import S3Reader  # noqa: PLC0415 - most processes read no object
+
+    return S3Reader(read_environment(), bucket, credentials)
 
 
 def make_sqs() -> "SQSClient":

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stint.aws.dynamodb import DynamoDBError, NoResponse
+from stint.aws.errors import DynamoDBError, NoResponse, ServiceError
 from stint.domain.errors import StintError, StoreUnavailable
 
 TRY_AGAIN = frozenset(
@@ -57,6 +57,19 @@ def translated(service: str) -> Iterator[None]:
         raise refusal(service, code, error.response["ResponseMetadata"].get("HTTPStatusCode", 500)) from error
     except BotoCoreError as error:
         raise no_response(service, unsure=True) from error
+
+
+@contextmanager
+def object_errors(service: str) -> Iterator[None]:
+    """Convert errors of the client of S3, likewise."""
+    try:
+        yield
+    except ServiceError as error:
+        if error.code == "NoSuchKey":
+            raise BlobMissing from error
+        raise refusal(service, error.code, error.status) from error
+    except NoResponse as error:
+        raise no_response(service, unsure=False) from error
 
 
 @contextmanager

@@ -4,17 +4,15 @@ Each kind of record has a class of its own, and a request needs few of them, so 
 (`stint.lazy`). All share one client, and so one pool of connections.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from stint.lazy import Lazy, lazy
 from stint.store.blobs import Blobs
+from stint.store.bucket import Bucket
 from stint.store.documents import Documents
 from stint.store.table import Table
 
 if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
     from stint.aws.dynamodb import DynamoDBClient
     from stint.store.agents import AgentStore
     from stint.store.attempts import CreationAttempts, ResponseAttempts, RetryClaims
@@ -55,16 +53,14 @@ Part: TypeAlias = Lazy["Store", T]
 class Store:
     """One table and one bucket. Each part is imported and made when first used.
 
-    Nothing is sent here, and the S3 client is made for the first blob.
+    Nothing is sent here.
     """
 
-    def __init__(
-        self, dynamodb: "DynamoDBClient", table: str, connect_s3: "Callable[[], S3Client]", bucket: str
-    ) -> None:
+    def __init__(self, dynamodb: "DynamoDBClient", table: str, bucket: Bucket) -> None:
         self._dynamodb, self._table_name = dynamodb, table
         self._table = Table(dynamodb, table)
-        self._connect_s3, self._bucket = connect_s3, bucket
-        self._blobs = Blobs(connect_s3, bucket)
+        self._bucket = bucket
+        self._blobs = Blobs(bucket)
         self._documents = Documents(self._table, self._blobs)
 
     _transactions: "Part[Transactions]" = lazy(
@@ -170,7 +166,7 @@ class Store:
         "stint.store.vector_stores:FileBatchStore", lambda self, cls: cls(self._table)
     )
     end_users: "Part[EndUserIndex]" = lazy("stint.store.end_users:EndUserIndex", lambda self, cls: cls(self._table))
-    inbox: "Part[Inbox]" = lazy("stint.store.objects:Inbox", lambda self, cls: cls(self._connect_s3, self._bucket))
+    inbox: "Part[Inbox]" = lazy("stint.store.objects:Inbox", lambda self, cls: cls(self._bucket))
     vector_store_contents: "Part[VectorStoreContents]" = lazy(
         "stint.store.vector_store_contents:VectorStoreContents", lambda self, cls: cls(self._blobs)
     )

@@ -6,8 +6,7 @@ import sys
 from tests.script_model import called, script, shape
 from tests.services.turn_fixture import TurnFixture
 
-from stint.store.bucket import make_bucket
-from stint.store.clients import make_dynamodb
+from stint.store.clients import make_bucket, make_dynamodb
 from stint.store.store import Store
 
 

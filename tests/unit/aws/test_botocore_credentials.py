@@ -12,7 +12,7 @@ import pytest
 
 from stint.aws.credentials import Credentials
 from stint.domain.errors import NotFound, StintError
-from stint.store.bucket import make_bucket
+from stint.store.clients import make_bucket
 from stint.store.objects import BucketObjects
 
 tenant: ContextVar[str] = ContextVar("tenant")

@@ -34,8 +34,7 @@ from stint.services.turns.session_transcript import TranscriptCache
 from stint.services.turns.turns import Turns
 from stint.settings import Settings
 from stint.spending.meters import Meters
-from stint.store.bucket import make_bucket
-from stint.store.clients import make_dynamodb, make_sqs
+from stint.store.clients import make_bucket, make_dynamodb, make_sqs
 from stint.store.messaging import SqsQueue
 from stint.store.store import Store
 from stint.tools.encrypted_credentials import EncryptedCredentials

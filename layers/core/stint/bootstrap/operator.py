@@ -12,8 +12,7 @@ from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.store.api_keys import ApiKeyStore
 from stint.store.blobs import Blobs
-from stint.store.bucket import make_bucket
-from stint.store.clients import make_dynamodb
+from stint.store.clients import make_bucket, make_dynamodb
 from stint.store.documents import Documents
 from stint.store.run_signals import StopStore
 from stint.store.store import Store

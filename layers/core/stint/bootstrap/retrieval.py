@@ -5,7 +5,7 @@ from functools import partial
 from stint.aws.credentials import CredentialsSource
 from stint.retrieval.port import VectorIndex
 from stint.settings import Settings
-from stint.store.bucket import make_bucket
+from stint.store.clients import make_bucket
 from stint.store.objects import BucketObjects
 
 

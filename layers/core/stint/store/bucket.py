@@ -5,18 +5,16 @@ botocore takes a third of a second to load, and many processes only read. So its
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stint.domain.errors import StintError
-from stint.store.clients import make_s3, make_s3_reader
 from stint.store.failures import object_errors
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
-    from stint.aws.credentials import CredentialsSource
     from stint.aws.s3_reader import S3Object, S3Reader
 
 
@@ -55,8 +53,3 @@ class Bucket:
         """
         with object_errors(service):
             return await self._reader.get(key, part=part, known=known)
-
-
-def make_bucket(name: str, credentials: "CredentialsSource | None" = None) -> Bucket:
-    """Return a bucket, with other credentials than those of the environment if they are given."""
-    return Bucket(name, partial(make_s3, credentials), partial(make_s3_reader, name, credentials))

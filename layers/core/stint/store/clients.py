@@ -1,5 +1,6 @@
 """Clients of AWS services. They read region, credentials and endpoints from the environment."""
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from stint.aws.credentials import CredentialsSource
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
     from stint.aws.s3_reader import S3Reader
+    from stint.store.bucket import Bucket
     from stint.store.messaging import EventsClient
 
 ATTEMPTS = 3
@@ -32,6 +34,13 @@ def make_s3(credentials: CredentialsSource | None = None) -> "S3Client":
 
         sign_with(client, credentials)
     return cast("S3Client", client)
+
+
+def make_bucket(name: str, credentials: CredentialsSource | None = None) -> "Bucket":
+    """Return a bucket whose clients are made when they are first used, likewise."""
+    from stint.store.bucket import Bucket  # noqa: PLC0415 - the authorizer has no bucket
+
+    return Bucket(name, partial(make_s3, credentials), partial(make_s3_reader, name, credentials))
 
 
 def make_s3_reader(bucket: str, credentials: CredentialsSource | None = None) -> "S3Reader":

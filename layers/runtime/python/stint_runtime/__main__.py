@@ -52,9 +52,19 @@ def main() -> int:
     return _run(app, api, options)
 
 
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return a loop of uvloop, which takes about a tenth less CPU for a turn, where it is installed."""
+    try:
+        import uvloop  # noqa: PLC0415 - the runtime is also used without it
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
 def _run(app: App, api: RuntimeApi, options: Options) -> NoReturn:
     """Run the event loop. SystemExit in a task of the app leaves it: note it, and go on with the other tasks."""
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         app_exit: asyncio.Future[None] = runner.get_loop().create_future()
         serving = runner.get_loop().create_task(_serve(app, api, options, app_exit))
         while True:

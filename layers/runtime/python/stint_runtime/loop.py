@@ -94,7 +94,9 @@ async def _run_app(app: App, scope: Scope, body: bytes, response: Response) -> N
         failure = await _before_deadline(task, context)
     except asyncio.CancelledError:
         await _cancel(task)
-        await _finish(exchange, response, Stopped("The process received a signal to end."), context)
+        # Nothing is lost if only what the app does after its response was stopped.
+        failure = None if exchange.complete else Stopped("The process received a signal to end.")
+        await _finish(exchange, response, failure, context)
         raise
     # A signal that arrives here must not cut a response whose app has ended.
     await _uncancelled(_finish(exchange, response, failure, context))

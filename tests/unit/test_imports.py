@@ -226,7 +226,8 @@ def test_a_cold_start_loads_no_model_adapter(function: str) -> None:
 def test_every_dependency_of_the_layer_is_imported_by_the_product() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[<>=]", each)[0] for each in project["dependencies"]}
-    sources = [path for folder in ("layers/core", "functions") for path in (ROOT / folder).rglob("*.py")]
+    folders = ("layers/core", "layers/runtime", "functions")
+    sources = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     imported = {
         match for path in sources for match in re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
     }

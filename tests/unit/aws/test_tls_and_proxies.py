@@ -213,7 +213,6 @@ async def test_the_connection_to_the_proxy_can_be_secure(secure: DynamoDBServer,
     [
         reply(407, b"who are you?"),
         reply(502, b""),
-        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n",
         b"SSH-2.0\r\n\r\n",
     ],

@@ -10,9 +10,10 @@ import pytest
 from tests.clock import CLOCK
 from tests.unit.aws.dynamodb_server import DynamoDBServer, Step, reply
 
+from stint.http1 import connector
 from stint.http1.client import HttpClient, HttpTimeouts
 from stint.http1.connection import UNREAD_LIMIT, Connection
-from stint.http1.parser import HEAD_LIMIT
+from stint.http1.parser import HEAD_LIMIT, ResponseParser
 from stint.http1.pool import LoopPool, PoolOptions, TransportError
 from stint.http1.proxies import InvalidProxy, Proxies
 from stint.http1.urls import InvalidURL
@@ -246,11 +247,89 @@ async def test_a_request_has_what_was_asked_for(server: DynamoDBServer, client: 
     }
 
 
-async def test_a_given_authorization_replaces_that_of_the_url(server: DynamoDBServer, client: HttpClient) -> None:
+async def test_the_user_of_a_url_replaces_a_given_authorization(server: DynamoDBServer, client: HttpClient) -> None:
     async with client.stream("GET", server.url.replace("//", "//a:b@"), {"Authorization": "Bearer k"}, b"") as response:
         await response.read()
 
-    assert server.requests[0].headers["authorization"] == "Bearer k"
+    assert server.requests[0].headers["authorization"] == "Basic YTpi"
+
+
+async def test_a_response_cannot_be_read_after_its_connection_was_returned(
+    server: DynamoDBServer, client: HttpClient
+) -> None:
+    async with client.stream("GET", server.url, {}, b"") as first:
+        await first.read()
+    async with client.stream("GET", server.url, {}, b""):
+        with pytest.raises(RuntimeError, match="closed"):
+            await first.read()
+
+
+async def test_unasked_bytes_that_the_loop_has_not_read_answer_no_request(
+    server: DynamoDBServer, client: HttpClient
+) -> None:
+    gate = asyncio.Event()
+    server.script((reply(200, b"1"), gate, reply(408, b"stray")))
+    await fetch(client, server)
+    [(_, pools)] = client._servers.values()
+    idle = (await pools.pool())._idle[0]
+    assert idle.transport is not None
+    gate.set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(idle, "data_received", lambda _: None)  # the loop has had no time for it
+        idle.transport.pause_reading()
+        await pass_turns()
+        assert await fetch(client, server) == b"{}"
+
+    assert server.connections == 2
+
+
+async def test_a_large_request_over_tls_has_time_while_it_is_sent() -> None:
+    connection = Connection()
+    connection.connection_made(FullTransport())
+    connection.connection_made(IdleTransport())
+
+    assert connection._count_unsent() == 1_000_000
+
+
+async def test_two_writers_both_continue_when_the_server_reads(server: DynamoDBServer) -> None:
+    connection = Connection()
+    connection.connection_made(FullTransport())
+    connection.start(b"", None, ResponseParser())
+    connection.pause_writing()
+    writers = [asyncio.create_task(connection.write(b"x")) for _ in range(3)]
+    await pass_turns()
+    writers[1].cancel()
+    await pass_turns()
+    connection.resume_writing()
+
+    await asyncio.gather(*writers, return_exceptions=True)
+    assert [writer.cancelled() for writer in writers] == [False, True, False]
+
+
+async def test_the_end_of_a_connection_ends_a_write_that_waits() -> None:
+    connection = Connection()
+    connection.connection_made(transport := FullTransport())
+    connection.start(b"", None, ResponseParser())
+    connection.pause_writing()
+    writer = asyncio.create_task(connection.write(b"x"))
+    await pass_turns()
+    connection.eof_received()
+
+    await writer
+    assert transport.closing
+    with pytest.raises(ConnectionResetError):
+        await connection.read_response()
+
+
+async def test_a_host_is_reached_at_any_of_its_addresses(
+    server: DynamoDBServer, client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def find(_: str, __: int) -> list[str]:
+        return ["::1", "127.0.0.1"]  # nothing listens at the first one
+
+    monkeypatch.setattr(connector, "find_addresses", find)
+    async with client.stream("GET", f"http://model.test:{server.port}/", {}, b"") as response:
+        assert await response.read() == b"{}"
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Admin: 1", "a\nb", "a\rb", "a\0b"])
@@ -262,7 +341,22 @@ async def test_a_header_of_several_lines_is_not_sent(server: DynamoDBServer, cli
 
 
 @pytest.mark.parametrize(
-    "url", ["", "ftp://h/", "http://", "http://h:x/", "http://h:99999/", "http://[::1/", "http://a b/", "http://ü..x/"]
+    "url",
+    [
+        "",
+        "ftp://h/",
+        "http://",
+        "http://h:x/",
+        "http://h:99999/",
+        "http://[::1/",
+        "http://a b/",
+        "http://ü..x/",
+        "http://a..b/",
+        "http://.a/",
+        f"http://{'a' * 64}/",
+        "http://h:0/",
+        "http://a\0b/",
+    ],
 )
 async def test_what_is_no_url_is_refused_without_quoting_it(client: HttpClient, url: str) -> None:
     with pytest.raises(InvalidURL) as raised:
@@ -296,11 +390,23 @@ class IdleTransport(asyncio.Transport):
 
     closing = False
 
+    def write(self, data: Any) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def abort(self) -> None:
         self.closing = True
 
     def is_closing(self) -> bool:
         return self.closing
+
+
+class FullTransport(IdleTransport):
+    """A transport whose peer reads nothing."""
+
+    def get_write_buffer_size(self) -> int:
+        return 1_000_000
 
 
 async def test_10000_idle_connections_make_a_request_no_slower_and_are_closed_in_time() -> None:

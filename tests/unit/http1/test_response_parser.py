@@ -69,7 +69,9 @@ def test_a_response_with_a_length_is_read_in_any_pieces(
 
     assert response is not None
     assert (response.status, response.body, response.keep_alive) == (status, body, True)
-    expected = {name.lower(): value.strip(" ") for name, value in fields}
+    expected: dict[str, str] = {}
+    for name, value in ((name.lower(), value.strip(" ")) for name, value in fields):
+        expected[name] = f"{expected[name]}, {value}" if name in expected else value
     assert response.headers == expected | {"content-length": str(len(body))}
     assert feed(data[:-1], cuts) is None
 
@@ -191,7 +193,7 @@ def test_an_ambiguous_length_is_refused(fields: list[str]) -> None:
 @pytest.mark.parametrize(
     "chunks",
     [
-        *("-1\r\n", "+1\r\n1\r\n", "0x1\r\n", "1 \r\n1\r\n", "\r\n", "g\r\n", "1\n1\r\n0\r\n\r\n", "123456789\r\n"),
+        *("-1\r\n", "+1\r\n1\r\n", "0x1\r\n", " 1\r\n1\r\n", "\r\n", "g\r\n", "1\n1\r\n0\r\n\r\n", "123456789\r\n"),
         *("1\r\n12\r\n", "2\r\n1\r\n0\r\n\r\n", "ffffffff\r\n", "1;\x00\r\n1\r\n", "0\r\n folded\r\n\r\n"),
         *("0\r\nno colon\r\n\r\n", "0" * 300, "0\r\na: " + "b" * 70_000),
     ],
@@ -207,9 +209,40 @@ def test_another_status_line_is_refused(line: str) -> None:
         feed(f"{line}\r\nContent-Length: 0\r\n\r\n".encode(), [])
 
 
-@pytest.mark.parametrize("name", ["Connection", "CONNECTION"])
-def test_a_tunnel_has_no_body_and_its_bytes_are_no_response(name: str) -> None:
-    response = feed(head(200, [(name, "keep-alive")]), [], ResponseParser(tunnel=True))
+@pytest.mark.parametrize("start", ["SSH-2.0-x\r\n", "<html>", "HTTP/1.1 200 OK\nContent-Length: 0\n\n"])
+def test_another_protocol_is_refused_before_the_end_of_a_head(start: str) -> None:
+    with pytest.raises(MalformedResponse):
+        feed(start.encode(), [])
+
+
+@pytest.mark.parametrize("size", ["5", "5  ", "5 ;x", "0000000000000005"])
+def test_sizes_of_chunks_may_have_zeros_in_front_and_spaces_after_them(size: str) -> None:
+    response = feed(head(200, [], "Transfer-Encoding: chunked") + f"{size}\r\nabcde\r\n0\r\n\r\n".encode(), [])
+
+    assert response is not None
+    assert response.body == b"abcde"
+
+
+def test_several_headers_of_a_name_are_one_list() -> None:
+    response = feed(head(200, [("Connection", "close"), ("connection", "x")], "Content-Length: 0"), [])
+
+    assert response is not None
+    assert (response.headers["connection"], response.keep_alive) == ("close, x", False)
+
+
+def test_bytes_after_a_response_are_not_kept() -> None:
+    parser = ResponseParser()
+    parser.feed(head(200, [], "Content-Length: 0") + b"x" * 100)
+    parser.feed(b"y" * 100)
+
+    assert (parser.ended, parser.keep_alive, len(parser._buffer)) == (True, False, 0)
+
+
+@pytest.mark.parametrize("fields", [[("Connection", "keep-alive")], [("Connection", "close")], []])
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_tunnel_has_no_body_and_its_bytes_are_no_response(version: str, fields: list[tuple[str, str]]) -> None:
+    data = head(200, fields).replace(b"HTTP/1.1", f"HTTP/{version}".encode())
+    response = feed(data, [], ResponseParser(tunnel=True))
 
     assert response is not None
     assert (response.body, response.keep_alive) == (b"", True)

@@ -32,7 +32,14 @@ MANDATORY_SECONDS = 10 * 60
 """Time before the expiry from which calls wait for the refresh."""
 
 REFUSED_CREDENTIALS = frozenset(
-    {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"}
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidToken",
+        "UnrecognizedClientException",
+    }
 )
 """The codes with which AWS refuses credentials that have expired or were replaced."""
 

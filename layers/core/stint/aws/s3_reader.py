@@ -31,11 +31,11 @@ class S3Object:
 class S3Reader(ServiceClient[S3Object | None]):
     """Client that gets objects, for any number of event loops and threads.
 
-    Given credentials are those of one tenant at a time, which may not list the bucket. S3 refuses them an object that
-    is missing, and answers 404 only to those who may: the list would tell the keys of other tenants.
+    Given credentials are those of one tenant at a time, which may not list the bucket. S3 answers 403 to them for a
+    missing object, because 404 would reveal which keys exist.
     """
 
-    max_body = None
+    max_body = None  # the objects are the stack's own
 
     def __init__(
         self,

@@ -98,7 +98,7 @@ class ServiceClient(ABC, Generic[T]):
     """
 
     max_body: int | None = BODY_LIMIT
-    """Maximum bytes of a response."""
+    """Maximum bytes of a response; None: no limit."""
 
     def __init__(
         self, environment: AwsEnvironment, origin: Origin, credentials: CredentialsSource | None, options: ClientOptions

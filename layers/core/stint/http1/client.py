@@ -32,6 +32,7 @@ class HttpStream:
     def __init__(self, connection: Connection, head: ResponseHead) -> None:
         self.status, self.headers = head.status, head.headers
         self._connection = connection
+        self._is_closed = False
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
         while piece := await self._read():
@@ -47,7 +48,13 @@ class HttpStream:
                 raise TransportError.of(error, self._connection) from error
         return bytes(body)
 
+    def close(self) -> None:
+        """Refuse further reads, since the connection may have another request."""
+        self._is_closed = True
+
     async def _read(self) -> bytes:
+        if self._is_closed:
+            raise RuntimeError("The response was closed.")
         try:
             return await self._connection.read_body()
         except (OSError, MalformedResponse) as error:
@@ -67,22 +74,29 @@ class HttpClient:
     async def stream(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncIterator[HttpStream]:
         """Send a request, and yield the response once its head has arrived.
 
-        The connection is kept if the body was read to its end. A user and password in the URL are sent, if the headers
-        have no authorization. Raises TransportError, InvalidURL, InvalidProxy, and ValueError for an invalid header.
+        The connection is kept if the body was read to its end. A user and password in the URL replace the authorization
+        of the headers. Raises TransportError, InvalidURL, InvalidProxy, and ValueError for an invalid header.
         """
         parts = split_url(url)
         connector, pools = self._servers.get(parts.origin) or self._add(parts.origin)
         request = encode_head(method, parts, connector, headers, len(body)) + body
         pool: LoopPool = await pools.pool()
         connection = await pool.acquire()
+        stream: HttpStream | None = None
         try:
-            yield await self._start(connection, request)
+            yield (stream := await self._start(connection, request))
+        except TransportError as error:
+            if error.stale:  # a retry then has a new connection
+                pool.drop_idle()
+            raise
         finally:
+            if stream is not None:
+                stream.close()
             pool.release(connection)
 
     async def close(self) -> None:
         """Close the idle connections of the running event loop."""
-        for _, pools in self._servers.values():
+        for _, pools in list(self._servers.values()):
             await pools.close()
 
     async def _start(self, connection: Connection, request: bytes) -> HttpStream:
@@ -106,9 +120,10 @@ class HttpClient:
 
 def encode_head(method: str, parts: RequestURL, connector: Connector, headers: Mapping[str, str], length: int) -> bytes:
     """Return the head of a request. Raises ValueError for a header that would be more than one line."""
+    if parts.authorization:
+        others = {name: value for name, value in headers.items() if name.lower() != "authorization"}
+        headers = {**others, "Authorization": parts.authorization}
     lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
-    if parts.authorization and not any(name.lower() == "authorization" for name in headers):
-        lines.append(f"authorization: {parts.authorization}\r\n")
     fields = "".join(lines)
     # A line break in a value would begin another header, or another request.
     if fields.count("\n") != len(lines) or fields.count("\r") != len(lines) or "\0" in fields:

@@ -20,12 +20,16 @@ process was frozen, as Lambda does between requests. `Watchdog` therefore asks a
 """
 
 import asyncio
+import select
 import time
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from stint.http1.parser import HttpResponse, MalformedResponse, ResponseHead, ResponseParser
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 Clock = Callable[[], float]
 
@@ -85,6 +89,8 @@ class Connection(asyncio.Protocol):
         self.reused = False
         """Whether the connection was idle before the request."""
         self.transport: asyncio.Transport | None = None
+        self._layers: list[asyncio.Transport] = []
+        """The transports of TCP and of each TLS on it. That of TLS hands its bytes on, so its buffer is empty."""
         self._clock = clock
         self._parser: ResponseParser | None = None
         self._wanted = Wanted.END
@@ -127,11 +133,11 @@ class Connection(asyncio.Protocol):
         """
         if self.transport is None or not self.reusable:
             raise ConnectionResetError("The server closed the connection.")
-        self._parser, self._arrived = parser, arrived
-        self.answered, self._unsent = False, len(request)
+        self._parser, self._arrived, self.answered = parser, arrived, False
         if timeout is not None:
             self._watchdog = Watchdog(self._clock, timeout, self._time_out)
         self.transport.write(request)
+        self._unsent = self._count_unsent()
 
     async def write(self, data: bytes) -> None:
         """Send more of the request, and wait until the server receives it. Bytes after a response are discarded."""
@@ -139,8 +145,9 @@ class Connection(asyncio.Protocol):
             return
         self.transport.write(data)
         if self._is_full:
-            self._drained = asyncio.get_running_loop().create_future()
-            await self._drained
+            if self._drained is None or self._drained.done():
+                self._drained = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._drained)  # other writers may wait for it
 
     async def read_response(self) -> HttpResponse:
         """Return the whole response. Raises OSError or MalformedResponse."""
@@ -173,8 +180,30 @@ class Connection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
+    async def start_tls(self, context: "SSLContext", host: str) -> None:
+        """Begin TLS on the open connection, which may be one already. Raises OSError. The connection is then closed."""
+        loop = asyncio.get_running_loop()
+        try:
+            if self.transport is None or not self.reusable:
+                raise ConnectionResetError("The server closed the connection.")
+            made = await loop.start_tls(self.transport, self, context, server_hostname=host)
+        except BaseException:
+            self.abort()
+            raise
+        self.connection_made(cast("asyncio.Transport", made))
+
+    def has_input(self) -> bool:
+        """Return whether bytes, or the end of the connection, have arrived that the event loop has not yet read."""
+        socket = self.transport.get_extra_info("socket") if self.transport is not None else None
+        if socket is None:
+            return False
+        poll = select.poll()
+        poll.register(socket.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self._layers.append(self.transport)
 
     def data_received(self, data: bytes) -> None:
         if self._parser is None or self.transport is None:
@@ -204,7 +233,16 @@ class Connection(asyncio.Protocol):
         self._is_full = False
         self._release_writer()
 
+    def eof_received(self) -> None:
+        """End the request at the end of what the server sends. The connection is closed, even if bytes are unsent."""
+        self._lose(None)
+        self.abort()
+
     def connection_lost(self, error: Exception | None) -> None:
+        self._lose(error)
+
+    def _lose(self, error: Exception | None) -> None:
+        """End the request with its connection, which is the end of some bodies."""
         if self._parser is not None and error is None and self._reusable:  # the server has ended it, not `abort`
             self._parser.feed_eof()
             self._wake(self._parser)
@@ -251,11 +289,13 @@ class Connection(asyncio.Protocol):
         if self._watchdog is not None:
             self._watchdog.cancel()
         self._watchdog = self._parser = self._arrived = None
-        unsent = self.transport.get_write_buffer_size() if self.transport is not None else 0
         # A server can answer before it has read the request; what is left of that would precede the next request.
-        self._reusable = self._reusable and parser.keep_alive and not unsent
+        self._reusable = self._reusable and parser.keep_alive and not self._count_unsent()
         if self._reusable:
             self._resume_reading()
+
+    def _count_unsent(self) -> int:
+        return sum([layer.get_write_buffer_size() for layer in self._layers])
 
     def _resume_reading(self) -> None:
         if self._is_paused and self.transport is not None:
@@ -271,7 +311,7 @@ class Connection(asyncio.Protocol):
         if self._watchdog is None:
             return
         # A large request over a slow line is progress without any byte of a response.
-        unsent = self.transport.get_write_buffer_size() if self.transport is not None else 0
+        unsent = self._count_unsent()
         if self._waiter is None or 0 < unsent < self._unsent:
             self._unsent = unsent
             self._watchdog.restart()

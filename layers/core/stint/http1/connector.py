@@ -12,10 +12,11 @@ opened at the moment of the cancellation belongs to nobody, and is closed here.
 """
 
 import asyncio
+import socket
 import time
-from collections.abc import Coroutine
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from stint.http1.connection import Clock, Connection, Watchdog
 from stint.http1.parser import ResponseParser
@@ -79,39 +80,64 @@ class Connector:
         value = self._proxy.authorization if self._proxy is not None else ""
         return f"Proxy-Authorization: {value}\r\n" if value else ""
 
-    def _open(self) -> Coroutine[Any, Any, Connection]:
-        if self._proxy is None:
-            return self._open_to(self._origin.host, self._origin.port, self._origin.tls)
-        if self._origin.tls:
-            return self._open_tunnel(self._proxy)
-        return self._open_to(self._proxy.host, self._proxy.port, self._proxy.tls)
-
-    async def _open_to(self, host: str, port: int, tls: bool) -> Connection:
-        loop = asyncio.get_running_loop()
-        context = tls_context(self._ca_bundle) if tls else None
-        _, connection = await loop.create_connection(lambda: Connection(self._clock), host, port, ssl=context)
+    async def _open(self) -> Connection:
+        origin, proxy = self._origin, self._proxy
+        if proxy is None:
+            return await self._open_to(origin.host, origin.port, origin.tls)
+        connection = await self._open_to(proxy.host, proxy.port, proxy.tls)
+        if origin.tls:
+            await self._open_tunnel(connection)
+            await connection.start_tls(tls_context(self._ca_bundle), origin.host)
         return connection
 
-    async def _open_tunnel(self, proxy: "Proxy") -> Connection:
-        """Open a connection through a proxy, which sees only the server's name and port."""
+    async def _open_to(self, host: str, port: int, tls: bool) -> Connection:
+        connection = await self._connect_to_any(host, port)
+        # TLS is begun on an open transport, whose buffer shows how much of a request was sent.
+        if tls:
+            await connection.start_tls(tls_context(self._ca_bundle), host)
+        return connection
+
+    async def _connect_to_any(self, host: str, port: int) -> Connection:
+        """Connect to the first address of a host that answers.
+
+        Each has an equal part of the time, and the last one what is left.
+        """
         loop = asyncio.get_running_loop()
-        connection = await self._open_to(proxy.host, proxy.port, proxy.tls)
+        addresses = [host] if is_address(host) else await find_addresses(host, port)
+        *others, last = addresses
+        for address in others:
+            opening = loop.create_connection(lambda: Connection(self._clock), address, port)
+            with suppress(OSError):
+                return (await asyncio.wait_for(opening, self._timeout / len(addresses)))[1]
+        return (await loop.create_connection(lambda: Connection(self._clock), last, port))[1]
+
+    async def _open_tunnel(self, connection: Connection) -> None:
+        """Ask a proxy for a connection to the server. It sees only the server's name and port."""
         host = f"[{self._origin.host}]" if ":" in self._origin.host else self._origin.host
         server = f"{host}:{self._origin.port}"
-        head = f"CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n{self._authorization}\r\n"
+        request = f"CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n{self._authorization}\r\n"
         try:
-            answer = await connection.send(head.encode("latin-1"), self._timeout, ResponseParser(tunnel=True))
-            # A proxy that closes the connection after its answer cannot carry TLS on it.
-            if not 200 <= answer.status < 300 or not connection.reusable or connection.transport is None:
-                raise ConnectionRefusedError(f"The proxy refused the connection with status {answer.status}.")
-            transport = await loop.start_tls(
-                connection.transport, connection, tls_context(self._ca_bundle), server_hostname=self._origin.host
-            )
-            connection.transport = cast("asyncio.Transport", transport)
+            connection.start(request.encode("latin-1"), self._timeout, ResponseParser(tunnel=True, until_close=True))
+            head = await connection.read_head()
+            if not 200 <= head.status < 300:
+                raise ConnectionRefusedError(f"The proxy refused the connection with status {head.status}.")
+            await connection.read_response()
+            if not connection.reusable:
+                raise ConnectionRefusedError("The proxy sent more than its answer.")
         except BaseException:
             connection.abort()
             raise
-        return connection
+
+
+def is_address(host: str) -> bool:
+    """Return whether a host is an IP address, which is not resolved."""
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+async def find_addresses(host: str, port: int) -> list[str]:
+    """Return the addresses of a host, at least one, in the order in which to try them. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 @cache

@@ -28,13 +28,14 @@ HEAD_LIMIT = 64 * 1024
 BODY_LIMIT = 32 * 1024 * 1024
 """Maximum bytes of a body. BatchGetItem returns up to 16 MB of items, and binary values are base64."""
 CHUNK_LINE_LIMIT = 256
+VERSION = b"HTTP/1."
 NO_BODY = (204, 304)
 """Statuses without a body, whatever their headers say."""
 
 _FIELD = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\x00-\x08\x0a-\x1f\x7f]*\r\n"
 _HEAD = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\x00-\x08\x0a-\x1f\x7f]*)?\r\n((?:%b)*)" % _FIELD)
 _TRAILERS = re.compile(rb"(?:%b)*\r\n" % _FIELD)
-_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[^\x00-\x08\x0a-\x1f\x7f]*)?")
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\x00-\x08\x0a-\x1f\x7f]*)?")
 
 
 class MalformedResponse(Exception):
@@ -84,8 +85,11 @@ class ResponseParser:
         self._tunnel, self._until_close, self._max_body = tunnel, until_close, max_body
         self._state = ParserState.HEAD
         self._buffer = bytearray()
+        self._searched = 0
+        """Bytes of the buffer that have no end of a head or of trailers, so that each byte is searched once."""
         self._heads = 0
         self._closes = False
+        self._has_surplus = False
         self._left = 0
         """Missing bytes of the body, or of the chunk."""
         self._size = 0
@@ -100,7 +104,7 @@ class ResponseParser:
     def keep_alive(self) -> bool:
         """Return whether the connection may carry another request after this one."""
         # Bytes after the response belong to no request, so the connection ends with it.
-        return self.ended and not self._closes and not self._buffer
+        return self.ended and not self._closes and not self._has_surplus
 
     def take_body(self) -> bytes:
         """Return the part of the body that was received since the last call."""
@@ -114,9 +118,15 @@ class ResponseParser:
             self.body += data
             self._left -= len(data)
             return
+        if self.ended:
+            self._has_surplus = True
+            return
         self._buffer += data
         while self._buffer and self._step():
             pass
+        if self.ended and self._buffer:
+            self._has_surplus = True
+            self._buffer.clear()
 
     def feed_eof(self) -> None:
         """Parse the end of the connection, which is the end of some bodies."""
@@ -145,9 +155,12 @@ class ResponseParser:
 
     def _parse_head(self) -> bool:
         """Parse a head, which may be an interim one."""
-        end = self._buffer.find(b"\r\n\r\n")
+        end = self._find_empty_line()
         if self._heads + (len(self._buffer) if end < 0 else end) > HEAD_LIMIT:
             raise MalformedResponse(f"The head of the response has more than {HEAD_LIMIT} bytes.")
+        # What speaks another protocol may never send the end of a head.
+        if not VERSION.startswith(self._buffer[: len(VERSION)]):
+            raise MalformedResponse("The response is not HTTP/1.")
         if end < 0:
             return False
         head = bytes(self._buffer[: end + 2])
@@ -159,7 +172,9 @@ class ResponseParser:
             raise MalformedResponse("The server switched to another protocol.")
         if found.status >= 200:
             tokens = found.headers.get("connection", "").lower().replace(" ", "").split(",")
-            self._closes = version == b"0" or "close" in tokens
+            # A tunnel lasts longer than the answer that opens it, whatever that says about the connection.
+            is_tunnel = self._tunnel and found.status < 300
+            self._closes = not is_tunnel and (version == b"0" or "close" in tokens)
             self._state = self._body_state(version, found)
             self.head = found
         return True
@@ -224,7 +239,7 @@ class ResponseParser:
         return True
 
     def _skip_trailers(self) -> bool:
-        end = 0 if self._buffer.startswith(b"\r\n") else self._buffer.find(b"\r\n\r\n") + 2
+        end = 0 if self._buffer.startswith(b"\r\n") else self._find_empty_line() + 2
         if (len(self._buffer) if end == 1 else end) > HEAD_LIMIT:
             raise MalformedResponse(f"The trailers of the response have more than {HEAD_LIMIT} bytes.")
         if end == 1:
@@ -234,6 +249,15 @@ class ResponseParser:
         del self._buffer[: end + 2]
         self._state = ParserState.END
         return True
+
+    def _find_empty_line(self) -> int:
+        """Return where the first empty line of the buffer begins, or -1. Raises MalformedResponse for bare LF."""
+        start = max(0, self._searched - 3)
+        end = self._buffer.find(b"\r\n\r\n", start)
+        if end < 0 and self._buffer.find(b"\n\n", start) >= 0:
+            raise MalformedResponse("The lines of the response do not end with CRLF.")
+        self._searched = len(self._buffer) if end < 0 else 0
+        return end
 
     def _count(self, size: int) -> None:
         """Count bytes of the body before they are kept."""
@@ -254,5 +278,6 @@ def _read_head(head: bytes) -> tuple[bytes, ResponseHead]:
         name = name.lower()
         if name in headers and name in ("content-length", "transfer-encoding"):
             raise MalformedResponse(f"The response has more than one {name} header.")
-        headers[name] = value.strip(" \t")
+        value = value.strip(" \t")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return version, ResponseHead(int(status), headers)

@@ -104,7 +104,7 @@ class LoopPool:
     async def _open(self) -> Connection:
         try:
             return await self._connect()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: the host is no name
             raise TransportError(f"The server cannot be reached: {error}", sent=False) from error
         except MalformedResponse as error:
             raise TransportError(f"The proxy cannot be used: {error}", sent=False) from error
@@ -115,7 +115,8 @@ class LoopPool:
         oldest = self._clock() - self._options.idle_seconds
         while self._idle:
             connection = self._idle.pop()
-            if connection.reusable and connection.idle_since > oldest:
+            # What has arrived unasked, or the end of the connection, would be read as the answer to the next request.
+            if connection.reusable and connection.idle_since > oldest and not connection.has_input():
                 connection.reused = True
                 return connection
             connection.abort()

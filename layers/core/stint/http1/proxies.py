@@ -62,12 +62,10 @@ class Proxies:
 
     def excludes(self, host: str, port: int) -> bool:
         """Return whether NO_PROXY names the server: `*`, a host with or without its port, or a suffix of it."""
-        if self.excluded == "*":
-            return True
         names = {host.lower(), f"{host.lower()}:{port}"}
         for entry in self.excluded.lower().split(","):
             suffix = entry.strip().lstrip(".")
-            if suffix and any(name == suffix or name.endswith(f".{suffix}") for name in names):
+            if suffix == "*" or (suffix and any(name == suffix or name.endswith(f".{suffix}") for name in names)):
                 return True
         return False
 

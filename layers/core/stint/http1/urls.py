@@ -1,5 +1,6 @@
 """URLs of servers: where to connect, and what to ask for."""
 
+import re
 from base64 import b64encode
 from urllib.parse import quote, unquote, urlsplit
 
@@ -7,6 +8,11 @@ from stint.dataclasses import dataclass, field
 
 PATH_CHARACTERS = "/%:@!$&'()*+,;=~"
 """Characters that stay in a path, besides letters, digits and `_.-` (RFC 3986, section 3.3)."""
+
+HOST = re.compile(r"(?=.{1,253}\.?$)[0-9A-Za-z_](?:[0-9A-Za-z_-]{0,62})(?:\.[0-9A-Za-z_-]{1,63})*\.?")
+"""A name of labels of 1 to 63 characters (RFC 1035). Names of private networks may have underscores."""
+ADDRESS = re.compile(r"(?=[^:]*:)[0-9A-Fa-f:.]+(?:%[0-9A-Za-z_.-]+)?")
+"""An IPv6 address, perhaps with a zone."""
 
 
 class InvalidURL(ValueError):
@@ -46,14 +52,12 @@ def parse_url(url: str) -> RequestURL:
     """Split a URL. Characters that are not allowed in its path and query are encoded. Raises InvalidURL."""
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-        if not host.isascii():
-            host = host.encode("idna").decode()
+        host, port = encode_host(parts.hostname or ""), parts.port
     except ValueError:  # UnicodeError is one
         raise InvalidURL("its host or port is invalid") from None
     if parts.scheme not in ("http", "https"):
         raise InvalidURL("it has no scheme http or https")
-    if not host or any(character.isspace() or character in '<>"{}|\\^`' for character in host):
+    if port == 0 or not (HOST.fullmatch(host) or ADDRESS.fullmatch(host)):
         raise InvalidURL("its host or port is invalid")
     target = quote(parts.path or "/", safe=PATH_CHARACTERS)
     if parts.query:
@@ -62,9 +66,18 @@ def parse_url(url: str) -> RequestURL:
     return RequestURL(origin, target, basic_authorization(parts.username, parts.password))
 
 
+def encode_host(host: str) -> str:
+    """Return a host in ASCII. Raises UnicodeError for one that no name can be."""
+    if host.isascii():
+        return host
+    import idna  # noqa: PLC0415 - few URLs have such a host
+
+    return idna.encode(host, uts46=True).decode()
+
+
 def basic_authorization(user: str | None, password: str | None) -> str:
-    """Return the header for a user and a password of a URL (RFC 7617), or an empty text without a user."""
-    if not user:
+    """Return the header for a user and a password of a URL (RFC 7617), or an empty text without both."""
+    if not user and not password:
         return ""
-    credentials = f"{unquote(user)}:{unquote(password or '')}"
+    credentials = f"{unquote(user or '')}:{unquote(password or '')}"
     return f"Basic {b64encode(credentials.encode()).decode()}"

@@ -202,7 +202,7 @@ class OpenAICompatible:
         )
 
     async def aclose(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections, also those of others that share the client."""
         await self.server.client.close()
 
     def _routes_to(self, request: InferenceRequest) -> Sequence[ModelRoute]:

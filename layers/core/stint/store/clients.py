@@ -27,7 +27,7 @@ def make_dynamodb(credentials: CredentialsSource | None = None) -> DynamoDBClien
 
 
 def make_s3(credentials: CredentialsSource | None = None) -> "S3Client":
-    """Make a client, likewise."""
+    """Make botocore's client of S3, with other credentials than those of the environment if they are given."""
     client = _make("s3", read_timeout=20)
     if credentials is not None:
         from stint.aws.botocore_credentials import sign_with  # noqa: PLC0415 - for TenantIsolation iam only
@@ -37,14 +37,14 @@ def make_s3(credentials: CredentialsSource | None = None) -> "S3Client":
 
 
 def make_bucket(name: str, credentials: CredentialsSource | None = None) -> "Bucket":
-    """Return a bucket whose clients are made when they are first used, likewise."""
+    """Return a bucket. Its clients are made when they are first used, with the credentials if they are given."""
     from stint.store.bucket import Bucket  # noqa: PLC0415 - the authorizer has no bucket
 
     return Bucket(name, partial(make_s3, credentials), partial(make_s3_reader, name, credentials))
 
 
 def make_s3_reader(bucket: str, credentials: CredentialsSource | None = None) -> "S3Reader":
-    """Make a client that reads the objects of a bucket, likewise."""
+    """Make a client that reads the objects of a bucket, with the credentials if they are given."""
     from stint.aws.s3_reader import S3Reader  # noqa: PLC0415 - most processes read no object
 
     return S3Reader(read_environment(), bucket, credentials)

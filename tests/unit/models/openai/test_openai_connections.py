@@ -76,10 +76,10 @@ async def test_a_connection_that_was_dropped_while_idle_is_no_failure_of_the_ser
 
 async def test_all_connections_may_have_been_dropped(model: OpenAICompatible, server: ChatCompletionsServer) -> None:
     await ask_at_once(model, server, 5)
-    server.script(*(Reply(status=0) for _ in range(5)))
+    server.script(Reply(status=0))
 
     assert await ask(model) == "You said: Hello"
-    assert len(server.requests) == 11
+    assert len(server.requests) == 7, "the others are not tried, too"
 
 
 async def test_a_new_connection_that_is_dropped_is_a_failure_of_the_server(

@@ -8,6 +8,9 @@ the size of a stream, however it is divided.
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 """Maximum bytes of an event, such as an image."""
 
+OVERHEAD = 50
+"""Bytes of memory that each kept piece takes besides its own."""
+
 
 class EventTooLarge(Exception):
     """An event of a stream has more than MAX_EVENT_BYTES."""
@@ -47,7 +50,7 @@ class EventStreamDecoder:
         line = end
         if self._line:
             line = b"".join((*self._line, end))
-            self._size -= len(line) - len(end)
+            self._size -= len(line) - len(end) + OVERHEAD * len(self._line)
             self._line.clear()
         if self._begins:
             self._begins = False
@@ -65,6 +68,6 @@ class EventStreamDecoder:
 
     def _keep(self, piece: bytes) -> None:
         """Count bytes that are kept until the end of the event."""
-        self._size += len(piece)
+        self._size += len(piece) + OVERHEAD
         if self._size > MAX_EVENT_BYTES:
             raise EventTooLarge(f"An event has more than {MAX_EVENT_BYTES} bytes.")

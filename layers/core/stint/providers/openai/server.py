@@ -5,6 +5,7 @@ All of them reach the network through `OpenAIServer.open`.
 
 import asyncio
 import json
+import os
 import random
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -13,7 +14,7 @@ from typing import Any, TypedDict, Unpack
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import ModelError, ModelUnreachable
-from stint.http1.client import HttpClient, HttpStream, HttpTimeouts
+from stint.http1.client import HttpClient, HttpStream, HttpTimeouts, split_url
 from stint.http1.parser import MalformedResponse
 from stint.http1.pool import TransportError
 from stint.http1.proxies import InvalidProxy, read_proxies
@@ -28,6 +29,8 @@ DRAIN_SECONDS = 0.2
 """Longest wait for the end of a body whose answer is complete, so that a server which keeps it open delays nothing."""
 MAX_ERROR_BYTES = 65_536
 DONE = "[DONE]"
+ALWAYS = {"Accept-Encoding": "identity", "User-Agent": "stint"}
+"""Headers of all requests. Some firewalls refuse those without a User-Agent."""
 RequestError = TransportError | InvalidURL | InvalidProxy | EventTooLarge
 REQUEST_ERRORS = (TransportError, InvalidURL, InvalidProxy, EventTooLarge)
 
@@ -59,7 +62,7 @@ class ServerOptions(TypedDict, total=False):
 class ServerResponse:
     """The response of a server, whose body has not been read. `errors` reads an error in it.
 
-    What reads the body raises TransportError.
+    Each method raises TransportError if the body does not arrive.
     """
 
     stream: HttpStream
@@ -120,9 +123,11 @@ def make_client(timeouts: HttpTimeouts) -> HttpClient:
 
 
 def system_certificates() -> str:
-    """Return the file of certificates to verify servers by; empty for those of the system, which SSL_CERT_FILE sets."""
+    """Return the file of certificates to verify servers by; empty for those of the system."""
     paths = ssl.get_default_verify_paths()
-    if paths.cafile or paths.capath:
+    if paths.cafile and paths.cafile != paths.openssl_cafile:
+        return paths.cafile  # SSL_CERT_FILE, and no others
+    if paths.cafile or (paths.capath and any(os.scandir(paths.capath))):
         return ""
     import certifi  # noqa: PLC0415 - for systems without certificates, such as some of macOS
 
@@ -178,7 +183,7 @@ class OpenAIServer:
             ModelError: the key cannot be sent.
         """
         key = await self.read_key()
-        headers = {"Accept": accept, "Accept-Encoding": "identity", "Content-Type": "application/json"}
+        headers = {"Accept": accept, "Content-Type": "application/json", **ALWAYS}
         if self._sign is not None:
             headers |= await self._sign(method, url, content)
         elif key:
@@ -217,7 +222,7 @@ class OpenAIServer:
 
     def _check_encoding(self, stream: HttpStream) -> None:
         encoding = stream.headers.get("content-encoding", "identity").lower()
-        if encoding not in ("", "identity"):
+        if 200 <= stream.status < 300 and encoding not in ("", "identity"):
             message = f"sent a body with the encoding {shorten(encoding)}, which was not requested"
             raise ProviderFailure(ModelError(f"The model's provider {message}", upstream_status=stream.status))
 
@@ -230,11 +235,11 @@ class OpenAIServer:
         return ProviderFailure(self._explain(error), may_repeat=may_repeat, at_once=error.stale, of_connection=True)
 
     def _explain(self, error: RequestError) -> ModelError:
-        server = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2] or self.base_url
         setting = self.settings.base_url
+        if isinstance(error, InvalidURL):  # which may have a password at any place
+            return ModelUnreachable(f"The URL of the model's provider is not a valid URL: {error} (check {setting})")
+        server = split_url(self.base_url).origin.authority
         match error:
-            case InvalidURL():
-                return ModelUnreachable(f"{server} is not a valid URL: {error} (check {setting})")
             case InvalidProxy():
                 return ModelUnreachable(f"Cannot reach the model's provider at {server}: {error}")
             case EventTooLarge():

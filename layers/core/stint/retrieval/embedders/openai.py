@@ -43,7 +43,7 @@ class OpenAIEmbeddings:
         return Embeddings(vectors, tokens)
 
     async def aclose(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections, also those of others that share the client."""
         await self.server.client.close()
 
     async def _embed_batch(self, model_id: str, texts: list[str], dimensions: int | None) -> Embeddings:

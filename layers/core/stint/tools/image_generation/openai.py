@@ -61,7 +61,7 @@ class OpenAIImages:
         )
 
     async def aclose(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections, also those of others that share the client."""
         await self.server.client.close()
 
     async def _read(self, image: dict[str, Any]) -> bytes:

@@ -74,7 +74,7 @@ class Request(Schema):
 
 def format_timestamp(moment: datetime) -> str:
     """Format a time as RFC 3339 in UTC, always with microseconds, as Llama Stack does."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 Timestamp = Annotated[datetime, PlainSerializer(format_timestamp, return_type=str, when_used="json")]

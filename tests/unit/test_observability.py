@@ -15,6 +15,7 @@ from stint.domain.principals import Principal
 from stint.domain.receipts import Consumption
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
+from stint.embedded_metrics import namespace
 from stint.log_keys import add_log_keys, log_keys
 from stint.observability import Observation, serialize
 from stint.request_totals import count_dollars, count_model_error
@@ -43,7 +44,7 @@ async def measure(used: Usage | None, *events: Event) -> dict[str, Any]:
     observation = Observation("r", "turns")
     followed = [event async for event in observation.follow_turn(play(*events), used)]
     assert followed == list(events)
-    return dict(observation.metrics.serialize_metric_set())
+    return observation.metrics.to_document({})
 
 
 async def test_a_turn_that_pauses_is_one_turn_and_its_tokens_count_once() -> None:
@@ -100,13 +101,13 @@ def test_metrics_that_powertools_has_turned_off_are_not_written(
     assert '"_aws"' not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("variable", "namespace"), [("Stint/shop", "Stint/shop"), ("", "Stint")])
+@pytest.mark.parametrize(("variable", "expected"), [("Stint/shop", "Stint/shop"), ("", "Stint")])
 def test_the_metrics_of_each_stack_have_a_namespace(
-    monkeypatch: pytest.MonkeyPatch, variable: str, namespace: str
+    monkeypatch: pytest.MonkeyPatch, variable: str, expected: str
 ) -> None:
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", variable)
 
-    assert Observation("r", "turns").metrics.namespace == namespace
+    assert namespace.__wrapped__() == expected
 
 
 async def test_log_lines_hold_none_of_the_credentials_of_their_request(caplog: pytest.LogCaptureFixture) -> None:

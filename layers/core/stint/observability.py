@@ -13,13 +13,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aws_lambda_powertools.logging import Logger
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from aws_lambda_powertools.metrics.functions import is_metrics_disabled
 
 from stint.dataclasses import dataclass, field
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import begin_request, redact
 from stint.domain.receipts import DIGITS
+from stint.embedded_metrics import MILLISECONDS, EmbeddedMetrics
 from stint.log_keys import begin_log_keys, end_log_keys, log_keys
 from stint.metering import set_meter
 from stint.request_totals import RequestTotals, begin_totals
@@ -29,8 +29,6 @@ if TYPE_CHECKING:  # they cost a cold start 30 ms or more, and few functions ans
     from stint.domain.openai.response_resource import Response, ResponseUsage
 
 T = TypeVar("T")
-NAMESPACE = "Stint"
-"""Namespace of metrics without POWERTOOLS_METRICS_NAMESPACE, which each stack sets to one of its own."""
 
 
 @cache
@@ -81,15 +79,14 @@ class Observation:
     function: str
     xray_trace_id: str = ""
     started: float = field(default_factory=time.monotonic)
-    metrics: EphemeralMetrics = field(init=False)
+    metrics: EmbeddedMetrics = field(init=False)
     totals: RequestTotals = field(init=False)
 
     def __post_init__(self) -> None:
         begin_request()
         set_meter(None)
         self.totals = begin_totals()
-        self.metrics = EphemeralMetrics(service=self.function)
-        self.metrics.namespace = self.metrics.namespace or NAMESPACE
+        self.metrics = EmbeddedMetrics(self.function)
         cold_start = process_started.cache_info().currsize == 0
         process_started()
         make_logger()
@@ -98,7 +95,7 @@ class Observation:
             self.count("ColdStart")
 
     def count(self, name: str, value: float = 1) -> None:
-        self.metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+        self.metrics.add(name, value)
 
     async def follow_response(self, events: AsyncIterator[T]) -> AsyncGenerator[T, None]:
         """Yield a response's events, and record its metrics."""
@@ -122,8 +119,7 @@ class Observation:
         self.count_tokens(event.usage or Usage(), Usage())
 
     def time_first_event(self) -> None:
-        elapsed = self.elapsed_milliseconds()
-        self.metrics.add_metric(name="TimeToFirstEvent", unit=MetricUnit.Milliseconds, value=elapsed)
+        self.metrics.add("TimeToFirstEvent", self.elapsed_milliseconds(), MILLISECONDS)
 
     async def time_events(self, events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         """Yield events, and record the time of the first one."""
@@ -176,12 +172,10 @@ class Observation:
         self.count_totals()
         extra = {"method": method, "route": route, "status": status, "duration_ms": self.elapsed_milliseconds()}
         make_logger().info("Request", extra=extra)
-        for key, value in log_keys().items():
-            self.metrics.add_metadata(key, value)
         self.write_metrics()
         end_log_keys()
 
     def write_metrics(self) -> None:
-        """Write the metrics as one line, in one write: `flush_metrics` needs two, and other threads write, too."""
+        """Write the metrics as one line, in one write, because other threads write, too."""
         if not is_metrics_disabled():
-            sys.stdout.write(json.dumps(self.metrics.serialize_metric_set(), separators=(",", ":")) + "\n")
+            sys.stdout.write(json.dumps(self.metrics.to_document(log_keys()), separators=(",", ":")) + "\n")

@@ -223,7 +223,7 @@ class DynamoDBClient:
 
 def encode_request(request: Mapping[str, Any]) -> bytes:
     """Return the body of a request, whose binary values are bytes."""
-    return json.dumps(request, default=_encode_binary, separators=(",", ":")).encode()
+    return _encode(request).encode()
 
 
 def decode_response(response: HttpResponse) -> dict[str, Any]:
@@ -246,9 +246,9 @@ def decode_response(response: HttpResponse) -> dict[str, Any]:
 def _parse(response: HttpResponse) -> dict[str, Any] | None:
     """Return the JSON object of a response, or None."""
     # The hook is called for each object, and most documents have no binary value.
-    hook = _decode_binary if b'"B' in response.body else None
+    decode = _decode_with_binary if b'"B' in response.body else json.loads
     try:
-        document = json.loads(response.body.decode(), object_hook=hook)
+        document = decode(response.body.decode())
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
@@ -286,3 +286,7 @@ def _decode_binary(value: dict[str, Any]) -> dict[str, Any]:
     elif len(value) == 1 and "BS" in value and isinstance(value["BS"], list):
         value["BS"] = [b64decode(each) if isinstance(each, str) else each for each in value["BS"]]
     return value
+
+
+_encode = json.JSONEncoder(default=_encode_binary, separators=(",", ":")).encode
+_decode_with_binary = json.JSONDecoder(object_hook=_decode_binary).decode

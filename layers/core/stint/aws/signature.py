@@ -61,7 +61,12 @@ class SignatureClock:
 
 def amz_date(timestamp: float) -> str:
     """Return a time in the form of the header X-Amz-Date."""
-    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(timestamp))
+    return _amz_date_of(int(timestamp))
+
+
+@lru_cache(maxsize=1)  # the calls of a request are mostly made in one second
+def _amz_date_of(second: int) -> str:
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stint.aws.dynamodb import DynamoDBError, NoResponse
+from stint.aws.errors import DynamoDBError, NoResponse
 from stint.domain.errors import StintError, StoreUnavailable
 
 TRY_AGAIN = frozenset(
@@ -59,17 +59,13 @@ def translated(service: str) -> Iterator[None]:
         raise no_response(service, unsure=True) from error
 
 
-@contextmanager
-def table_errors() -> Iterator[None]:
-    """Convert errors of the DynamoDB client to ConditionFailed (item undecoded), StoreUnavailable and StintError."""
-    try:
-        yield
-    except DynamoDBError as error:
-        if error.code == "ConditionalCheckFailedException":
-            raise ConditionFailed(error.item) from error
-        raise refusal("database", error.code, error.status, unsure=error.unsure) from error
-    except NoResponse as error:
-        raise no_response("database", unsure=error.unsure) from error
+def table_error(error: DynamoDBError | NoResponse) -> Exception:
+    """Return ConditionFailed (item undecoded), StoreUnavailable or StintError for an error of the DynamoDB client."""
+    if isinstance(error, NoResponse):
+        return no_response("database", unsure=error.unsure)
+    if error.code == "ConditionalCheckFailedException":
+        return ConditionFailed(error.item)
+    return refusal("database", error.code, error.status, unsure=error.unsure)
 
 
 def refusal(service: str, code: str, status: int, *, unsure: bool = False) -> StintError:

@@ -12,7 +12,7 @@ the parts before. Budgets are not known here: `Spending` and `Reservation` are i
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from math import ceil
@@ -282,13 +282,12 @@ def count_sandbox(milliseconds: int, memory_mb: int | None = None) -> None:
     meter.counted.infrastructure_dollars += dollars
 
 
-def count_capacity(operation: str, consumed: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+def count_capacity(operation: str, consumed: Mapping[str, Any] | list[Mapping[str, Any]]) -> None:
     """Count the units of a call of DynamoDB by its `ConsumedCapacity`. Do nothing outside of a run."""
     meter = _meter.get()
     if meter is None:
         return
-    listed = [consumed] if isinstance(consumed, Mapping) else consumed
-    units = sum(each["CapacityUnits"] for each in listed)
+    units = sum([each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed])])
     if operation in READS:
         meter.read_units += units
     else:

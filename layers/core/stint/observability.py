@@ -1,19 +1,21 @@
 """Logs and metrics: one JSON line per request, metrics in CloudWatch's embedded metric format, no message content.
 
-Modules log through the standard library (`logging.getLogger(__name__)`). Powertools formats the lines of "stint".
+Modules log through the standard library (`logging.getLogger(__name__)`). Powertools formats the lines of "stint". Only
+`write_request_line` writes a line by itself: the same as from Powertools, in a third of the time.
 """
 
 import json
 import logging
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics.functions import is_metrics_disabled
+from aws_lambda_powertools.shared.functions import get_tracer_id
 
 from stint.dataclasses import dataclass, field
 from stint.domain.inference import Usage
@@ -29,6 +31,8 @@ if TYPE_CHECKING:  # they cost a cold start 30 ms or more, and few functions ans
     from stint.domain.openai.response_resource import Response, ResponseUsage
 
 T = TypeVar("T")
+SERVICE = "stint"
+"""The name of the logger, and the service of its lines."""
 
 
 @cache
@@ -37,7 +41,7 @@ def make_logger() -> Logger:
 
     Lines are ASCII, so that a caller's text can neither break a line nor control a terminal.
     """
-    logger = Logger(service="stint", json_serializer=serialize)
+    logger = Logger(service=SERVICE, json_serializer=serialize)
     logger.registered_handler.addFilter(put_log_keys)
     return logger
 
@@ -63,6 +67,26 @@ def serialize(line: dict[str, Any]) -> str:
     if trace := log_keys().get("xray_trace_id"):
         line["xray_trace_id"] = trace
     return redact(json.dumps(line, default=str, separators=(",", ":")))
+
+
+def write_request_line(fields: Mapping[str, object]) -> None:
+    """Write the line of a request, in one write, if lines of the level INFO are written."""
+    handler = make_logger().registered_handler
+    if not isinstance(handler, logging.StreamHandler) or not logging.getLogger(SERVICE).isEnabledFor(logging.INFO):
+        return
+    now, keys = time.time(), log_keys()
+    line = {
+        "level": "INFO",
+        "location": f"finish_request:{Observation.finish_request.__code__.co_firstlineno}",
+        "message": "Request",
+        "timestamp": time.strftime(f"%Y-%m-%d %H:%M:%S,{int(now % 1 * 1000):03}%z", time.localtime(now)),
+        "service": SERVICE,
+        **fields,
+        **keys,
+    }
+    if "xray_trace_id" not in keys and (trace := get_tracer_id()):
+        line["xray_trace_id"] = trace
+    handler.stream.write(serialize(line) + "\n")
 
 
 @cache
@@ -170,8 +194,8 @@ class Observation:
         """Write the request's line and metrics."""
         self.count("Errors", int(status >= 500))
         self.count_totals()
-        extra = {"method": method, "route": route, "status": status, "duration_ms": self.elapsed_milliseconds()}
-        make_logger().info("Request", extra=extra)
+        duration = self.elapsed_milliseconds()
+        write_request_line({"method": method, "route": route, "status": status, "duration_ms": duration})
         self.write_metrics()
         end_log_keys()
 

@@ -26,6 +26,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 from stint.aws.connector import Connector
 from stint.aws.credentials import (
     REFUSED_CREDENTIALS,
@@ -245,10 +247,9 @@ def decode_response(response: HttpResponse) -> dict[str, Any]:
 
 def _parse(response: HttpResponse) -> dict[str, Any] | None:
     """Return the JSON object of a response, or None."""
-    # The hook is called for each object, and most documents have no binary value.
-    decode = _decode_with_binary if b'"B' in response.body else json.loads
     try:
-        document = decode(response.body.decode())
+        # The hook is called for each object, and most documents have no binary value.
+        document = _decode(response.body.decode()) if b'"B' in response.body else from_json(response.body)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
@@ -289,4 +290,4 @@ def _decode_binary(value: dict[str, Any]) -> dict[str, Any]:
 
 
 _encode = json.JSONEncoder(default=_encode_binary, separators=(",", ":")).encode
-_decode_with_binary = json.JSONDecoder(object_hook=_decode_binary).decode
+_decode = json.JSONDecoder(object_hook=_decode_binary).decode

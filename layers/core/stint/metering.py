@@ -179,13 +179,17 @@ class Meter:
 
     def read_own(self, further_writes: int = 0) -> Consumption:
         """Return what the run has consumed since the meter began."""
-        now = self.counted.model_copy()
-        now.write_units, now.read_units = round(self.write_units) + further_writes, ceil(self.read_units)
-        now.milliseconds, now.memory_mb = round((time.monotonic() - self.started) * 1000), self.memory_mb
-        infrastructure = self.prices.infrastructure
-        cost = infrastructure.cost_of(now.write_units, self.read_units, now.milliseconds, now.memory_mb)
-        now.infrastructure_dollars = round(self.counted.infrastructure_dollars + cost, DIGITS)
-        return now
+        writes, milliseconds = round(self.write_units) + further_writes, round((time.monotonic() - self.started) * 1000)
+        cost = self.prices.infrastructure.cost_of(writes, self.read_units, milliseconds, self.memory_mb)
+        return self.counted.model_copy(
+            update={
+                "write_units": writes,
+                "read_units": ceil(self.read_units),
+                "milliseconds": milliseconds,
+                "memory_mb": self.memory_mb,
+                "infrastructure_dollars": round(self.counted.infrastructure_dollars + cost, DIGITS),
+            }
+        )
 
 
 _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)

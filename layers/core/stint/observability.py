@@ -1,7 +1,7 @@
 """Logs and metrics: one JSON line per request, metrics in CloudWatch's embedded metric format, no message content.
 
 Modules log through the standard library (`logging.getLogger(__name__)`). Powertools formats the lines of "stint". Only
-`write_request_line` writes a line by itself: the same as from Powertools, in a third of the time.
+`write_request_line` writes a line by itself: the same as from Powertools, in half of the time.
 """
 
 import json
@@ -87,6 +87,7 @@ def write_request_line(fields: Mapping[str, object]) -> None:
     if "xray_trace_id" not in keys and (trace := get_tracer_id()):
         line["xray_trace_id"] = trace
     handler.stream.write(serialize(line) + "\n")
+    handler.flush()
 
 
 @cache

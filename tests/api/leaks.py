@@ -3,7 +3,6 @@
 import base64
 import binascii
 import io
-import logging
 import re
 import zlib
 from contextlib import suppress
@@ -64,15 +63,14 @@ class Watcher:
         self.app_fixture = app_fixture
         self.answers: list[str] = []
         self.lines = io.StringIO()
-        self.handler = logging.StreamHandler(self.lines)
-        self.handler.setFormatter(make_logger().registered_formatter)
+        self.handler: Any = make_logger().registered_handler
 
     def __enter__(self) -> Self:
-        logging.getLogger("stint").addHandler(self.handler)
+        self.before = self.handler.setStream(self.lines)
         return self
 
     def __exit__(self, *_: object) -> None:
-        logging.getLogger("stint").removeHandler(self.handler)
+        self.handler.setStream(self.before)
 
     def __call__(self, answer: Any) -> Any:
         """Record a response, and return it."""

@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,7 +17,6 @@ from tests.servers import echo
 from tests.servers.scripted_http import ScriptedHTTPServer
 
 from stint.http import streaming
-from stint.observability import make_logger
 
 MARKS = {
     name: f"mk{number:02d}/unlikely+{name}-Zq7{number:02d}"
@@ -50,12 +48,10 @@ ANSWERS = {True: echo.mcp, False: echo.endpoint}
 class Search:
     """All that a caller, an operator or a thief of the table could read."""
 
-    def __init__(self, stack: Stack, engine: Engine) -> None:
+    def __init__(self, stack: Stack, engine: Engine, lines: io.StringIO) -> None:
         self.stack, self.engine = stack, engine
         self.answers: list[str] = []
-        self.lines = io.StringIO()
-        self.handler = logging.StreamHandler(self.lines)
-        self.handler.setFormatter(make_logger().registered_formatter)
+        self.lines = lines
 
     def __call__(self, answer: httpx.Response) -> httpx.Response:
         """Note an answer, and return it."""
@@ -89,11 +85,8 @@ class Search:
 
 
 @pytest.fixture
-def search(stack: Stack, engine: Engine) -> Iterator[Search]:
-    search = Search(stack, engine)
-    logging.getLogger("stint").addHandler(search.handler)
-    yield search
-    logging.getLogger("stint").removeHandler(search.handler)
+def search(stack: Stack, engine: Engine, written: io.StringIO) -> Search:
+    return Search(stack, engine, written)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ async def die_at(cloud: Cloud, operation: str, number: int, run: Runner) -> None
             raise ConnectionAbortedError
 
     with dropping_leaks(), cloud.proxy.watching(refuse):
-        others = asyncio.all_tasks()
+        others, timers = asyncio.all_tasks(), pending_timers()
         running = asyncio.create_task(run())
 
         async def is_over() -> bool:
@@ -47,6 +47,8 @@ async def die_at(cloud: Cloud, operation: str, number: int, run: Runner) -> None
         with suppress(asyncio.CancelledError, Exception):
             await running
         await end_tasks(asyncio.all_tasks() - others)
+        for timer in pending_timers() - timers:
+            timer.cancel()
         cloud.proxy.restart()
 
 
@@ -64,6 +66,11 @@ def dropping_leaks() -> Iterator[None]:
             gc.collect(1)
     finally:
         gc.enable()
+
+
+def pending_timers() -> set[asyncio.TimerHandle]:
+    """Return the timers of the running event loop. A lease has one until its first renewal, which is then a task."""
+    return {*vars(asyncio.get_running_loop())["_scheduled"]}
 
 
 async def end_tasks(tasks: set[asyncio.Task[Any]]) -> None:

@@ -181,7 +181,6 @@ async def die(turn: TurnRun) -> None:
 async def expire_lease_of(turn: TurnRun) -> None:
     """Make a turn's lease expire at once, without renewals, while its holder still assumes to have it."""
     keeper = turn.log.keeper
-    keeper.stop()
-    await asyncio.gather(keeper.renewal, return_exceptions=True)
+    await keeper.wait_until_stopped()
     await keeper.lease.renew(0)
     CLOCK.move(0.002)

@@ -1,5 +1,9 @@
+import io
 import json
+import logging
+import re
 import sys
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,8 +19,9 @@ from stint.domain.principals import Principal
 from stint.domain.receipts import Consumption
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
-from stint.log_keys import add_log_keys, log_keys
-from stint.observability import Observation, serialize
+from stint.embedded_metrics import namespace
+from stint.log_keys import add_log_keys, begin_log_keys, log_keys
+from stint.observability import Observation, make_logger, serialize, write_request_line
 from stint.request_totals import count_dollars, count_model_error
 
 
@@ -43,7 +48,7 @@ async def measure(used: Usage | None, *events: Event) -> dict[str, Any]:
     observation = Observation("r", "turns")
     followed = [event async for event in observation.follow_turn(play(*events), used)]
     assert followed == list(events)
-    return dict(observation.metrics.serialize_metric_set())
+    return observation.metrics.to_document({})
 
 
 async def test_a_turn_that_pauses_is_one_turn_and_its_tokens_count_once() -> None:
@@ -100,13 +105,13 @@ def test_metrics_that_powertools_has_turned_off_are_not_written(
     assert '"_aws"' not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("variable", "namespace"), [("Stint/shop", "Stint/shop"), ("", "Stint")])
+@pytest.mark.parametrize(("variable", "expected"), [("Stint/shop", "Stint/shop"), ("", "Stint")])
 def test_the_metrics_of_each_stack_have_a_namespace(
-    monkeypatch: pytest.MonkeyPatch, variable: str, namespace: str
+    monkeypatch: pytest.MonkeyPatch, variable: str, expected: str
 ) -> None:
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", variable)
 
-    assert Observation("r", "turns").metrics.namespace == namespace
+    assert namespace.__wrapped__() == expected
 
 
 async def test_log_lines_hold_none_of_the_credentials_of_their_request(caplog: pytest.LogCaptureFixture) -> None:
@@ -118,6 +123,35 @@ async def test_log_lines_hold_none_of_the_credentials_of_their_request(caplog: p
 
     assert json.loads(line) == {"message": "***", "exception": "ValueError: /?key=***", "n": 1}
     assert "quoted" in serialize({"message": 'sk-"quoted"-key'})
+
+
+@pytest.mark.parametrize("trace", [None, "Root=1-1f-2e;Parent=3d;Sampled=1"], ids=["no trace", "traced"])
+@pytest.mark.parametrize("keys", [{}, {"xray_trace_id": "1-4c-5b", "agent_name": 'é"'}], ids=["no keys", "keys"])
+def test_the_line_of_a_request_is_that_of_powertools(
+    monkeypatch: pytest.MonkeyPatch, written: io.StringIO, keys: dict[str, str], trace: str | None
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1795866213.0078)
+    monkeypatch.setattr(time, "time_ns", lambda: 1795866213007800000)
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", trace) if trace else monkeypatch.delenv("_X_AMZN_TRACE_ID", raising=False)
+    fields = {"method": "POST", "route": "/v1/agents/{agent_id}", "status": 200, "duration_ms": 7.5}
+    begin_log_keys(request_id="r", cold_start=True, **keys)
+    remember(["POST-is-secret", "/v1/agents"])
+
+    write_request_line(fields)
+    make_logger().info("Request", extra=fields)
+
+    lines = written.getvalue().splitlines()
+    assert json.loads(lines[0])["location"].startswith("finish_request:")
+    ours, theirs = (re.sub(r'"location":"\w+:[0-9]+"', '"location":""', line) for line in lines)
+    assert json.loads(ours) == json.loads(theirs)
+    assert sorted(ours) == sorted(theirs)  # Powertools has the trace at another place if the environment has none
+
+
+def test_the_line_of_a_request_has_the_level_info(caplog: pytest.LogCaptureFixture, written: io.StringIO) -> None:
+    with caplog.at_level(logging.WARNING, "stint"):
+        write_request_line({"status": 200})
+
+    assert written.getvalue() == ""
 
 
 def test_log_lines_of_work_for_a_caller_name_the_caller() -> None:

@@ -193,7 +193,7 @@ def test_alarms_about_models_sum_metrics_that_functions_write(alarm: str, metric
     observation.totals.dollars, observation.totals.model_errors = 0.5, 1
     observation.count_totals()
 
-    assert metric in observation.metrics.serialize_metric_set()
+    assert metric in observation.metrics.to_document({})
     assert {(each["Namespace"], each["MetricName"]) for each in found} == {("Stint/shop", metric)}
     services = {each["Dimensions"][0]["Value"] for each in found}
     assert services == {"turns", "responses", "knowledge", "october", "registry", "worker"}

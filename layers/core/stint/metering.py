@@ -12,7 +12,7 @@ the parts before. Budgets are not known here: `Spending` and `Reservation` are i
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from math import ceil
@@ -179,13 +179,17 @@ class Meter:
 
     def read_own(self, further_writes: int = 0) -> Consumption:
         """Return what the run has consumed since the meter began."""
-        now = self.counted.model_copy()
-        now.write_units, now.read_units = round(self.write_units) + further_writes, ceil(self.read_units)
-        now.milliseconds, now.memory_mb = round((time.monotonic() - self.started) * 1000), self.memory_mb
-        infrastructure = self.prices.infrastructure
-        cost = infrastructure.cost_of(now.write_units, self.read_units, now.milliseconds, now.memory_mb)
-        now.infrastructure_dollars = round(self.counted.infrastructure_dollars + cost, DIGITS)
-        return now
+        writes, milliseconds = round(self.write_units) + further_writes, round((time.monotonic() - self.started) * 1000)
+        cost = self.prices.infrastructure.cost_of(writes, self.read_units, milliseconds, self.memory_mb)
+        return self.counted.model_copy(
+            update={
+                "write_units": writes,
+                "read_units": ceil(self.read_units),
+                "milliseconds": milliseconds,
+                "memory_mb": self.memory_mb,
+                "infrastructure_dollars": round(self.counted.infrastructure_dollars + cost, DIGITS),
+            }
+        )
 
 
 _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
@@ -282,13 +286,12 @@ def count_sandbox(milliseconds: int, memory_mb: int | None = None) -> None:
     meter.counted.infrastructure_dollars += dollars
 
 
-def count_capacity(operation: str, consumed: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+def count_capacity(operation: str, consumed: Mapping[str, Any] | list[Mapping[str, Any]]) -> None:
     """Count the units of a call of DynamoDB by its `ConsumedCapacity`. Do nothing outside of a run."""
     meter = _meter.get()
     if meter is None:
         return
-    listed = [consumed] if isinstance(consumed, Mapping) else consumed
-    units = sum(each["CapacityUnits"] for each in listed)
+    units = sum([each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed])])
     if operation in READS:
         meter.read_units += units
     else:

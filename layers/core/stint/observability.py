@@ -1,25 +1,27 @@
 """Logs and metrics: one JSON line per request, metrics in CloudWatch's embedded metric format, no message content.
 
-Modules log through the standard library (`logging.getLogger(__name__)`). Powertools formats the lines of "stint".
+Modules log through the standard library (`logging.getLogger(__name__)`). Powertools formats the lines of "stint". Only
+`write_request_line` writes a line by itself: the same as from Powertools, in half of the time.
 """
 
 import json
 import logging
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aws_lambda_powertools.logging import Logger
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from aws_lambda_powertools.metrics.functions import is_metrics_disabled
+from aws_lambda_powertools.shared.functions import get_tracer_id
 
 from stint.dataclasses import dataclass, field
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import begin_request, redact
 from stint.domain.receipts import DIGITS
+from stint.embedded_metrics import MILLISECONDS, EmbeddedMetrics
 from stint.log_keys import begin_log_keys, end_log_keys, log_keys
 from stint.metering import set_meter
 from stint.request_totals import RequestTotals, begin_totals
@@ -29,8 +31,8 @@ if TYPE_CHECKING:  # they cost a cold start 30 ms or more, and few functions ans
     from stint.domain.openai.response_resource import Response, ResponseUsage
 
 T = TypeVar("T")
-NAMESPACE = "Stint"
-"""Namespace of metrics without POWERTOOLS_METRICS_NAMESPACE, which each stack sets to one of its own."""
+SERVICE = "stint"
+"""The name of the logger, and the service of its lines."""
 
 
 @cache
@@ -39,7 +41,7 @@ def make_logger() -> Logger:
 
     Lines are ASCII, so that a caller's text can neither break a line nor control a terminal.
     """
-    logger = Logger(service="stint", json_serializer=serialize)
+    logger = Logger(service=SERVICE, json_serializer=serialize)
     logger.registered_handler.addFilter(put_log_keys)
     return logger
 
@@ -67,6 +69,27 @@ def serialize(line: dict[str, Any]) -> str:
     return redact(json.dumps(line, default=str, separators=(",", ":")))
 
 
+def write_request_line(fields: Mapping[str, object]) -> None:
+    """Write the line of a request, in one write, if lines of the level INFO are written."""
+    handler = make_logger().registered_handler
+    if not isinstance(handler, logging.StreamHandler) or not logging.getLogger(SERVICE).isEnabledFor(logging.INFO):
+        return
+    now, keys = time.time(), log_keys()
+    line = {
+        "level": "INFO",
+        "location": f"finish_request:{Observation.finish_request.__code__.co_firstlineno}",
+        "message": "Request",
+        "timestamp": time.strftime(f"%Y-%m-%d %H:%M:%S,{int(now % 1 * 1000):03}%z", time.localtime(now)),
+        "service": SERVICE,
+        **fields,
+        **keys,
+    }
+    if "xray_trace_id" not in keys and (trace := get_tracer_id()):
+        line["xray_trace_id"] = trace
+    handler.stream.write(serialize(line) + "\n")
+    handler.flush()
+
+
 @cache
 def process_started() -> float:
     """Return the time of the process's first request, which is the cold start."""
@@ -81,15 +104,14 @@ class Observation:
     function: str
     xray_trace_id: str = ""
     started: float = field(default_factory=time.monotonic)
-    metrics: EphemeralMetrics = field(init=False)
+    metrics: EmbeddedMetrics = field(init=False)
     totals: RequestTotals = field(init=False)
 
     def __post_init__(self) -> None:
         begin_request()
         set_meter(None)
         self.totals = begin_totals()
-        self.metrics = EphemeralMetrics(service=self.function)
-        self.metrics.namespace = self.metrics.namespace or NAMESPACE
+        self.metrics = EmbeddedMetrics(self.function)
         cold_start = process_started.cache_info().currsize == 0
         process_started()
         make_logger()
@@ -98,7 +120,7 @@ class Observation:
             self.count("ColdStart")
 
     def count(self, name: str, value: float = 1) -> None:
-        self.metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+        self.metrics.add(name, value)
 
     async def follow_response(self, events: AsyncIterator[T]) -> AsyncGenerator[T, None]:
         """Yield a response's events, and record its metrics."""
@@ -122,8 +144,7 @@ class Observation:
         self.count_tokens(event.usage or Usage(), Usage())
 
     def time_first_event(self) -> None:
-        elapsed = self.elapsed_milliseconds()
-        self.metrics.add_metric(name="TimeToFirstEvent", unit=MetricUnit.Milliseconds, value=elapsed)
+        self.metrics.add("TimeToFirstEvent", self.elapsed_milliseconds(), MILLISECONDS)
 
     async def time_events(self, events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         """Yield events, and record the time of the first one."""
@@ -174,14 +195,12 @@ class Observation:
         """Write the request's line and metrics."""
         self.count("Errors", int(status >= 500))
         self.count_totals()
-        extra = {"method": method, "route": route, "status": status, "duration_ms": self.elapsed_milliseconds()}
-        make_logger().info("Request", extra=extra)
-        for key, value in log_keys().items():
-            self.metrics.add_metadata(key, value)
+        duration = self.elapsed_milliseconds()
+        write_request_line({"method": method, "route": route, "status": status, "duration_ms": duration})
         self.write_metrics()
         end_log_keys()
 
     def write_metrics(self) -> None:
-        """Write the metrics as one line, in one write: `flush_metrics` needs two, and other threads write, too."""
+        """Write the metrics as one line, in one write, because other threads write, too."""
         if not is_metrics_disabled():
-            sys.stdout.write(json.dumps(self.metrics.serialize_metric_set(), separators=(",", ":")) + "\n")
+            sys.stdout.write(json.dumps(self.metrics.to_document(log_keys()), separators=(",", ":")) + "\n")

@@ -121,7 +121,8 @@ class RunStop:
     async def confirm(self) -> None:
         """Wait for the check of the beginning. Raises Stopped, or StoreUnavailable."""
         if self.check is not None:
-            await asyncio.wait({self.check})
+            if not self.check.done():
+                await asyncio.wait({self.check})
             self.apply(self.check.result())
         self.raise_error()
 

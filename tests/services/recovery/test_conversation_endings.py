@@ -8,7 +8,7 @@ import pytest
 from tests.clock import CLOCK
 from tests.script_model import Script, called, said, script, words_of
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.deaths import counting, die_at
+from tests.services.deaths import counting, die_at, pending_timers
 from tests.services.responses.responder import Answered, Responder
 from tests.services.worker_fixture import MCP_TOOL
 from tests.store.conftest import Cloud
@@ -56,6 +56,9 @@ def stop_renewals() -> None:
     for task in asyncio.all_tasks():
         if "keep_renewing" in str(task.get_coro()):
             task.cancel()
+    for timer in pending_timers():
+        if "begin_renewing" in str(timer):
+            timer.cancel()
 
 
 async def calls_after_the_header(make_worker_fixture: MakeWorkerFixture, cloud: Cloud) -> list[str]:

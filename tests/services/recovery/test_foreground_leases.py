@@ -129,9 +129,9 @@ async def test_a_response_that_is_deleted_while_it_runs_loses_its_lease_and_leav
 
     await worker_fixture.services.stored_responses.delete(run.response_id)
     CLOCK.move(LEASE / 3)
-    renewal = run.log.renewal
-    assert renewal is not None
-    await renewal.renewal
+    keeper = run.log.renewal
+    assert keeper is not None
+    await until(lambda: keeper.renewal and keeper.renewal.done())
     worker_fixture.fake_mcp.gates["buy"].set()
 
     assert (await playing).response.status is ResponseStatus.failed

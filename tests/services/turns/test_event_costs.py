@@ -1,10 +1,8 @@
 """The work of a streamed event, counted in calls of functions, which no other process disturbs."""
 
-import sys
-from types import FrameType
-
 from starlette.types import Message
 from tests.script_model import deadline
+from tests.services.call_count import CallCount
 from tests.services.conftest import MakeTurnFixture
 from tests.services.turn_fixture import TurnFixture
 
@@ -16,23 +14,6 @@ from stint.services.turns.turn_handles import StartedTurn
 
 MOST_CALLS = 95
 """Of Python's functions, for each event. Each resumption of a coroutine is one, and Python 3.11 makes 84."""
-
-
-class CallCount:
-    """Counts the calls of a body."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def __enter__(self) -> "CallCount":
-        sys.setprofile(self.note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-
-    def note(self, _frame: FrameType, event: str, _argument: object) -> None:
-        self.calls += event == "call"
 
 
 async def drop(message: Message) -> None:

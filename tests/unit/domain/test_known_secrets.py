@@ -4,8 +4,15 @@ from collections.abc import Iterator
 import pytest
 
 from stint.domain.errors import InvalidRequest, StintError
-from stint.domain.known_secrets import begin_request, known_secrets, redact, redactor_of_models_text, remember
-from stint.domain.redaction import MOST_KNOWN
+from stint.domain.known_secrets import (
+    begin_request,
+    known_secrets,
+    redact,
+    redactor_of_models_text,
+    remember,
+    remember_own,
+)
+from stint.domain.redaction import MOST_KNOWN, forms_of_own
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +65,17 @@ def test_keys_of_the_server_are_no_reason_to_look_through_a_models_text() -> Non
     assert redact("abcdefgh") == "***"
     remember(["ijklmnop"])
     assert redactor_of_models_text() is not None
+
+
+def test_the_forms_of_a_key_of_the_server_are_kept_for_later_requests_and_those_of_a_caller_are_not() -> None:
+    forms_of_own.cache_clear()
+    for _ in range(3):
+        begin_request()
+        remember_own("key/of/the/server")
+        remember(["key/of/a/caller"])
+        assert redact(r"key\/of\/the\/server key\/of\/a\/caller") == "*** ***"
+
+    assert forms_of_own.cache_info().misses == forms_of_own.cache_info().currsize == 1
 
 
 def test_what_is_known_is_bounded() -> None:

@@ -1,7 +1,8 @@
 """The order of the middleware, as a client sees it. Each test states which of two middleware sees a request first."""
 
-import logging
-from collections.abc import AsyncIterator, Iterator
+import io
+import json
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import httpx
@@ -71,22 +72,10 @@ async def stream() -> StreamingResponse:
     return StreamingResponse(body(), media_type="text/event-stream")
 
 
-class Lines(logging.Handler):
-    """The log lines of requests."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.statuses: list[int] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.getMessage() == "Request":
-            self.statuses.append(record.__dict__["status"])
-
-
 class OrderedApi:
-    """An app with a few routes. `lines` has the log lines of its requests."""
+    """An app with a few routes. `lines` has its log lines."""
 
-    def __init__(self, lines: Lines, *, buffered: bool) -> None:
+    def __init__(self, lines: io.StringIO, *, buffered: bool) -> None:
         self.lines, self.buffered = lines, buffered
         self.read = 0
         router = APIRouter(route_class=LazyRoute)
@@ -132,34 +121,26 @@ class OrderedApi:
         return await self.call(base + path, root_path="" if self.buffered else base, **options)
 
 
-@pytest.fixture
-def lines() -> Iterator[Lines]:
-    handler = Lines()
-    logging.getLogger("stint").addHandler(handler)
-    yield handler
-    logging.getLogger("stint").removeHandler(handler)
-
-
 @pytest.fixture(params=[False, True], ids=["streaming", "buffered"])
-def api(request: pytest.FixtureRequest, lines: Lines) -> OrderedApi:
-    return OrderedApi(lines, buffered=request.param)
+def api(request: pytest.FixtureRequest, written: io.StringIO) -> OrderedApi:
+    return OrderedApi(written, buffered=request.param)
 
 
 @pytest.fixture
-def buffered(lines: Lines) -> OrderedApi:
-    return OrderedApi(lines, buffered=True)
+def buffered(written: io.StringIO) -> OrderedApi:
+    return OrderedApi(written, buffered=True)
 
 
 @pytest.fixture
-def streaming(lines: Lines) -> OrderedApi:
-    return OrderedApi(lines, buffered=False)
+def streaming(written: io.StringIO) -> OrderedApi:
+    return OrderedApi(written, buffered=False)
 
 
 def code_of(response: httpx.Response) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["code"]
 
 
-def assert_common(response: httpx.Response, lines: Lines) -> None:
+def assert_common(response: httpx.Response, lines: io.StringIO) -> None:
     """Assert that a response has the headers of every response, and that its log line has its status."""
     assert response.headers["x-content-type-options"] == "nosniff"
     assert response.headers["cache-control"] == "no-store"
@@ -167,7 +148,8 @@ def assert_common(response: httpx.Response, lines: Lines) -> None:
     assert response.headers["vary"] == "origin"
     assert len(response.headers["x-trace-id"]) == 32
     assert response.headers["x-request-id"]
-    assert lines.statuses == [response.status_code]
+    written = map(json.loads, lines.getvalue().splitlines())
+    assert [line["status"] for line in written if line["message"] == "Request"] == [response.status_code]
 
 
 @pytest.mark.parametrize(

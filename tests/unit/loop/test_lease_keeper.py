@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.clock import CLOCK
+from tests.script_model import until
 
 from stint.domain.errors import Interrupted
 from stint.loop.lease_keeper import LeaseKeeper
@@ -26,9 +27,8 @@ async def keep() -> LeaseKeeper[RefusedLease]:
 
 async def test_a_lease_whose_renewal_was_refused_is_lost_for_that_reason() -> None:
     keeper = await keep()
-    await asyncio.sleep(0)
     CLOCK.move(11)
-    await keeper.renewal
+    await until(lambda: keeper.renewal and keeper.renewal.done())
 
     with pytest.raises(Interrupted, match=r"lost its lease: Session 's1' was deleted\. Finished"):
         keeper.check()

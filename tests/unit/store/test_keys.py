@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -169,6 +170,19 @@ def test_each_placeholder_of_a_template_has_a_check() -> None:
         checks, forms = template._compiled
         assert len(forms) == len(template.texts)
         assert all(map(callable, checks))
+
+
+def test_a_key_is_kept_and_the_refusal_of_an_id_is_not() -> None:
+    fill: Any = keys.conversation.fill
+    fill.cache_clear()
+
+    made = [keys.conversation("acme", f"conv_{HEX}") for _ in range(2)]
+    for _ in range(2):
+        with pytest.raises(NotFound):
+            keys.conversation("acme", "conv_#")
+
+    assert made[0] == made[1]
+    assert (fill.cache_info().hits, fill.cache_info().currsize) == (1, 1)
 
 
 @pytest.mark.parametrize("foreign", ["", "x#y:z_" + "a" * 32, "../#:_" + "a" * 32, "resp_" + "A" * 32, "a" * 31])

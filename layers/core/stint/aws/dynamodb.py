@@ -9,6 +9,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 from stint.aws.credentials import Credentials, CredentialsSource
 from stint.aws.endpoints import dynamodb_endpoint
 from stint.aws.environment import AwsEnvironment
@@ -75,7 +77,7 @@ class DynamoDBClient(ServiceClient[dict[str, Any]]):
 
 def encode_request(request: Mapping[str, Any]) -> bytes:
     """Return the body of a request, whose binary values are bytes."""
-    return json.dumps(request, default=_encode_binary, separators=(",", ":")).encode()
+    return _encode(request).encode()
 
 
 def decode_response(response: HttpResponse) -> dict[str, Any]:
@@ -97,10 +99,9 @@ def decode_response(response: HttpResponse) -> dict[str, Any]:
 
 def _parse(response: HttpResponse) -> dict[str, Any] | None:
     """Return the JSON object of a response, or None."""
-    # The hook is called for each object, and most documents have no binary value.
-    hook = _decode_binary if b'"B' in response.body else None
     try:
-        document = json.loads(response.body.decode(), object_hook=hook)
+        # The hook is called for each object, and most documents have no binary value.
+        document = _decode(response.body.decode()) if b'"B' in response.body else from_json(response.body)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
@@ -138,3 +139,7 @@ def _decode_binary(value: dict[str, Any]) -> dict[str, Any]:
     elif len(value) == 1 and "BS" in value and isinstance(value["BS"], list):
         value["BS"] = [b64decode(each) if isinstance(each, str) else each for each in value["BS"]]
     return value
+
+
+_encode = json.JSONEncoder(default=_encode_binary, separators=(",", ":")).encode
+_decode = json.JSONDecoder(object_hook=_decode_binary).decode

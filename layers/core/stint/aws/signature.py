@@ -63,7 +63,12 @@ class SignatureClock:
 
 def amz_date(timestamp: float) -> str:
     """Return a time in the form of the header X-Amz-Date."""
-    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(timestamp))
+    return _amz_date_of(int(timestamp))
+
+
+@lru_cache(maxsize=1)  # the calls of a request are mostly made in one second
+def _amz_date_of(second: int) -> str:
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
 
 
 @dataclass(frozen=True)
@@ -104,14 +109,16 @@ def authorize(
     canonical = f"{start}\n{lines}\n\n{names}\n{hashlib.sha256(body).hexdigest()}"
     scope = f"{date[:8]}/{region}/{service}/aws4_request"
     text = f"{ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-    key = _signing_key(credentials.secret_key, date[:8], region, service)
-    signature = hmac.digest(key, text.encode(), "sha256").hex()
-    return f"{ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+    signer = _signer(credentials.secret_key, date[:8], region, service).copy()
+    signer.update(text.encode())
+    signed = f"SignedHeaders={names}, Signature={signer.hexdigest()}"
+    return f"{ALGORITHM} Credential={credentials.access_key}/{scope}, {signed}"
 
 
 @lru_cache(maxsize=64)
-def _signing_key(secret_key: str, day: str, region: str, service: str) -> bytes:
+def _signer(secret_key: str, day: str, region: str, service: str) -> hmac.HMAC:
+    """Return an HMAC with the signing key of a day. Each signature is made with a copy of it."""
     key = f"AWS4{secret_key}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
-    return key
+    return hmac.new(key, digestmod="sha256")

@@ -27,6 +27,7 @@ class KnownSecrets:
     def __init__(self) -> None:
         self.in_models_text: set[str] = set()
         self.elsewhere: set[str] = set()
+        self.own: set[str] = set()
         self.characters = 0
         self.room = MOST_BUILT
         self.extra: tuple[frozenset[str], Redactor | None] = (frozenset(), None)
@@ -48,7 +49,7 @@ class KnownSecrets:
     @property
     def redactor(self) -> Redactor:
         if self._redactor is None:
-            self._redactor = Redactor(self.all)
+            self._redactor = Redactor(self.all, own=self.own)
         return self._redactor
 
 
@@ -65,11 +66,22 @@ def remember(secrets: Iterable[str], *, in_models_text: bool = True) -> None:
 
     With `in_models_text`, redact them from models' text, too. The server's own keys cannot be in there.
     """
+    _current().add_secrets(secrets, in_models_text=in_models_text)
+
+
+def remember_own(key: str) -> None:
+    """Redact a key of the server, as `remember` does, but not from models' text."""
+    known = _current()
+    known.add_secrets({key}, in_models_text=False)
+    known.own |= known.elsewhere & {key}
+
+
+def _current() -> KnownSecrets:
     known = _known.get()
     if known is None:
         known = KnownSecrets()
         _known.set(known)
-    known.add_secrets(secrets, in_models_text=in_models_text)
+    return known
 
 
 def known_secrets() -> frozenset[str]:

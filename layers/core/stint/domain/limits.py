@@ -8,6 +8,7 @@ before they are validated, because each invalid one would be an error of its own
 
 import json
 from collections.abc import Iterable
+from datetime import datetime
 from sys import getsizeof
 from typing import Annotated, Any
 
@@ -80,6 +81,8 @@ MAX_HEADERS = 65_536
 MAX_COUNTED_MEMORY = 16_000_000
 """Counting of an object's memory ends here, which is more than a cache keeps of it."""
 
+WITHOUT_PARTS = (str, bytes, int, float, datetime)
+
 
 def size_of_json(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode())
@@ -93,10 +96,10 @@ def memory_of(*values: object) -> int:
         if not value:  # empty ones are shared
             continue
         total += getsizeof(value)
-        if type(value) is str:
+        if isinstance(value, WITHOUT_PARTS):
             continue
         if isinstance(value, BaseModel):
-            total += getsizeof(value.__dict__) + getsizeof(value.model_fields_set)
+            total += getsizeof(value.__dict__) + getsizeof(value.__pydantic_fields_set__)
             pending += value.__dict__.values()
         else:
             pending += parts_of(value)

@@ -18,7 +18,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Collection, Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -59,6 +59,12 @@ def forms_of(secret: str) -> set[str]:
     for _ in range(2):  # JSON, and JSON in JSON
         forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}
     return {form for form in forms | {form.replace("/", "\\/") for form in forms} if len(form) >= SHORTEST}
+
+
+@lru_cache(maxsize=64)
+def forms_of_own(key: str) -> frozenset[str]:
+    """Return the forms of a key of the server. They are kept for later requests, which no secret of a caller may be."""
+    return frozenset(forms_of(key))
 
 
 def base64_of(data: bytes, shift: int) -> tuple[str, str]:
@@ -145,10 +151,11 @@ def _join(lines: str) -> str:
 
 
 class Redactor:
-    """Replaces secrets of 8 characters or more in all their forms."""
+    """Replaces secrets of 8 characters or more in all their forms. `own` are keys of the server."""
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        self.forms = frozenset(form for secret in set(secrets) if len(secret) >= SHORTEST for form in forms_of(secret))
+    def __init__(self, secrets: Iterable[str], *, own: Iterable[str] = ()) -> None:
+        others = {secret for secret in secrets if len(secret) >= SHORTEST}.difference(own)
+        self.forms = frozenset[str]().union(*map(forms_of, others), *map(forms_of_own, own))
 
     def __bool__(self) -> bool:
         return bool(self.forms)

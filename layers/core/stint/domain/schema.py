@@ -1,7 +1,7 @@
 """The base classes of wire objects."""
 
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from types import NoneType
 from typing import Annotated, Any, get_args
 
@@ -72,9 +72,10 @@ class Request(Schema):
         return {key: value for key, value in data.items() if value is not None or key not in fields_without_null(cls)}
 
 
+@lru_cache(maxsize=64)  # most times are written more than once: in an event, in the document of its turn, and stored
 def format_timestamp(moment: datetime) -> str:
     """Format a time as RFC 3339 in UTC, always with microseconds, as Llama Stack does."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 Timestamp = Annotated[datetime, PlainSerializer(format_timestamp, return_type=str, when_used="json")]

@@ -24,7 +24,7 @@ from stint.caller import find_attempt
 from stint.dataclasses import dataclass
 from stint.domain.schema import Schema
 from stint.http.deadline import deadline_of
-from stint.http.dependencies import ProviderDataDep
+from stint.http.dependencies import provider_data_of
 from stint.http.errors import late_document_of
 from stint.http.json_responses import document
 from stint.http.sse import COMMENT, DONE, encode_frame
@@ -198,8 +198,8 @@ def context_of(request: Request, keys: ProviderData) -> RequestContext:
     return RequestContext(deadline_of(request), find_attempt(), keys, request.scope["stint.observation"])
 
 
-async def request_context_of(request: Request, keys: ProviderDataDep) -> RequestContext:
-    return context_of(request, keys)
+async def request_context_of(request: Request) -> RequestContext:
+    return context_of(request, await provider_data_of(request))
 
 
 RequestContextDep = Annotated[RequestContext, Depends(request_context_of)]

@@ -141,6 +141,8 @@ class Answer:
 
     def reasoning(self) -> Reasoning | None:
         """Return the reasoning; None if there is none."""
+        if not self.thoughts and not self.late:
+            return None
         reasoning = Reasoning(
             text="".join(chunk.text for chunk in self.thoughts),
             signature="".join(chunk.signature for chunk in self.thoughts),

@@ -67,7 +67,9 @@ class LeaseKeeper(Generic[L_co]):
         self.deadline = deadline
         self.valid_until = valid_until
         self.reason = NOT_RENEWED
-        self.renewal = asyncio.create_task(self.keep_renewing())
+        self.renewal: asyncio.Task[None] | None = None
+        # A timer until then, because most runs end before, and a task costs them more.
+        self.timer = asyncio.get_running_loop().call_later(seconds / 3, self.begin_renewing)
 
     def check(self) -> None:
         """Check that the lease is still valid.
@@ -78,10 +80,12 @@ class LeaseKeeper(Generic[L_co]):
         if asyncio.get_running_loop().time() >= self.valid_until:
             raise Interrupted(f"{self.reason} Finished steps are stored.")
 
+    def begin_renewing(self) -> None:
+        self.renewal = asyncio.create_task(self.keep_renewing())
+
     async def keep_renewing(self) -> None:
         clock = asyncio.get_running_loop().time
-        while clock() < self.deadline:
-            await asyncio.sleep(self.seconds / 3)
+        while True:
             asked, span = clock(), lease_span(self.seconds, self.deadline)
             try:
                 await self.lease.renew(span)
@@ -92,10 +96,21 @@ class LeaseKeeper(Generic[L_co]):
                 logger.warning("The lease could not be renewed; trying again", extra={"error": error.message})
             else:
                 self.valid_until = asked + span
+            if clock() >= self.deadline:
+                return
+            await asyncio.sleep(self.seconds / 3)
 
     def stop(self) -> None:
         """Stop the renewal. A lease that is not released lapses."""
-        self.renewal.cancel()
+        self.timer.cancel()
+        if self.renewal is not None:
+            self.renewal.cancel()
+
+    async def wait_until_stopped(self) -> None:
+        """Stop the renewal, and wait until none is being sent."""
+        self.stop()
+        if self.renewal is not None:
+            await asyncio.gather(self.renewal, return_exceptions=True)
 
     async def release(self) -> None:
         """Release the lease, after which nothing is written. A failure is only logged, because leases lapse."""
@@ -106,9 +121,8 @@ class LeaseKeeper(Generic[L_co]):
         await self.stop_with(lambda: self.lease.renew(0))
 
     async def stop_with(self, last: Callable[[], Awaitable[object]]) -> None:
-        self.stop()
         # The last write must not overtake a renewal, which would extend a lapsed lease again.
-        await asyncio.gather(self.renewal, return_exceptions=True)
+        await self.wait_until_stopped()
         # Before the release is sent: another request may have the lease before its answer arrives.
         self.valid_until = asyncio.get_running_loop().time()
         try:

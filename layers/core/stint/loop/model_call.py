@@ -127,13 +127,13 @@ class Inference:
     def __init__(self, model: ChatModel, request: InferenceRequest) -> None:
         self.chunks = model.stream(request)
         self.limits = AnswerLimits()
-        self.accepted = asyncio.Event()
+        self.accepted: asyncio.Future[ModelChunk | None] = asyncio.get_running_loop().create_future()
         self.first: asyncio.Task[ModelChunk | None] = asyncio.create_task(self.read_first())
 
     async def read_first(self) -> ModelChunk | None:
         chunk = await self.read_one()
         if isinstance(chunk, Accepted):
-            self.accepted.set()
+            self.accepted.set_result(chunk)
             chunk = await self.read_one()
         return chunk
 
@@ -142,13 +142,9 @@ class Inference:
 
     async def wait_until_accepted(self, seconds: float) -> None:
         """Wait until the provider accepts the request, `seconds` at most. Raises the provider's refusal."""
-        accepted = asyncio.create_task(self.accepted.wait())
-        try:
-            await asyncio.wait({self.first, accepted}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            accepted.cancel()
+        await asyncio.wait({self.first, self.accepted}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         # After the acceptance, an error of the first chunk belongs to the stream: `read` raises it.
-        if self.first.done() and not self.accepted.is_set():
+        if self.first.done() and not self.accepted.done():
             self.first.result()
 
     async def read(self, deadline: float) -> AsyncGenerator[ModelChunk, None]:
@@ -178,8 +174,10 @@ class Inference:
 
     async def close(self) -> None:
         """End the call, whether or not all of it was read."""
-        self.first.cancel()
-        await asyncio.gather(self.first, return_exceptions=True)
+        if self.first.cancel():  # it still runs
+            await asyncio.gather(self.first, return_exceptions=True)
+        elif not self.first.cancelled():
+            self.first.exception()  # asyncio logs an exception that nobody has taken
         await close_chunks(self.chunks)
 
 

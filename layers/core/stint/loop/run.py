@@ -217,7 +217,7 @@ class Run:
         left = self.deadline - asyncio.get_running_loop().time()
         try:
             raise_if_stopped()
-            if not self.inference.accepted.is_set():
+            if not self.inference.accepted.done():
                 # The wait ends at the deadline without an error, and the loop raises it. The later limit is for stops.
                 accepting = self.inference.wait_until_accepted(min(ACCEPTANCE_SECONDS, left))
                 await with_deadline(self.deadline + ACCEPTANCE_SECONDS, accepting)

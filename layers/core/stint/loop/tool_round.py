@@ -52,6 +52,8 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
     calls, known = next_step.calls, next_step.known
     fresh = [call for call in calls if call.call_id not in known]
     run.unsent = {call.call_id for call in fresh}
+    if not calls:
+        return
     await prepare(run, fresh)
     run.tool_calls += len(calls)
     run.called.update(call.tool_name for call in calls)

@@ -6,7 +6,7 @@ import time
 
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import ModelUnauthorized
-from stint.domain.known_secrets import remember
+from stint.domain.known_secrets import remember_own
 
 MAX_AGE_SECONDS = 300
 
@@ -62,7 +62,7 @@ class ApiKey:
     def _pick(self, secret: str) -> str | None:
         key = self.value or pick_key(secret, self.name)
         # A server's error may quote the key, so that log lines and errors have to redact it.
-        remember({key}, in_models_text=False)
+        remember_own(key)
         return key or None
 
 

@@ -153,8 +153,7 @@ async def pack_counted(pack: Callable[[], Awaitable[Item]], consumption: Consump
     """Return an item in which a document's `consumption`, which counts one unit for it, counts all its units."""
     # The count is in the document, whose size it hardly changes: so it is packed again only if it needs more units.
     packed = await pack()
-    units = write_units(packed)
-    if consumption is None or units == 1:
+    if consumption is None or (units := write_units(packed)) == 1:
         return packed
     count_writes(consumption, units - 1)
     return await pack()

@@ -61,7 +61,7 @@ def translated(service: str) -> Iterator[None]:
 
 @contextmanager
 def object_errors(service: str) -> Iterator[None]:
-    """Convert errors of the client of S3, likewise."""
+    """Convert errors of the client of S3 to the same ones."""
     try:
         yield
     except ServiceError as error:
@@ -72,17 +72,13 @@ def object_errors(service: str) -> Iterator[None]:
         raise no_response(service, unsure=False) from error
 
 
-@contextmanager
-def table_errors() -> Iterator[None]:
-    """Convert errors of the DynamoDB client to ConditionFailed (item undecoded), StoreUnavailable and StintError."""
-    try:
-        yield
-    except DynamoDBError as error:
-        if error.code == "ConditionalCheckFailedException":
-            raise ConditionFailed(error.item) from error
-        raise refusal("database", error.code, error.status, unsure=error.unsure) from error
-    except NoResponse as error:
-        raise no_response("database", unsure=error.unsure) from error
+def table_error(error: DynamoDBError | NoResponse) -> Exception:
+    """Return ConditionFailed (item undecoded), StoreUnavailable or StintError for an error of the DynamoDB client."""
+    if isinstance(error, NoResponse):
+        return no_response("database", unsure=error.unsure)
+    if error.code == "ConditionalCheckFailedException":
+        return ConditionFailed(error.item)
+    return refusal("database", error.code, error.status, unsure=error.unsure)
 
 
 def refusal(service: str, code: str, status: int, *, unsure: bool = False) -> StintError:

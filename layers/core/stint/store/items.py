@@ -23,7 +23,7 @@ def size(item: Item) -> int:
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
     """
-    return sum(len(name.encode()) + _size(value) for name, value in item.items())
+    return sum([len(name.encode()) + _size(value) for name, value in item.items()])
 
 
 def write_units(item: Item) -> int:

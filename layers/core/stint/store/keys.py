@@ -12,7 +12,7 @@ Plural names are partitions (`pk`), the others whole keys.
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,6 +52,9 @@ IDS: Mapping[str, tuple[str, str]] = {
 FREE = frozenset({"day", "event", "first", "folder", "identifier", "kind", "month", "retry_count", "shard"})
 """The placeholders of texts and numbers that callers have checked."""
 
+KEPT = 64
+"""Keys of each template that a process keeps."""
+
 Check = Callable[[Any], str | int]
 
 ITEM = re.compile(r"[a-z]+_([0-9a-f]{32})([0-9]{2,4}|[0-9]{8})?")
@@ -87,10 +90,17 @@ class Template:
             forms.append(form.format)
         return checks, forms
 
-    def fill(self, *values: str | int) -> list[str]:
+    @cached_property
+    def fill(self) -> Callable[..., tuple[str, ...]]:
+        """Return the function that fills in values. It keeps the last texts, because a run needs most of them again."""
         checks, forms = self._compiled
-        checked = [check(value) for check, value in zip(checks, values, strict=True)]
-        return [form(*checked) for form in forms]
+
+        @lru_cache(KEPT)
+        def fill(*values: str | int) -> tuple[str, ...]:
+            checked = [check(value) for check, value in zip(checks, values, strict=True)]
+            return tuple([form(*checked) for form in forms])
+
+        return fill
 
 
 class Partition(Template):

@@ -21,10 +21,11 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from stint.aws.errors import DynamoDBError, NoResponse
 from stint.domain.errors import StoreUnavailable
 from stint.domain.paging import MAX_ENTRIES, Window
 from stint.metering import count_capacity
-from stint.store.failures import ConditionFailed, table_errors
+from stint.store.failures import ConditionFailed, table_error
 from stint.store.items import Item, decode, encode
 from stint.store.keys import Key
 from stint.store.parallel import map_concurrently
@@ -301,9 +302,11 @@ def sk_condition(*, prefix: str | None, before: str | None, since: str | None) -
 
 
 async def call_counted(client: "DynamoDBClient", operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Call an operation, and count the units that it consumed. Raises as `table_errors`."""
-    with table_errors():
+    """Call an operation, and count the units that it consumed. Raises what `table_error` returns."""
+    try:
         answer = await client.call(operation, {**request, "ReturnConsumedCapacity": "TOTAL"})
+    except (DynamoDBError, NoResponse) as error:
+        raise table_error(error) from error
     if consumed := answer.get("ConsumedCapacity"):
         count_capacity(operation, consumed)
     return answer

@@ -134,11 +134,14 @@ class StoredTurn:
     @property
     def ending(self) -> RunOutcome | None:
         """Return the ending of the turn, or of its part before a pause; None while it runs."""
-        return next((record.ending for record in reversed(self.records) if not record.fence), None)
+        for record in reversed(self.records):
+            if not record.fence:
+                return record.ending
+        return None
 
     @property
     def status(self) -> RunStatus:
-        return self.ending.status if self.ending else RunStatus.in_progress
+        return ending.status if (ending := self.ending) else RunStatus.in_progress
 
     @property
     def steps(self) -> list[Any]:
@@ -186,8 +189,8 @@ class StoredTurn:
 
         A completed turn that is resumed keeps its answer until it ends again, also if it then fails.
         """
-        if self.status in (RunStatus.awaiting_input, RunStatus.completed):
-            return output_message_of(self.steps, self.status)
+        if (status := self.status) in (RunStatus.awaiting_input, RunStatus.completed):
+            return output_message_of(self.steps, status)
         complete = [place for place, record in enumerate(self.records, 1) if record.completes]
         return output_message_of(steps_of(self.records[: max(complete, default=0)]), RunStatus.completed)
 

@@ -60,7 +60,7 @@ class OpenRequest:
 
         A failure is only logged: once the lease has lapsed, a repetition runs the request."""
         # First: the answer replaces the lease, which a renewal would find lost.
-        await self._stop()
+        await self.keeper.wait_until_stopped()
         try:
             hashes = sorted({*map(hash_user, users), *owners})
             await self.records.put_answer(
@@ -76,7 +76,7 @@ class OpenRequest:
 
     async def forget(self) -> None:
         """Remove the record of a request that stored nothing, so that a repetition runs it. Failures are logged."""
-        await self._stop()
+        await self.keeper.wait_until_stopped()
         try:
             await self.records.delete(self.keeper.lease)
         except StintError as error:
@@ -89,10 +89,6 @@ class OpenRequest:
     def stop_renewal(self) -> None:
         """Stop the renewal, so that the lease lapses: what the request did is not known."""
         self.keeper.stop()
-
-    async def _stop(self) -> None:
-        self.keeper.stop()
-        await asyncio.gather(self.keeper.renewal, return_exceptions=True)
 
 
 @dataclass(frozen=True, slots=True)

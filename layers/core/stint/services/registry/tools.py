@@ -57,7 +57,8 @@ class Tools:
         # A toolgroup is listed once, however many of its tools are named.
         groups = {selection.toolgroup.identifier: selection.toolgroup for selection in selections}
         with shared_list_budget():
-            listed = await asyncio.gather(*(self.signatures(group, provider_data) for group in groups.values()))
+            listing = [self.signatures(group, provider_data) for group in groups.values()]
+            listed = await asyncio.gather(*listing) if listing else []
         signatures = dict(zip(groups, listed, strict=True))
         server: dict[str, ServerTool] = {}
         for selection in selections:

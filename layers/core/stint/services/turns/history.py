@@ -119,14 +119,14 @@ def has_refused_input(turn: StoredTurn) -> bool:
 
     Input without a verdict of the shields counts as refused: it was not checked, and the same may happen again.
     """
-    error = turn.ending.error if turn.ending else None
+    error = ending.error if (ending := turn.ending) else None
     refused = error is not None and (error.type == InvalidRequest.type or error.code == ShieldFailed.code)
     return refused and all(isinstance(step, ShieldCallStep | MemoryRetrievalStep) for step in turn.steps)
 
 
 def was_refused(turn: StoredTurn) -> bool:
     """Return whether a turn failed because the model refused the results of its tools."""
-    error = turn.ending.error if turn.ending else None
+    error = ending.error if (ending := turn.ending) else None
     refused = error is not None and error.type == InvalidRequest.type
     steps = [step for step in turn.steps if not (isinstance(step, ShieldCallStep) and step.metadata)]
     return refused and bool(steps) and isinstance(steps[-1], ToolExecutionStep)

@@ -121,12 +121,11 @@ class SessionOpener:
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         known = self.transcripts.get((self.tenant, agent_id, session_id))
         reading = asyncio.ensure_future(self.agents.config(agent_id))
-        config, lease, history, admitted, allowed = await asyncio.gather(
+        config, lease, history, admitted = await asyncio.gather(
             reading,
             self.acquire(agent_id, session_id, turn_id, resume=resume, seconds=span),
             self.read_unless_known(known, agent_id, session_id),
             admit_run(find_model=lambda: self.find_model(agent_id, reading)),
-            refuse_stopped(stop_name("session", session_id)),
             return_exceptions=True,
         )
         if isinstance(lease, BaseException):
@@ -137,7 +136,7 @@ class SessionOpener:
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             found = value_of(config)
-            value_of(allowed)
+            await refuse_stopped(stop_name("session", session_id))
             value_of(admitted)
             name_run(agent_id, session_id)
             receive_signals(TurnRef(agent_id, session_id, lease.turn_id))

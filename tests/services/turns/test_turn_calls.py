@@ -1,0 +1,75 @@
+"""The work of a whole turn, from the request to the last byte and the log line, counted in calls of functions."""
+
+import asyncio
+import json
+
+from starlette.types import Message, Receive, Scope
+from tests.services.call_count import CallCount
+from tests.services.conftest import MakeTurnFixture
+from tests.services.turn_fixture import TurnFixture
+
+from stint.http.app import create_app
+from stint.http.routes import turns
+from stint.models.scripted.model import Scripted
+from stint.settings import Settings
+
+MOST_CALLS = 3_850
+"""Of Python's functions. Python 3.11 makes 3,730 to 3,750: a few depend on how the answers of DynamoDB arrive."""
+TURNS = 5
+
+
+class StreamedTurns:
+    """The function `turns` with one session, which gets its requests from this event loop."""
+
+    def __init__(self, fixture: TurnFixture) -> None:
+        settings = Settings(auth="none")
+        self.app = create_app(
+            "turns",
+            turns.router,
+            make_services=lambda _: fixture.services,
+            read_settings=lambda: settings,
+            buffered=False,
+        )
+        path = f"/v1/agents/{fixture.agent_id}/session/{fixture.session_id}/turn"
+        headers = [(b"content-type", b"application/json"), (b"user-agent", b"tests")]
+        self.scope: Scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "root_path": "",
+            "query_string": b"",
+            "headers": headers,
+        }
+        self.body = json.dumps({"messages": [{"role": "user", "content": "say: done"}], "stream": True}).encode()
+
+    def request(self) -> Receive:
+        """Return what receives a request, and then nothing more."""
+        messages: list[Message] = [{"type": "http.request", "body": self.body, "more_body": False}]
+
+        async def receive() -> Message:
+            return messages.pop() if messages else await asyncio.get_running_loop().create_future()
+
+        return receive
+
+    async def run(self) -> None:
+        """Run a turn to the end of its stream."""
+        written: list[bytes] = []
+
+        async def send(message: Message) -> None:
+            written.append(message.get("body", b""))
+
+        await self.app({**self.scope}, self.request(), send)
+        assert b'"turn_complete"' in b"".join(written)
+
+
+async def test_a_streamed_turn_takes_few_calls(make_turn_fixture: MakeTurnFixture) -> None:
+    session = StreamedTurns(await make_turn_fixture(Scripted(word_delay=0, names=("m",))).open())
+    await session.run()
+    counts: list[int] = []
+
+    for _ in range(TURNS):
+        with CallCount() as count:
+            await session.run()
+        counts.append(count.calls)
+
+    assert min(counts) <= MOST_CALLS

@@ -36,6 +36,7 @@ from stint.services.conversations.include import include_fields
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
+from stint.services.responses.link_cache import LinkCache
 from stint.store.conversations import ConversationStore, Order
 
 T = TypeVar("T")
@@ -58,6 +59,7 @@ class Conversations:
         deletions: Deletions,
         opaque: OpaqueTexts,
         reconcile: Reconcile,
+        links: LinkCache,
         retention_days: float = 0,
     ) -> None:
         self.tenant = tenant
@@ -66,6 +68,7 @@ class Conversations:
         self.deletions = deletions
         self.opaque = opaque
         self.reconcile = reconcile
+        self.links = links
         self.retention_days = retention_days
 
     async def create(self, request: CreateConversation, conversation_id: str | None = None) -> Conversation:
@@ -107,6 +110,7 @@ class Conversations:
         task = DeletionTask(kind="delete_conversation", tenant=self.tenant, conversation_id=conversation_id)
         mark = partial(self.store.mark_deleted, self.tenant, conversation_id)
         await self.deletions.start_deletion(task, mark)
+        self.links.forget(self.tenant, conversation_id)
         return DeletedConversation(id=conversation_id)
 
     async def add_items(
@@ -122,7 +126,12 @@ class Conversations:
         added = await self.prepare_items(items)
         conversation = await self.store.get(self.tenant, conversation_id)
         record_end(conversation.expires_at)
-        await self.store.add_items(self.tenant, conversation_id, added, conversation.expires_at, users=end_users_of())
+        records = await self.store.add_items(
+            self.tenant, conversation_id, added, conversation.expires_at, users=end_users_of()
+        )
+        # A repeated request may have read the files anew, and has stored other texts then.
+        if not any(stored.texts for stored in added):
+            self.links.note_items(self.tenant, conversation_id, records)
         return ItemList.of([include_fields(stored.item, include) for stored in added], has_more=False)
 
     async def list_items(
@@ -143,6 +152,7 @@ class Conversations:
     async def delete_item(self, conversation_id: str, item_id: str) -> Conversation:
         """Delete one item, and return its conversation."""
         await self.find(conversation_id, partial(self.store.delete_item, self.tenant, conversation_id, item_id))
+        self.links.forget(self.tenant, conversation_id)
         return await self.get(conversation_id)
 
     async def find(self, conversation_id: str, find_item: Callable[[], Awaitable[T]]) -> T:

@@ -68,7 +68,7 @@ class Conversation(RuleBasedStateMachine):
         super().__init__()
         self.wait_for = asyncio.Runner().run
         self.tenant = next(self.tenants)
-        self.model = script()
+        self.model, self.distances = script(), count(100)
         first = WorkerFixture(self.cloud, self.tenant, self.model, history=HISTORY_BYTES)
         self.processes = [Responder(first), Responder(first.other_process(self.model))]
         self.id = self.wait_for(self.processes[0].conversation())
@@ -133,7 +133,8 @@ class Conversation(RuleBasedStateMachine):
             summary = CompactionItem(id=item.id.replace("msg", "cmp"), encrypted_content=text)
             added = StoredItem(item=summary, compacts=True)
         elif found:
-            [before] = new_ids_before(found[at % len(found)].id.partition("_")[2][:32], 1)
+            # Far enough before that no input of a response has the id.
+            [before, *_] = new_ids_before(found[at % len(found)].id.partition("_")[2][:32], next(self.distances))
             added = StoredItem(item=item.model_copy(update={"id": f"msg_{hex_of(before)}"}))
         [record] = await self.cloud.store.conversations.pack_items(self.tenant, self.id, [added], None)
         await self.cloud.table.put(record)

@@ -15,8 +15,9 @@ from threading import Lock
 
 from stint.dataclasses import dataclass, field, replace
 from stint.domain.inference import ModelMessage
+from stint.domain.limits import memory_of
 from stint.domain.tools import ToolCall
-from stint.store.items import Item, size
+from stint.store.items import Item
 
 MAX_BYTES = 16_000_000
 """Bound of a cache for which none is given, about 1,400 short links."""
@@ -101,7 +102,7 @@ class CachedConversation:
     @property
     def memory(self) -> int:
         """Estimate the bytes that it takes."""
-        records = sum(map(size, self.later.values()))
+        records = sum(memory_of(*record.values()) for record in self.later.values())
         return self.link.memory + records + ITEM_BYTES * (len(self.keys) + len(self.later))
 
 
@@ -120,7 +121,7 @@ class LinkCache:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self.max_bytes = max_bytes
         self._lock = Lock()
-        self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], tuple[Entry, int]] = OrderedDict()
         self.bytes = 0
 
     def get(self, tenant: str, response_id: str) -> CachedLink | None:
@@ -167,33 +168,29 @@ class LinkCache:
     def _use(self, tenant: str, object_id: str) -> "Entry | None":
         key = (tenant, object_id)
         with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                self._entries.move_to_end(key)
-            return found
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
 
     def _put(self, key: tuple[str, str], entry: "Entry") -> None:
+        memory = NOTE_BYTES if isinstance(entry, str) else entry.memory
         with self._lock:
             self._remove(key)
-            if _memory_of(entry) > self.max_bytes:
+            if memory > self.max_bytes:
                 return
-            self._entries[key] = entry
-            self.bytes += _memory_of(entry)
+            self._entries[key] = entry, memory
+            self.bytes += memory
             while self.bytes > self.max_bytes:
                 self._remove(next(iter(self._entries)))
 
     def _remove(self, key: tuple[str, str]) -> None:
-        removed = self._entries.pop(key, None)
-        if removed is not None:
-            self.bytes -= _memory_of(removed)
+        _, memory = self._entries.pop(key, (None, 0))
+        self.bytes -= memory
 
 
 Entry = CachedLink | CachedConversation | str
 """A link, the id of the response before one, or a conversation."""
-
-
-def _memory_of(entry: Entry) -> int:
-    return NOTE_BYTES if isinstance(entry, str) else entry.memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ def compose_responses(
         deletions,
         opaque=opaque,
         reconcile=reconcile,
-        links=links,
+        cache=links,
         retention_days=days,
     )
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))

@@ -1,5 +1,6 @@
 """Conversations that a warm process remembers, which other processes add to and delete from."""
 
+import asyncio
 import base64
 import secrets
 from collections.abc import Callable
@@ -10,10 +11,11 @@ from tests.script_model import Part, called, said, script, words_of
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture
+from tests.store.conftest import Cloud
 from tests.store.response_samples import message
 
 from stint.dataclasses import replace
-from stint.domain.errors import NotFound
+from stint.domain.errors import Conflict, NotFound
 from stint.domain.inference import ReasoningChunk, ToolResult
 from stint.domain.openai.conversations import CreateItems, StoredItem
 from stint.models.port import ChatModel
@@ -22,7 +24,10 @@ from stint.services.responses.context import Contexts
 from stint.services.responses.conversation_reader import MOST_FETCHED
 from stint.services.responses.link_cache import MOST_LATER, CachedConversation, LinkCache
 from stint.services.responses.links import Context
+from stint.store.conversations import ConversationStore, ItemKeys
 from stint.store.keys import Key
+from stint.store.lease import Leases
+from stint.store.table import LIVE, Table
 
 LISTED = {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 2, "PutItem": 1, "GetItem": 2}
 """The calls of a response in a conversation, whether it is remembered or not."""
@@ -153,6 +158,118 @@ async def test_the_messages_of_earlier_responses_are_the_same_objects(warm: Proc
 
     assert [id(each) for each in first] == [id(each) for each in second]
     assert first is not second
+
+
+async def test_a_process_lists_the_items_in_the_round_trip_that_takes_the_lease(warm: Process) -> None:
+    conversation = await warm.conversation()
+    await warm.talk(conversation, "one", "two")
+
+    with warm.cloud.proxy.held_in_rounds(["GetItem", "UpdateItem", "Query"], ["BatchWriteItem"]):
+        run = await warm.start("three", conversation=conversation)
+
+    await warm.play(run)
+
+
+async def test_a_process_that_another_one_followed_lists_the_items_under_its_lease(warm: Process) -> None:
+    conversation = await warm.conversation()
+    await warm.talk(conversation, "one")
+    await warm.other(said("elsewhere")).talk(conversation, "two")
+    warm.cloud.forget()
+
+    await warm.talk(conversation, "three")
+
+    assert warm.heard == ["one", "re 0", "two", "elsewhere", "three"]
+    assert warm.cloud.calls == LISTED | {"Query": 2, "BatchGetItem": 1}
+
+
+@pytest.mark.parametrize("earlier_release", [False, True])
+async def test_items_of_a_response_that_ends_between_the_list_and_the_lease_are_read(
+    warm: Process, monkeypatch: pytest.MonkeyPatch, earlier_release: bool
+) -> None:
+    """The list is as it was before that response, and the lease is free again when it is acquired."""
+    conversation, other = await warm.conversation(), warm.other(said("elsewhere"))
+    await warm.talk(conversation, "one")
+    acquire = Contexts.acquire_lease
+
+    async def acquire_late(contexts: Contexts, *args: Any, **options: Any) -> Any:
+        await reader.wait()
+        monkeypatch.setattr(Contexts, "acquire_lease", acquire)
+        with monkeypatch.context() as patch:
+            if earlier_release:
+                patch.setattr(warm.cloud.store.conversation_leases, "_leases", earlier_leases(warm.cloud.table))
+            await other.talk(conversation, "two")
+        return await acquire(contexts, *args, **options)
+
+    reader = ListedFirst(monkeypatch)
+    monkeypatch.setattr(Contexts, "acquire_lease", acquire_late)
+    await warm.talk(conversation, "three")
+
+    assert reader.listed == 2
+    assert warm.heard == ["one", "re 0", "two", "elsewhere", "three"]
+
+
+class ListedFirst:
+    """Tells when a list of a conversation's items was read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.done, self.listed, list_keys = asyncio.Event(), 0, ConversationStore.list_keys
+
+        async def note(store: ConversationStore, *args: Any, **options: Any) -> ItemKeys:
+            found = await list_keys(store, *args, **options)
+            self.listed += 1
+            self.done.set()
+            return found
+
+        monkeypatch.setattr(ConversationStore, "list_keys", note)
+
+    async def wait(self) -> None:
+        await self.done.wait()
+
+
+def earlier_leases(table: Table) -> Leases:
+    """Return the leases of conversations as the release before had them."""
+    names = ("lock_id", "lock_holder", "lock_until", "lock_seconds")
+    released, busy = dict.fromkeys(names), "conversation_locked"
+    return Leases(table, "lock_id", "lock_until", LIVE, released=released, busy=busy, holder_name="lock_holder")
+
+
+async def test_a_response_whose_own_process_still_ends_the_one_before_reads_its_items(warm: Process) -> None:
+    conversation = await warm.conversation()
+    await warm.talk(conversation, "one")
+    run = await warm.start("two", conversation=conversation)
+
+    assert warm.known(conversation).last_lease is not None  # that of the first response
+    await warm.play(run)
+    await warm.talk(conversation, "three")
+
+    assert warm.heard == ["one", "re 0", "two", "re 1", "three"]
+
+
+async def test_a_conversation_in_use_is_not_listed_by_each_attempt(warm: Process) -> None:
+    conversation = await warm.conversation()
+    await warm.talk(conversation, "one")
+    other = warm.other(said("elsewhere"))
+    run = await other.start("two", conversation=conversation)
+    for queries in (1, 0, 0):
+        warm.cloud.forget()
+        with pytest.raises(Conflict):
+            await warm.start("three", conversation=conversation)
+        assert warm.cloud.calls["Query"] == queries
+
+    await other.play(run)
+    await warm.talk(conversation, "three")
+    assert warm.heard == ["one", "re 0", "two", "elsewhere", "three"]
+
+
+async def test_a_list_that_fails_beside_the_lease_is_made_again(own_cloud: Cloud, tenant: str) -> None:
+    process = Process(lambda model: WorkerFixture(own_cloud, tenant, model), *(said(f"re {n}") for n in range(3)))
+    conversation = await process.conversation()
+    await process.talk(conversation, "one")
+
+    with own_cloud.proxy.failing("Query", times=1):
+        await process.talk(conversation, "two")
+
+    assert process.heard == ["one", "re 0", "two"]
 
 
 async def test_items_that_another_process_adds_are_fetched_alone(warm: Process) -> None:

@@ -29,7 +29,7 @@ from stint.loop.transcript import Transcript
 from stint.metering import name_run
 from stint.services.conversations.include import whole
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.responses.conversation_reader import ConversationReader
+from stint.services.responses.conversation_reader import ConversationReader, ListedConversation
 from stint.services.responses.conversation_writer import ConversationWriter
 from stint.services.responses.input_items import owner_of
 from stint.services.responses.items_to_messages import MessageBuilder
@@ -81,10 +81,18 @@ class ConversationRecovery:
         await writer.put_items(await writer.pack_items(stored))
         return True
 
-    def make_writer(self, conversation_id: str, expires_at: int | None) -> ConversationWriter:
-        """Return what adds the items of a response to a conversation, whose end is `expires_at`."""
+    def make_writer(
+        self, conversation_id: str, expires_at: int | None, lease: Lease | None = None
+    ) -> ConversationWriter:
+        """Return what adds the items of a response to a conversation, whose end is `expires_at`, under its lease."""
         return ConversationWriter(
-            self.tenant, self.store.conversations, conversation_id, self.opaque, self.links, expires_at=expires_at
+            self.tenant,
+            self.store.conversations,
+            conversation_id,
+            self.opaque,
+            cache=self.links,
+            expires_at=expires_at,
+            lease_id=lease.lease_id if lease is not None else None,
         )
 
     async def _find_ended(self, response_id: str) -> StoredResponse | None:
@@ -201,15 +209,32 @@ class Contexts:
         """
         name_run("", conversation_id)
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
-        lease = await self.acquire_lease(conversation_id, response_id, span, again=again)
+        lease, listed = await self.acquire_and_list(conversation_id, response_id, span, again=again)
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             if lease.taken_over is not None:
                 end = lease.item.get("expires_at")
                 await self.conversations.finish_holder(conversation_id, lease.taken_over, end)
-            context = await self.peek(conversation_id, shortens=shortens)
+            context = await self.peek(conversation_id, listed, shortens=shortens)
         context.keeper = keeper
         return context
+
+    async def acquire_and_list(
+        self, conversation_id: str, response_id: str, seconds: float, *, again: bool
+    ) -> tuple[Lease, ListedConversation | None]:
+        """Acquire a lease, and list the items at the same time if the process may know that the list is current."""
+        lease, listed = await asyncio.gather(
+            self.acquire_lease(conversation_id, response_id, seconds, again=again),
+            self.reader.list_early(conversation_id, again=again),
+            return_exceptions=True,
+        )
+        if isinstance(lease, BaseException):
+            self.reader.note_refusal(conversation_id, lease)
+            raise lease
+        # A list that failed, or that may lack the items of another response, is made again under the lease.
+        if isinstance(listed, ListedConversation) and listed.known.last_lease == lease.last:
+            return lease, listed
+        return lease, None
 
     async def acquire_lease(self, conversation_id: str, response_id: str, seconds: float, *, again: bool) -> Lease:
         """Acquire the lease of a conversation for a response.
@@ -250,9 +275,9 @@ class Contexts:
         except NotFound:
             return True
 
-    async def peek(self, conversation_id: str, *, shortens: bool) -> Context:
-        """Read a conversation without a lease. Raises NotFound and ContextLengthExceeded."""
-        found = await self.reader.read(conversation_id)
+    async def peek(self, conversation_id: str, listed: ListedConversation | None = None, *, shortens: bool) -> Context:
+        """Read a conversation, or what was `listed` of it. Raises NotFound and ContextLengthExceeded."""
+        found = await self.reader.read(conversation_id, listed)
         if found.lapsed and await self.conversations.reconcile(conversation_id):
             found = await self.reader.read(conversation_id)
         self.refuse_excess(complete=found.complete, shortens=shortens)

@@ -12,6 +12,11 @@ so it also holds for those of earlier releases.
 | are those of the link, and some unknown after it | the records of these |
 | lack one of the link, or have one before its end | all items            |
 
+The list is current if it was made under the lease. A process that remembers its own last response in the conversation
+makes it at the same time as it acquires the lease, so that both take one round trip. The list then has the items of
+that response, which were stored before. If the lease was acquired directly after that response released it
+(`Lease.last`), no other response has added any since; otherwise the list is made again.
+
 Items are read in order, and later ones can change what earlier ones mean: outputs move to their calls, and an answer
 consists of several items. So items are added to the link only when nothing after them can belong to them
 (`is_settled`), and items after the link begin with a message that is not the model's. Any other conversation is read as
@@ -52,6 +57,16 @@ class ReadConversation:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedConversation:
+    """What was known of a conversation, and the keys of its items, oldest first. `whole`: no key was left out."""
+
+    known: CachedConversation
+    keys: tuple[str, ...]
+    whole: bool
+    lapsed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NewItems:
     """Items after those of a link, with their records."""
 
@@ -68,11 +83,11 @@ class ConversationReader:
     cache: LinkCache
     history_bytes: int
 
-    async def read(self, conversation_id: str) -> ReadConversation:
-        """Read the newest items that fit. Raises NotFound if there is no such conversation."""
-        known = self.cache.get_conversation(self.tenant, conversation_id)
+    async def read(self, conversation_id: str, listed: ListedConversation | None = None) -> ReadConversation:
+        """Read the newest items that fit, or those that were `listed`. Raises NotFound if there is no conversation."""
         try:
-            found = await self.read_later(conversation_id, known) if known is not None else None
+            listed = listed or await self.list_known(conversation_id)
+            found = await self.read_later(conversation_id, listed) if listed is not None else None
             return found if found is not None else await self.read_all(conversation_id)
         except NotFound:
             self.cache.forget(self.tenant, conversation_id)
@@ -87,12 +102,37 @@ class ConversationReader:
         context.size = history.size
         return ReadConversation(context, history.complete, history.lapsed)
 
-    async def read_later(self, conversation_id: str, known: CachedConversation) -> ReadConversation | None:
-        """Read what follows the known items; None if the conversation has to be read as a whole."""
-        most = len(known.keys) + len(known.later) + MOST_FETCHED + 1
+    async def list_known(self, conversation_id: str) -> ListedConversation | None:
+        """List the items of a conversation; None if it is not known. Raises NotFound."""
+        known = self.cache.get_conversation(self.tenant, conversation_id)
+        if known is None:
+            return None
+        most = known.count + MOST_FETCHED + 1
         listed = await self.store.list_keys(self.tenant, conversation_id, until=known.until, limit=most)
-        begins = known.until is None or listed.keys[:1] == (known.until,)
-        if len(listed.keys) == most or not begins or listed.keys[: len(known.keys)] != known.keys:
+        whole = len(listed.keys) < most and known.until in (None, *listed.keys[:1])
+        return ListedConversation(known, listed.keys, whole=whole, lapsed=listed.lapsed)
+
+    async def list_early(self, conversation_id: str, *, again: bool) -> ListedConversation | None:
+        """List the items while a lease is acquired, if that can tell whether the list is current: see above.
+
+        A lease that is acquired `again` cannot.
+        """
+        known = self.cache.get_conversation(self.tenant, conversation_id)
+        if again or known is None or known.last_lease is None:
+            return None
+        return await self.list_known(conversation_id)
+
+    def note_refusal(self, conversation_id: str, refusal: BaseException) -> None:
+        """Note that a lease was not acquired. The next attempt acquires it before it lists items."""
+        if isinstance(refusal, NotFound):
+            self.cache.forget(self.tenant, conversation_id)
+        else:
+            self.cache.note_lease(self.tenant, conversation_id, None)
+
+    async def read_later(self, conversation_id: str, listed: ListedConversation) -> ReadConversation | None:
+        """Read what follows the known items; None if the conversation has to be read as a whole."""
+        known = listed.known
+        if not listed.whole or listed.keys[: len(known.keys)] != known.keys:
             return None
         after = listed.keys[len(known.keys) :]
         unknown = [key for key in after if key not in known.later]

@@ -30,6 +30,8 @@ class ConversationWriter:
     opaque: OpaqueTexts
     cache: LinkCache
     expires_at: int | None = None
+    lease_id: str | None = None
+    """The lease that the response has, until this has written its items."""
 
     async def pack_items(self, response: StoredResponse) -> Sequence[Item]:
         """Return the records of a response's input and output; none if it failed, or was cancelled in the queue.
@@ -56,6 +58,7 @@ class ConversationWriter:
         if packed:
             await self.store.put_items(self.tenant, self.conversation_id, packed)
             self.cache.note_items(self.tenant, self.conversation_id, packed)
+        self.cache.note_lease(self.tenant, self.conversation_id, self.lease_id)
 
 
 def has_items(response: StoredResponse) -> bool:

@@ -99,11 +99,19 @@ class CachedConversation:
     until: str | None = None
     """The key of the item that replaces all before it, with which this begins; None if it begins with the first one."""
 
+    last_lease: str | None = None
+    """The lease of the process's last response in it, whose items are stored; None if it may still store some."""
+
+    @property
+    def count(self) -> int:
+        """Return the number of its items."""
+        return len(self.keys) + len(self.later)
+
     @property
     def memory(self) -> int:
         """Estimate the bytes that it takes."""
         records = sum(memory_of(*record.values()) for record in self.later.values())
-        return self.link.memory + records + ITEM_BYTES * (len(self.keys) + len(self.later))
+        return self.link.memory + records + ITEM_BYTES * self.count
 
 
 def inline_records(records: Iterable[Item]) -> dict[str, Item]:
@@ -159,6 +167,11 @@ class LinkCache:
         if (known := self.get_conversation(tenant, conversation_id)) is not None:
             later = {**known.later, **inline_records(records)}
             self.put_conversation(tenant, conversation_id, replace(known, later=later))
+
+    def note_lease(self, tenant: str, conversation_id: str, lease_id: str | None) -> None:
+        """Keep the lease of the last response in a conversation, if it is known: see `CachedConversation`."""
+        if (known := self.get_conversation(tenant, conversation_id)) is not None:
+            self.put_conversation(tenant, conversation_id, replace(known, last_lease=lease_id))
 
     def forget(self, tenant: str, object_id: str) -> None:
         """Drop a response or a conversation, such as one that was deleted."""

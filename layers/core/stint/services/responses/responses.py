@@ -193,8 +193,9 @@ class Responses:
         header, context, conversation, make_line = prepared.header, prepared.context, None, None
         if header.conversation_id is not None:
             make_line = partial(self.store.conversation_line, self.tenant, header.conversation_id)
-            end = context.keeper.lease.item.get("expires_at") if context.keeper is not None else None
-            conversation = self.contexts.conversations.make_writer(header.conversation_id, end)
+            lease = context.keeper.lease if context.keeper is not None else None
+            end = lease.item.get("expires_at") if lease is not None else None
+            conversation = self.contexts.conversations.make_writer(header.conversation_id, end, lease)
         log = ResponseLog(
             self.tenant,
             self.store.responses if stored else None,

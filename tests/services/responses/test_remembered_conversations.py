@@ -113,6 +113,9 @@ def user(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "user", "content": text}
 
 
+CALL = {"type": "function_call", "call_id": "c0", "name": "ask_user", "arguments": "{}"}
+
+
 def model_says(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": text}
 
@@ -337,17 +340,19 @@ async def test_writers_that_know_of_no_cache_are_seen(warm: Process) -> None:
     assert warm.heard == ["written first, arrived last", "one", "re 0", "re 1", "three", "re 2", "four"]
 
 
-async def test_a_process_that_missed_many_items_reads_all(warm: Process) -> None:
-    conversation = await warm.conversation()
-    await warm.talk(conversation, "one")
+@pytest.mark.parametrize("settled", [False, True])
+async def test_a_process_that_missed_many_items_reads_all(warm: Process, settled: bool) -> None:
+    conversation, first = await warm.conversation(), [] if settled else [CALL]
+    await warm.add(conversation, user("one"), *first)
+    await read(warm, conversation, warm.links)
     for start in range(0, MOST_FETCHED + 8, 20):
         await warm.other().add(conversation, *(user(f"{start + place}") for place in range(20)))
     warm.cloud.forget()
 
-    await warm.respond("end", conversation=conversation)
+    context = await read(warm, conversation, warm.links)
 
-    assert warm.heard[2:4] == ["0", "1"]
-    assert warm.cloud.calls == LISTED | {"Query": 2}
+    assert warm.cloud.calls == {"Query": 2}
+    assert state(context) == state(await read(warm, conversation))
 
 
 async def test_a_conversation_that_another_process_deletes_is_not_found_and_forgotten(warm: Process) -> None:
@@ -417,8 +422,7 @@ async def test_a_remembered_conversation_that_grows_over_the_limit_is_cut_like_o
 
 async def test_many_items_after_a_call_without_a_result_are_not_kept(warm: Process) -> None:
     conversation, links = await warm.conversation(), LinkCache()
-    call = {"type": "function_call", "call_id": "c0", "name": "ask_user", "arguments": "{}"}
-    await warm.add(conversation, call)
+    await warm.add(conversation, CALL)
     await read(warm, conversation, links)
     assert links.bytes > 0
     records = {f"item:{number}": {"sk": f"item:{number}", "doc": "{}"} for number in range(MOST_LATER + 1)}
@@ -450,17 +454,29 @@ async def test_calls_approvals_reasoning_and_failures_are_remembered_as_they_are
         assert state(await read(responder, conversation, links)) == state(await read(responder, conversation)), number
 
 
-async def test_an_output_that_comes_later_than_other_messages_follows_its_call(warm: Process) -> None:
+@pytest.mark.parametrize("before", [0, 1])
+async def test_an_output_that_comes_later_than_other_messages_follows_its_call(warm: Process, before: int) -> None:
     conversation, links = await warm.conversation(), LinkCache()
-    call = {"type": "function_call", "call_id": "c0", "name": "ask_user", "arguments": "{}"}
-    await warm.add(conversation, user("one"), call, user("two"), model_says("three"))
+    output = {"type": "function_call_output", "call_id": "c0", "output": "late"}
+    await warm.add(conversation, user("one"), CALL, user("two"), model_says("three"))
     await read(warm, conversation, links)
-    await warm.other().add(conversation, {"type": "function_call_output", "call_id": "c0", "output": "late"})
+    await warm.other().add(conversation, *[user("four")] * before, output)
 
     messages = (await read(warm, conversation, links)).reader.transcript.messages
 
-    assert [isinstance(each, ToolResult) for each in messages] == [False, False, True, False, False]
+    assert [isinstance(each, ToolResult) for each in messages] == [False, False, True, False, False] + [False] * before
     assert words_of(messages[2]) == "late"
+
+
+async def test_an_approved_call_without_a_result_is_read_with_what_follows_it(warm: Process) -> None:
+    conversation, links = await warm.conversation(), LinkCache()
+    asked = {"type": "mcp_approval_request", "id": "a", "server_label": "shop", "name": "buy", "arguments": "{}"}
+    approval = {"type": "mcp_approval_response", "approval_request_id": "a", "approve": True}
+    await warm.add(conversation, user("one"), asked, approval)
+    await read(warm, conversation, links)
+    await warm.other().add(conversation, user("two"))
+
+    assert state(await read(warm, conversation, links)) == state(await read(warm, conversation))
 
 
 async def test_an_answer_that_another_process_continues_is_one_answer(warm: Process) -> None:
@@ -499,8 +515,7 @@ async def test_the_memory_of_a_process_is_bounded(warm: Process) -> None:
 async def test_a_large_item_is_remembered_without_its_object_in_the_bucket(warm: Process) -> None:
     conversation, links = await warm.conversation(), LinkCache()
     await warm.add(conversation, user(secrets.token_urlsafe(400_000)))
-    call = {"type": "function_call", "call_id": "c0", "name": "ask_user", "arguments": "{}"}
-    await warm.add(conversation, call)
+    await warm.add(conversation, CALL)
     first = state(await read(warm, conversation, links))
     known = links.get_conversation(warm.tenant, conversation)
     assert known is not None

@@ -58,11 +58,10 @@ class ReadConversation:
 
 @dataclass(frozen=True, slots=True)
 class ListedConversation:
-    """What was known of a conversation, and the keys of its items, oldest first. `whole`: no key was left out."""
+    """What was known of a conversation, and the keys of its items, oldest first. `lapsed` as in ItemPage."""
 
     known: CachedConversation
     keys: tuple[str, ...]
-    whole: bool
     lapsed: bool
 
 
@@ -107,10 +106,10 @@ class ConversationReader:
         known = self.cache.get_conversation(self.tenant, conversation_id)
         if known is None:
             return None
+        # A list that is cut here has too many unknown keys for any of them to be fetched.
         most = known.count + MOST_FETCHED + 1
         listed = await self.store.list_keys(self.tenant, conversation_id, until=known.until, limit=most)
-        whole = len(listed.keys) < most and known.until in (None, *listed.keys[:1])
-        return ListedConversation(known, listed.keys, whole=whole, lapsed=listed.lapsed)
+        return ListedConversation(known, listed.keys, listed.lapsed)
 
     async def list_early(self, conversation_id: str, *, again: bool) -> ListedConversation | None:
         """List the items while a lease is acquired, if that can tell whether the list is current: see above.
@@ -132,7 +131,7 @@ class ConversationReader:
     async def read_later(self, conversation_id: str, listed: ListedConversation) -> ReadConversation | None:
         """Read what follows the known items; None if the conversation has to be read as a whole."""
         known = listed.known
-        if not listed.whole or listed.keys[: len(known.keys)] != known.keys:
+        if listed.keys[: len(known.keys)] != known.keys:
             return None
         after = listed.keys[len(known.keys) :]
         unknown = [key for key in after if key not in known.later]
@@ -188,7 +187,7 @@ def can_follow(known: CachedConversation, new: NewItems) -> bool:
 
 def is_settled(reader: MessageBuilder, items: Sequence[StoredItem]) -> bool:
     """Return whether no later item can belong to these: their calls have answers, and their answers have calls."""
-    return not reader.transcript.open and not reader.consented and are_paired(items)
+    return not reader.transcript.open and are_paired(items)
 
 
 def nothing_known() -> CachedConversation:

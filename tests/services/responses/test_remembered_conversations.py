@@ -212,7 +212,7 @@ async def test_items_of_a_response_that_ends_between_the_list_and_the_lease_are_
 
 
 class ListedFirst:
-    """Tells when a list of a conversation's items was read."""
+    """Counts the lists of conversations, and waits for the first one."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done, self.listed, list_keys = asyncio.Event(), 0, ConversationStore.list_keys

@@ -20,6 +20,8 @@ A lease is an id that is new for each acquisition, an end, and the lease time. E
   is not held. The records of events, requests and responses are made by their first acquisition.
 - A lapsed lease stays its holder's until another request takes it over. Events and requests keep the id when they
   release a lease, and set its end to 0, so that a released lease is a lapsed one there.
+- Conversations leave the id of a released lease in the place of its end (`names_last`). It tells the next holder that
+  no other one was there in between, also none of an earlier release, which overwrites and removes it.
 - Resume is the acquisition for a session's last turn. `stint.store.session_leases` has its conditions, and recognizes
   turns that have ended. The log has the seals: a request that takes over a lease seals the log of the holder's turn.
 

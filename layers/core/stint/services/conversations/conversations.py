@@ -46,7 +46,7 @@ Reconcile = Callable[[str], Awaitable[bool]]
 
 
 class ItemCache(Protocol):
-    """What this process remembers of conversations."""
+    """The memory of a process for the items of conversations."""
 
     def note_items(self, tenant: str, conversation_id: str, records: Iterable[StoredRecord], /) -> None:
         """Keep records that were added to a conversation, if it is known."""

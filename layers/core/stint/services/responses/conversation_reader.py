@@ -58,7 +58,7 @@ class ReadConversation:
 
 @dataclass(frozen=True, slots=True)
 class ListedConversation:
-    """What was known of a conversation, and the keys of its items, oldest first. `lapsed` as in ItemPage."""
+    """The keys of a conversation's items, oldest first, and what was `known` before. `lapsed` as in ItemPage."""
 
     known: CachedConversation
     keys: tuple[str, ...]

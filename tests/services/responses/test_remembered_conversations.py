@@ -175,14 +175,29 @@ async def test_a_process_lists_the_items_in_the_round_trip_that_takes_the_lease(
 
 async def test_a_process_that_another_one_followed_lists_the_items_under_its_lease(warm: Process) -> None:
     conversation = await warm.conversation()
+    other = warm.other(*(said("elsewhere") for _ in range(9)))
+    for number, queries in enumerate((2, 1, 1)):
+        await warm.talk(conversation, "here")
+        await other.talk(conversation, "there")
+        warm.cloud.forget()
+        await warm.talk(conversation, "again")
+        assert warm.cloud.calls == LISTED | {"Query": queries, "BatchGetItem": 1}, number
+        await other.talk(conversation, "there")
+
+    assert warm.heard[-4:] == ["re 4", "there", "elsewhere", "again"]
+
+
+async def test_a_process_that_has_the_conversation_for_itself_again_lists_early_again(warm: Process) -> None:
+    conversation = await warm.conversation()
     await warm.talk(conversation, "one")
     await warm.other(said("elsewhere")).talk(conversation, "two")
-    warm.cloud.forget()
+    await warm.talk(conversation, "three", "four")
 
-    await warm.talk(conversation, "three")
+    with warm.cloud.proxy.held_in_rounds(["GetItem", "UpdateItem", "Query"], ["BatchWriteItem"]):
+        run = await warm.start("five", conversation=conversation)
 
-    assert warm.heard == ["one", "re 0", "two", "elsewhere", "three"]
-    assert warm.cloud.calls == LISTED | {"Query": 2, "BatchGetItem": 1}
+    await warm.play(run)
+    assert warm.heard == ["one", "re 0", "two", "elsewhere", "three", "re 1", "four", "re 2", "five"]
 
 
 @pytest.mark.parametrize("earlier_release", [False, True])

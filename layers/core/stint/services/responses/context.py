@@ -228,8 +228,8 @@ class Contexts:
             self.reader.list_early(conversation_id, again=again),
             return_exceptions=True,
         )
+        self.reader.note_acquired(conversation_id, lease)
         if isinstance(lease, BaseException):
-            self.reader.note_refusal(conversation_id, lease)
             raise lease
         # A list that failed, or that may lack the items of another response, is made again under the lease.
         if isinstance(listed, ListedConversation) and listed.known.last_lease == lease.last:

@@ -15,7 +15,8 @@ so it also holds for those of earlier releases.
 The list is current if it was made under the lease. A process that remembers its own last response in the conversation
 makes it at the same time as it acquires the lease, so that both take one round trip. The list then has the items of
 that response, which were stored before. If the lease was acquired directly after that response released it
-(`Lease.last`), no other response has added any since; otherwise the list is made again.
+(`Lease.last`), no other response has added any since; otherwise the list is made again. So that this is rare, a process
+that has met another one lists under the lease, until it has had two responses in a row.
 
 Items are read in order, and later ones can change what earlier ones mean: outputs move to their calls, and an answer
 consists of several items. So items are added to the link only when nothing after them can belong to them
@@ -42,6 +43,7 @@ from stint.services.responses.search_items import files_in
 from stint.store.conversations import ConversationStore
 from stint.store.documents import context_size
 from stint.store.items import Item
+from stint.store.lease import Lease
 
 MOST_FETCHED = 32
 """Maximum items that are read by their keys, a read unit each. If more are unknown, all items are read again."""
@@ -112,21 +114,22 @@ class ConversationReader:
         return ListedConversation(known, listed.keys, listed.lapsed)
 
     async def list_early(self, conversation_id: str, *, again: bool) -> ListedConversation | None:
-        """List the items while a lease is acquired, if that can tell whether the list is current: see above.
+        """List the items while a lease is acquired, if the list is likely to be current: see above.
 
-        A lease that is acquired `again` cannot.
+        A lease that is acquired `again` cannot tell whether it is.
         """
         known = self.cache.get_conversation(self.tenant, conversation_id)
-        if again or known is None or known.last_lease is None:
+        if again or known is None or known.last_lease is None or not known.alone:
             return None
         return await self.list_known(conversation_id)
 
-    def note_refusal(self, conversation_id: str, refusal: BaseException) -> None:
-        """Note that a lease was not acquired. The next attempt acquires it before it lists items."""
-        if isinstance(refusal, NotFound):
+    def note_acquired(self, conversation_id: str, lease: Lease | BaseException) -> None:
+        """Note which lease was released before one, or that it was refused."""
+        if isinstance(lease, NotFound):
             self.cache.forget(self.tenant, conversation_id)
         else:
-            self.cache.note_lease(self.tenant, conversation_id, None)
+            last = lease.last if isinstance(lease, Lease) else None
+            self.cache.note_holder_before(self.tenant, conversation_id, last)
 
     async def read_later(self, conversation_id: str, listed: ListedConversation) -> ReadConversation | None:
         """Read what follows the known items; None if the conversation has to be read as a whole."""

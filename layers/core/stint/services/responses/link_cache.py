@@ -31,7 +31,7 @@ NOTE_BYTES = 500
 ITEM_BYTES = 1_000
 """Memory of an item of a conversation without its text: of its message, or its record, and of its ids."""
 
-MOST_LATER = 500
+MOST_LATER = 100
 """Maximum items of a conversation whose records are kept. Each response reads them as if they were new."""
 
 
@@ -100,7 +100,10 @@ class CachedConversation:
     """The key of the item that replaces all before it, with which this begins; None if it begins with the first one."""
 
     last_lease: str | None = None
-    """The lease of the process's last response in it, whose items are stored; None if it may still store some."""
+    """The lease of the process's last response in it whose items are stored."""
+
+    alone: bool = True
+    """Whether no other process had the lease before the process's last response, as far as is known."""
 
     @property
     def count(self) -> int:
@@ -169,9 +172,15 @@ class LinkCache:
             self.put_conversation(tenant, conversation_id, replace(known, later=later))
 
     def note_lease(self, tenant: str, conversation_id: str, lease_id: str | None) -> None:
-        """Keep the lease of the last response in a conversation, if it is known: see `CachedConversation`."""
+        """Keep the lease of a response whose items are stored, if the conversation is known."""
         if (known := self.get_conversation(tenant, conversation_id)) is not None:
             self.put_conversation(tenant, conversation_id, replace(known, last_lease=lease_id))
+
+    def note_holder_before(self, tenant: str, conversation_id: str, lease_id: str | None) -> None:
+        """Note the lease that was released before a new one, if the conversation is known. None: it is not known."""
+        if (known := self.get_conversation(tenant, conversation_id)) is not None:
+            alone = lease_id is not None and lease_id == known.last_lease
+            self.put_conversation(tenant, conversation_id, replace(known, alone=alone))
 
     def forget(self, tenant: str, object_id: str) -> None:
         """Drop a response or a conversation, such as one that was deleted."""

@@ -35,7 +35,7 @@ from stint.store.table import LARGE_PAGE, LIVE, Table, take
 Order = Literal["asc", "desc"]
 Items = list[StoredItem]
 
-LISTED = "sk, deleted_at, expires_at, lock_holder, lock_until"
+OF_LISTS = "sk, deleted_at, expires_at, lock_holder, lock_until"
 """The attributes of a list of keys: those of the conversation's own record tell whether it is live, and leased."""
 
 
@@ -237,13 +237,20 @@ class ConversationStore:
         return ItemHistory(shown, chosen, complete, has_lapsed(own), total)
 
     async def list_keys(
-        self, tenant: str, conversation_id: str, *, until: str | None = None, limit: int = LARGE_PAGE
+        self,
+        tenant: str,
+        conversation_id: str,
+        *,
+        until: str | None = None,
+        limit: int = LARGE_PAGE,
+        leased: bool = False,
     ) -> ItemKeys:
         """Return the keys of the newest items, up to `limit` of them, or up to the one `until`: one Query per MB.
 
-        It costs the read units of the items, but transfers only their keys.
+        It costs the read units of the items, but transfers only their keys. With `leased`, the caller's lease shows
+        that the conversation is live.
         """
-        found, own = await self._query_newest(tenant, conversation_id, attributes=LISTED)
+        found, own = await self._query_newest(tenant, conversation_id, attributes="sk" if leased else OF_LISTS)
         listed: list[str] = []
         async for item in found:
             listed.append(item["sk"])

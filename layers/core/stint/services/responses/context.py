@@ -215,9 +215,10 @@ class Contexts:
             if lease.taken_over is not None:
                 end = lease.item.get("expires_at")
                 await self.conversations.finish_holder(conversation_id, lease.taken_over, end)
-            context = await self.peek(conversation_id, listed, shortens=shortens)
-        context.keeper = keeper
-        return context
+            found = await self.reader.read(conversation_id, listed, leased=True)
+            self.refuse_excess(complete=found.complete, shortens=shortens)
+        found.context.keeper = keeper
+        return found.context
 
     async def acquire_and_list(
         self, conversation_id: str, response_id: str, seconds: float, *, again: bool
@@ -275,9 +276,9 @@ class Contexts:
         except NotFound:
             return True
 
-    async def peek(self, conversation_id: str, listed: ListedConversation | None = None, *, shortens: bool) -> Context:
-        """Read a conversation, or what was `listed` of it. Raises NotFound and ContextLengthExceeded."""
-        found = await self.reader.read(conversation_id, listed)
+    async def peek(self, conversation_id: str, *, shortens: bool) -> Context:
+        """Read a conversation without a lease. Raises NotFound and ContextLengthExceeded."""
+        found = await self.reader.read(conversation_id)
         if found.lapsed and await self.conversations.reconcile(conversation_id):
             found = await self.reader.read(conversation_id)
         self.refuse_excess(complete=found.complete, shortens=shortens)

@@ -84,10 +84,15 @@ class ConversationReader:
     cache: LinkCache
     history_bytes: int
 
-    async def read(self, conversation_id: str, listed: ListedConversation | None = None) -> ReadConversation:
-        """Read the newest items that fit, or those that were `listed`. Raises NotFound if there is no conversation."""
+    async def read(
+        self, conversation_id: str, listed: ListedConversation | None = None, *, leased: bool = False
+    ) -> ReadConversation:
+        """Read the newest items that fit, or those that were `listed`, for a caller that may have the lease.
+
+        Raises NotFound if there is no conversation.
+        """
         try:
-            listed = listed or await self.list_known(conversation_id)
+            listed = listed or await self.list_known(conversation_id, leased=leased)
             found = await self.read_later(conversation_id, listed) if listed is not None else None
             return found if found is not None else await self.read_all(conversation_id)
         except NotFound:
@@ -103,14 +108,14 @@ class ConversationReader:
         context.size = history.size
         return ReadConversation(context, history.complete, history.lapsed)
 
-    async def list_known(self, conversation_id: str) -> ListedConversation | None:
+    async def list_known(self, conversation_id: str, *, leased: bool) -> ListedConversation | None:
         """List the items of a conversation; None if it is not known. Raises NotFound."""
         known = self.cache.get_conversation(self.tenant, conversation_id)
         if known is None:
             return None
         # A list that is cut here has too many unknown keys for any of them to be fetched.
         most = known.count + MOST_FETCHED + 1
-        listed = await self.store.list_keys(self.tenant, conversation_id, until=known.until, limit=most)
+        listed = await self.store.list_keys(self.tenant, conversation_id, until=known.until, limit=most, leased=leased)
         return ListedConversation(known, listed.keys, listed.lapsed)
 
     async def list_early(self, conversation_id: str, *, again: bool) -> ListedConversation | None:
@@ -121,7 +126,7 @@ class ConversationReader:
         known = self.cache.get_conversation(self.tenant, conversation_id)
         if again or known is None or known.last_lease is None or not known.alone:
             return None
-        return await self.list_known(conversation_id)
+        return await self.list_known(conversation_id, leased=True)
 
     def note_acquired(self, conversation_id: str, lease: Lease | BaseException) -> None:
         """Note which lease was released before one, or that it was refused."""

@@ -47,7 +47,7 @@ class ItemHistory:
     """
 
     items: list[StoredItem]
-    records: "Sequence[Item]"
+    records: Sequence[Item]
     complete: bool
     lapsed: bool = False
     size: int = 0

@@ -77,9 +77,10 @@ class Api:
             raise RuntimeError(f"no complete turn: {received[-500:]!r}")
         return turn
 
-    def stream_response(self, message: str, previous: str = "") -> tuple[Turn, str]:
+    def stream_response(self, message: str, previous: str = "", conversation: str = "") -> tuple[Turn, str]:
         """Stream a response that is stored, and return its times and its id."""
         body = {"model": "scripted/demo", "input": message, "stream": True, "previous_response_id": previous or None}
+        body["conversation"] = conversation or None
         turn, received = self.stream("/v1/responses", body)
         if b"event: response.completed" not in received:
             raise RuntimeError(f"no complete response: {received[-500:]!r}")

@@ -15,11 +15,13 @@ from stint.apis.agents import AgentsServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.openai import OpenAIComposition, compose_responses
+from stint.bootstrap.restore import restore
 from stint.domain.content import URL
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.services.deletions import Deletions
+from stint.services.responses.conversation_reader import nothing_known
 from stint.services.responses.link_cache import LinkCache
 from stint.settings import Settings, load_settings
 from stint.tools.port import Invocation, Toolgroup
@@ -175,3 +177,14 @@ def test_parts_are_made_without_the_environment(monkeypatch: pytest.MonkeyPatch,
     assert len([*adapters.tool_providers.values(), *adapters.shield_providers.values()]) == 9
     for model in ("scripted/demo", "openai/m", "bedrock/m"):
         adapters.router.resolve(model)
+
+
+def test_a_restored_process_remembers_nothing_of_before_the_snapshot() -> None:
+    composition = OpenAIComposition(Settings)
+    before = composition.links
+    before.put_conversation("t", "conv_a", nothing_known())
+
+    restore(composition)
+
+    assert composition.links is not before
+    assert composition.links.get_conversation("t", "conv_a") is None

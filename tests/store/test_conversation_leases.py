@@ -66,14 +66,69 @@ async def test_a_locked_record_names_who_holds_it(conversation: LeaseFixture) ->
     assert raised.value.code == "conversation_locked"
 
 
-async def test_a_released_lock_can_be_taken_again_and_leaves_no_trace(conversation: LeaseFixture) -> None:
+async def test_a_released_lock_can_be_taken_again_and_leaves_only_its_id(conversation: LeaseFixture) -> None:
     await (await conversation.acquire()).release()
 
     again = await conversation.acquire("resp_two")
 
     assert again.taken_over is None
     await again.release()
-    assert await conversation.table.get(conversation.key) == {"pk": conversation.key.pk, "sk": "meta", "colour": "red"}
+    left = {"pk": conversation.key.pk, "sk": "meta", "colour": "red", "lock_until": again.lease_id}
+    assert await conversation.table.get(conversation.key) == left
+
+
+async def test_a_lock_names_the_one_after_whose_release_it_was_acquired(conversation: LeaseFixture) -> None:
+    first = await conversation.acquire()
+    await first.release()
+    second = await conversation.acquire("resp_two")
+    await second.renew(30)
+    await second.release()
+    third = await conversation.acquire("resp_three")
+
+    assert not first.last
+    assert second.last == first.lease_id
+    assert third.last == second.lease_id
+
+
+async def test_a_lock_of_an_earlier_release_in_between_is_not_overlooked(conversation: LeaseFixture) -> None:
+    await (await conversation.acquire()).release()
+    taken = {"lock_id": "0123456789abcdef", "lock_holder": "resp_old", "lock_until": 1, "lock_seconds": 30}
+    await conversation.table.update(conversation.key, taken, "attribute_not_exists(lock_id)")
+    await conversation.table.update(conversation.key, dict.fromkeys(taken), "attribute_exists(lock_id)")
+
+    lock = await conversation.acquire("resp_two")
+
+    assert not lock.last
+
+
+async def test_locks_that_lapsed_or_were_cleared_are_not_named(conversation: LeaseFixture) -> None:
+    await (await conversation.acquire()).release()
+    dead = await conversation.acquire("resp_dead", seconds=-0.001)
+    over = await conversation.acquire("resp_two", seconds=-0.001)
+    lapsed = await conversation.leases.find_lapsed(*conversation.ids)
+    assert lapsed is not None
+    await conversation.leases.clear(*conversation.ids, lapsed)
+    await dead.release()
+    await over.release()
+
+    after = await conversation.acquire("resp_three")
+
+    assert (over.taken_over, over.last) == ("resp_dead", None)
+    assert not after.last
+
+
+async def test_a_lock_whose_answer_was_lost_and_that_is_acquired_again_names_none(
+    own_cloud: Cloud, tenant: str
+) -> None:
+    conversation = await LeaseFixture.create(own_cloud, tenant)
+    await (await conversation.acquire()).release()
+
+    lost = own_cloud.proxy.lose_first_answer("UpdateItem")
+    lock = await conversation.acquire("resp_two")
+
+    assert len(lost) > 1
+    assert lock.last is None
+    assert lock.item["lock_holder"] == "resp_two"
 
 
 async def test_a_lock_that_ran_out_is_taken_over_and_its_holder_told(conversation: LeaseFixture) -> None:

@@ -18,6 +18,7 @@ from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
 from stint.services.responses.context import ConversationRecovery
+from stint.services.responses.link_cache import LinkCache
 
 
 class ConversationFixture:
@@ -33,8 +34,9 @@ class ConversationFixture:
         opaque = OpaqueTexts(tenant, cloud.store.signing_keys)
         reader = DocumentReader(self.fetch, self.check_url)
         self.deletions = Deletions(delete_response_objects(cloud.store), self.send)
-        recovery = ConversationRecovery(tenant, cloud.store, opaque)
-        self.service = Conversations(tenant, self.store, reader, self.deletions, opaque, recovery.reconcile)
+        links = LinkCache()
+        recovery = ConversationRecovery(tenant, cloud.store, opaque, links)
+        self.service = Conversations(tenant, self.store, reader, self.deletions, opaque, recovery.reconcile, links)
 
     async def send(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
         assert isinstance(task, DeletionTask)

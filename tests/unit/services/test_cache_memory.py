@@ -9,18 +9,21 @@ from typing import Any
 import pytest
 from tests.unit.services.responses.item_fixture import INPUT, asks, encode
 
+from stint.dataclasses import replace
 from stint.domain.content import Content, TextContentItem
-from stint.domain.ids import new_id
+from stint.domain.ids import new_id, new_name
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.messages import UserMessage
+from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import CompletionMessage, InferenceStep, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.transcript import Transcript
+from stint.services.responses.conversation_reader import link_of, note_items, nothing_known
 from stint.services.responses.items_to_messages import MessageBuilder
-from stint.services.responses.link_cache import CachedLink, LinkCache
+from stint.services.responses.link_cache import CachedConversation, CachedLink, LinkCache
 from stint.services.responses.links import Context, add_link
 from stint.services.turns.session_transcript import SessionTranscript, TranscriptCache
 from stint.store.sessions import LastTurn
@@ -67,6 +70,21 @@ def test_links_take_no_more_memory_than_their_bound(kind: str) -> None:
     assert cache.bytes > BOUND / 2
 
 
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("kind", ["short", "long", "wide"])
+def test_conversations_take_no_more_memory_than_their_bound(kind: str, settled: bool) -> None:
+    cache = LinkCache(BOUND)
+
+    def add() -> bool:
+        count = len(cache._entries)
+        cache.put_conversation("t", new_name("conv"), make_conversation(TEXTS[kind], settled=settled))
+        return len(cache._entries) > count
+
+    make_conversation(TEXTS[kind], settled=settled)  # builds the validators
+    assert grown_by(add) <= MOST_TIMES * BOUND
+    assert cache.bytes > BOUND / 2
+
+
 def grown_by(add: Callable[[], bool]) -> int:
     """Return the bytes that a cache takes after entries are added until it drops one."""
     gc.collect()
@@ -109,6 +127,24 @@ def make_link(content: Content) -> CachedLink:
     """Return what a response with a call of a tool adds to a context."""
     context = Context(MessageBuilder(Transcript(), lenient=True))
     return add_link(context, respond(content), encode, f"resp_{new_id()}")
+
+
+def make_conversation(content: Content, *, settled: bool) -> CachedConversation:
+    """Return a conversation of ten messages, as messages for the model if it is `settled`, otherwise as records."""
+    asked = INPUT.validate_python([asks(str(content)) | {"id": new_name("msg")} for _ in range(10)])
+    texts = [StoredItem(item=item).to_json(exclude_none=True) for item in asked]
+    records = {f"item:{new_id()}": text for text in texts}
+    if not settled:
+        later = {
+            sk: {"pk": f"t#conversation:{new_id()}", "sk": sk, "doc": text.decode()} for sk, text in records.items()
+        }
+        return replace(nothing_known(), later=later)
+    context = Context(MessageBuilder(Transcript(), lenient=True))
+    stored = [StoredItem.model_validate_json(text) for text in texts]
+    context.reader.append_items(dict(enumerate(stored)))
+    note_items(context, stored)
+    context.size = sum(map(len, texts))
+    return CachedConversation(link_of(context), keys=tuple(records))
 
 
 def respond(content: Content) -> StoredResponse:

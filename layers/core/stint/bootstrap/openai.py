@@ -174,7 +174,14 @@ def compose_responses(
     stored = ResponseReader(tenant, store, recovery, deletions, links=links)
     reconcile = contexts.conversations.reconcile
     conversations = Conversations(
-        tenant, store.conversations, reader, deletions, opaque=opaque, reconcile=reconcile, retention_days=days
+        tenant,
+        store.conversations,
+        reader,
+        deletions,
+        opaque=opaque,
+        reconcile=reconcile,
+        cache=links,
+        retention_days=days,
     )
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
     inputs, kept_bytes = InputReader(contexts, reader), settings.max_request_bytes // 2

@@ -14,7 +14,7 @@ Items may arrive while the conversation is being deleted. Both orders are safe:
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Literal
 
 from stint.dataclasses import dataclass
@@ -25,24 +25,40 @@ from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, context_size, cut_history, fitting, json_size
 from stint.store.failures import ConditionFailed
+from stint.store.items import Item
 from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
 from stint.store.records import delete_partition, expiry, is_expired, is_live, mark_deleted, query_shards, read_marked
 from stint.store.response_leases import has_lapsed
-from stint.store.table import LIVE, Table, take
+from stint.store.table import LARGE_PAGE, LIVE, Table, take
 
 Order = Literal["asc", "desc"]
 Items = list[StoredItem]
 
+OF_LISTS = "sk, deleted_at, expires_at, lock_holder, lock_until"
+"""The attributes of a list of keys: those of the conversation's own record tell whether it is live, and leased."""
+
 
 @dataclass(frozen=True, slots=True)
 class ItemHistory:
-    """A conversation's items, oldest first. `complete`: none was omitted. `size` is in bytes of JSON."""
+    """A conversation's items, oldest first, and their records. `complete`: none was omitted.
+
+    `lapsed` as in ItemPage. `size` is in bytes of JSON.
+    """
 
     items: list[StoredItem]
+    records: Sequence[Item]
     complete: bool
     lapsed: bool = False
     size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ItemKeys:
+    """The sort keys of a conversation's newest items, oldest first. `lapsed` as in ItemPage."""
+
+    keys: tuple[str, ...]
+    lapsed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +138,16 @@ class ConversationStore:
         added: Sequence[StoredItem],
         expires_at: int | None = None,
         users: Sequence[str] = (),
-    ) -> None:
-        """Add any number of items: 25 per call, a unit for each small one, and one read.
+    ) -> Sequence[items.Item]:
+        """Add any number of items, and return their records: 25 per call, a unit for each small one, and one read.
 
         `expires_at` is that of the conversation, which then belongs to the end users, too, a unit each. Raises NotFound
         as `put_items`.
         """
         await add_owners(self._table, tenant, users, "conversation", conversation_id, expires_at=expires_at)
-        await self.put_items(tenant, conversation_id, await self.pack_items(tenant, conversation_id, added, expires_at))
+        packed = await self.pack_items(tenant, conversation_id, added, expires_at)
+        await self.put_items(tenant, conversation_id, packed)
+        return packed
 
     async def put_items(self, tenant: str, conversation_id: str, packed: Sequence[items.Item]) -> None:
         """Write packed items.
@@ -202,12 +220,7 @@ class ConversationStore:
 
         With `max_bytes`, read newest items that fit (see `choose_first`), at least one, up to one that replaces others.
         """
-        key = keys.conversation(tenant, conversation_id)
-        found = self._table.query(key.pk, newest_first=True)
-        # The conversation's own record has the last key of the partition, so it is the first one here.
-        own = await anext(found, None)
-        if own is None or own["sk"] != key.sk or not is_live(own):
-            raise NotFound("Conversation", conversation_id)
+        found, own = await self._query_newest(tenant, conversation_id)
         chosen, total, complete = list[items.Item](), 0, True
         async for item in found:
             total += context_size(item)
@@ -220,7 +233,52 @@ class ConversationStore:
                 break
         chosen.reverse()
         chosen = chosen if complete or max_bytes is None else cut_history(chosen, max_bytes)
-        return ItemHistory(await self._read(chosen, brief=max_bytes is not None), complete, has_lapsed(own), total)
+        shown = await self._read(chosen, brief=max_bytes is not None)
+        return ItemHistory(shown, chosen, complete, has_lapsed(own), total)
+
+    async def list_keys(
+        self,
+        tenant: str,
+        conversation_id: str,
+        *,
+        until: str | None = None,
+        limit: int = LARGE_PAGE,
+        leased: bool = False,
+    ) -> ItemKeys:
+        """Return the keys of the newest items, up to `limit` of them, or up to the one `until`: one Query per MB.
+
+        It costs the read units of the items, but transfers only their keys. With `leased`, the caller's lease shows
+        that the conversation is live.
+        """
+        found, own = await self._query_newest(tenant, conversation_id, attributes="sk" if leased else OF_LISTS)
+        listed: list[str] = []
+        async for item in found:
+            listed.append(item["sk"])
+            if item["sk"] == until or len(listed) == limit:
+                break
+        return ItemKeys(tuple(reversed(listed)), has_lapsed(own))
+
+    async def get_records(self, tenant: str, conversation_id: str, wanted: Sequence[str]) -> dict[str, items.Item]:
+        """Read the records of items by their sort keys, 100 per call. Missing ones are omitted."""
+        pk = keys.conversation(tenant, conversation_id).pk
+        found = await self._table.get_many([keys.Key(pk, sk) for sk in wanted])
+        return {key.sk: item for key, item in found.items()}
+
+    async def read_brief(self, records: Sequence[items.Item]) -> Items:
+        """Return the items of records as models get them."""
+        return await self._read(records, brief=True)
+
+    async def _query_newest(
+        self, tenant: str, conversation_id: str, attributes: str | None = None
+    ) -> tuple[AsyncGenerator[items.Item, None], items.Item]:
+        """Return a conversation's items, newest first, and its own record. Raises NotFound."""
+        key = keys.conversation(tenant, conversation_id)
+        found = self._table.query(key.pk, newest_first=True, attributes=attributes)
+        # The conversation's own record has the last key of the partition, so it is the first one here.
+        own = await anext(found, None)
+        if own is None or own["sk"] != key.sk or not is_live(own):
+            raise NotFound("Conversation", conversation_id)
+        return found, own
 
     async def _read(self, found: Sequence[items.Item], *, brief: bool = False) -> Items:
         return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found, brief=brief)]

@@ -20,6 +20,8 @@ A lease is an id that is new for each acquisition, an end, and the lease time. E
   is not held. The records of events, requests and responses are made by their first acquisition.
 - A lapsed lease stays its holder's until another request takes it over. Events and requests keep the id when they
   release a lease, and set its end to 0, so that a released lease is a lapsed one there.
+- Conversations leave the id of a released lease in the place of its end (`names_last`). It tells the next holder that
+  no other one was there in between, also none of an earlier release, which overwrites and removes it.
 - Resume is the acquisition for a session's last turn. `stint.store.session_leases` has its conditions, and recognizes
   turns that have ended. The log has the seals: a request that takes over a lease seals the log of the holder's turn.
 
@@ -86,6 +88,8 @@ class Leases:
     """The code of the Conflict if other requests win all attempts."""
     holder_name: str = ""
     """The attribute that names the holder for `taken_over`, such as its turn. Empty if nothing must be sealed."""
+    names_last: bool = False
+    """Whether a release leaves the lease's id in the attribute of its end, which each acquisition overwrites."""
 
     async def acquire(
         self, key: Key, resource: str, seconds: float, first: Attempt, next_attempt: "NextAttempt"
@@ -102,25 +106,30 @@ class Leases:
         # A new id, not the name of the holder: one turn may acquire the same lease twice, and lose the first one.
         lease_id, attempt = secrets.token_hex(8), first
         for _ in range(ATTEMPTS):
-            item = await self._try(key, lease_id, seconds, attempt)
+            item, last = await self._try(key, lease_id, seconds, attempt)
             # Also after a refusal: the client repeats a write whose answer was lost, and then finds the lease's own id.
             if is_live(item) and item.get(self.id_name) == lease_id:
-                return Lease(self, key, resource, lease_id, item=item, taken_over=attempt.taken_over)
+                return Lease(self, key, resource, lease_id, item=item, taken_over=attempt.taken_over, last=last)
             following = await next_attempt(await self.settle(item))
             if isinstance(following, Lease):
                 return following
             attempt = following
         raise Conflict(f"{resource} is requested too often. Try again later.", code=self.busy)
 
-    async def _try(self, key: Key, lease_id: str, seconds: float, attempt: Attempt) -> Item | None:
-        """Try to acquire a lease, and return the record as it then is."""
+    async def _try(self, key: Key, lease_id: str, seconds: float, attempt: Attempt) -> tuple[Item | None, str | None]:
+        """Try to acquire a lease, and return the record as it then is, and the id of the last lease; see `Lease`."""
         # DynamoDB refuses a request with a value that its condition does not use.
         now = {":now": int(time.time())} if ":now" in attempt.condition else {}
-        taken = {self.id_name: lease_id} | self.span_of(seconds)
+        taken = {self.id_name: lease_id} | self.span_of(seconds) | attempt.assign
+        condition, values = attempt.condition, attempt.values | now
         try:
-            return await self.table.update(key, taken | attempt.assign, attempt.condition, attempt.values | now)
+            if not self.names_last:
+                return await self.table.update(key, taken, condition, values), None
+            before = await self.table.update(key, taken, condition, values, previous=True)
+            item = {name: value for name, value in (before | taken).items() if value is not None}
+            return item, str(before.get(self.until_name, "")) if self.id_name not in before else None
         except ConditionFailed as refused:
-            return refused.item
+            return refused.item, None
         except StoreUnavailable as error:
             # No one knows of a lease whose answer was lost: it would keep the record locked until it lapses.
             if error.unsure:
@@ -130,8 +139,9 @@ class Leases:
 
     async def release(self, key: Key, lease_id: str, assign: Item | None = None) -> None:
         """Release a lease and change other attributes; do nothing if the lease is lost."""
+        final = (assign or {}) | self.released | ({self.until_name: lease_id} if self.names_last else {})
         with suppress(ConditionFailed):
-            await self.table.update(key, (assign or {}) | self.released, f"{self.id_name} = :held", {":held": lease_id})
+            await self.table.update(key, final, f"{self.id_name} = :held", {":held": lease_id})
 
     def attempt(self, found: Item, assign: Item, also: str = "attribute_exists(pk)") -> Attempt:
         """Return the attempt to acquire the lease of a record without a holder; `also` must hold if it has none.
@@ -168,7 +178,8 @@ class Leases:
 class Lease:
     """The right to a record. `item` is the record as it was when the lease was acquired.
 
-    `taken_over` is the holder that let its lease lapse before: it may still write until it reads its clock.
+    `taken_over` is the holder that let its lease lapse before: it may still write until it reads its clock. `last` is
+    the id of the lease that was released last, if its kind names it, and None if another one may have been held since.
     """
 
     kind: Leases
@@ -177,6 +188,7 @@ class Lease:
     lease_id: str
     item: Item
     taken_over: str | None = None
+    last: str | None = None
 
     async def renew(self, seconds: float) -> Item:
         """Extend the lease, and return the record. Raises Interrupted as `update`."""

@@ -263,6 +263,8 @@ class ConversationLeases:
       runs yet, or between two attempts. Only the use case knows this, from the response's record.
     - `again` is for a response that expects to have the lease. It then has nothing to finish for another holder.
     - `clear` removes the lease that `find_lapsed` has returned, if its id and end are still the same.
+    - A release leaves the id of its lease in `lock_until`. Every acquisition overwrites that, also one by an earlier
+      release, which then removes it. So a lease whose `last` one is X was acquired directly after X was released.
     """
 
     def __init__(self, table: Table) -> None:
@@ -276,6 +278,7 @@ class ConversationLeases:
             released=released,
             busy="conversation_locked",
             holder_name="lock_holder",
+            names_last=True,
         )
 
     async def acquire(

@@ -206,9 +206,15 @@ class Table:
                 raise ConditionFailed(found) from refused
 
     async def update(
-        self, key: Key, assign: Mapping[str, Any], condition: str, values: Mapping[str, Any] | None = None
+        self,
+        key: Key,
+        assign: Mapping[str, Any],
+        condition: str,
+        values: Mapping[str, Any] | None = None,
+        *,
+        previous: bool = False,
     ) -> Item:
-        """Change attributes (None removes one), and return the whole new record.
+        """Change attributes (None removes one), and return the whole new record, or the `previous` one.
 
         Raises ConditionFailed with the existing record, or None if there is none.
         """
@@ -224,7 +230,7 @@ class Table:
                 Key=_key(key),
                 UpdateExpression=expression,
                 ConditionExpression=condition,
-                ReturnValues="ALL_NEW",
+                ReturnValues="ALL_OLD" if previous else "ALL_NEW",
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 **({"ExpressionAttributeValues": encode(named)} if named else {}),
             )

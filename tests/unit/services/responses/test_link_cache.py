@@ -2,7 +2,9 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 from stint.domain.inference import UserInput
-from stint.services.responses.link_cache import NOTE_BYTES, CachedLink, LinkCache, TenantLinks
+from stint.services.responses.link_cache import NOTE_BYTES, CachedConversation, CachedLink, LinkCache, TenantLinks
+
+RECORD = {"pk": "t#conversation:conv_a", "sk": "item:1", "doc": "{}"}
 
 
 def link(size: int = 100, previous: str | None = None) -> CachedLink:
@@ -92,6 +94,53 @@ def test_a_request_keeps_the_links_that_it_has_used() -> None:
 
     assert cache.get("t", "a") is None
     assert list(used.used) == ["a"]
+
+
+def test_conversations_and_links_share_the_bound() -> None:
+    conversation = CachedConversation(link(), keys=("item:1",))
+    cache = LinkCache(conversation.memory + link().memory)
+    cache.put_conversation("t", "conv_a", conversation)
+    cache.put("t", "resp_a", link())
+    assert cache.get_conversation("t", "conv_a") is conversation
+
+    cache.put("t", "resp_b", link())
+
+    assert [cache.get("t", name) is not None for name in ("resp_a", "resp_b", "conv_a")] == [False, True, False]
+    assert cache.get_conversation("t", "conv_a") is conversation
+
+
+def test_tenants_do_not_share_conversations() -> None:
+    cache = LinkCache()
+    cache.put_conversation("one", "conv_a", CachedConversation(link()))
+
+    cache.note_items("other", "conv_a", [RECORD])
+    cache.forget("other", "conv_a")
+
+    assert cache.get_conversation("other", "conv_a") is None
+    assert cache.get_conversation("one", "conv_a") == CachedConversation(link())
+
+
+def test_records_of_a_conversation_that_is_not_known_are_not_kept() -> None:
+    cache = LinkCache()
+
+    cache.note_items("t", "conv_a", [RECORD])
+
+    assert cache.bytes == 0
+
+
+def test_added_records_of_a_conversation_count() -> None:
+    cache = LinkCache()
+    cache.put_conversation("t", "conv_a", CachedConversation(link()))
+    before = cache.bytes
+
+    cache.note_items("t", "conv_a", [RECORD, {"sk": "item:2", "blob": "kept/t/x"}])
+
+    found = cache.get_conversation("t", "conv_a")
+    assert found is not None
+    assert found.later == {"item:1": RECORD}  # an object in S3 may be deleted
+    assert before < cache.bytes == found.memory
+    cache.forget("t", "conv_a")
+    assert cache.bytes == 0
 
 
 def test_threads_may_use_a_cache_at_once() -> None:

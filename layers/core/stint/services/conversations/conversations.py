@@ -10,9 +10,9 @@ references between the items of one request are changed with them.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from stint.caller import end_users_of, next_object_ids, record_end
 from stint.documents.document_reader import DocumentReader
@@ -37,11 +37,24 @@ from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
 from stint.store.conversations import ConversationStore, Order
+from stint.store.items import Item as StoredRecord
 
 T = TypeVar("T")
 
 Reconcile = Callable[[str], Awaitable[bool]]
 """A function that adds the items which a response left out, and returns whether a conversation may have changed."""
+
+
+class ItemCache(Protocol):
+    """The memory of a process for the items of conversations."""
+
+    def note_items(self, tenant: str, conversation_id: str, records: Iterable[StoredRecord], /) -> None:
+        """Keep records that were added to a conversation, if it is known."""
+        ...
+
+    def forget(self, tenant: str, conversation_id: str, /) -> None:
+        """Drop a conversation of which something was deleted."""
+        ...
 
 
 class Conversations:
@@ -58,6 +71,7 @@ class Conversations:
         deletions: Deletions,
         opaque: OpaqueTexts,
         reconcile: Reconcile,
+        cache: ItemCache,
         retention_days: float = 0,
     ) -> None:
         self.tenant = tenant
@@ -66,6 +80,7 @@ class Conversations:
         self.deletions = deletions
         self.opaque = opaque
         self.reconcile = reconcile
+        self.cache = cache
         self.retention_days = retention_days
 
     async def create(self, request: CreateConversation, conversation_id: str | None = None) -> Conversation:
@@ -107,6 +122,7 @@ class Conversations:
         task = DeletionTask(kind="delete_conversation", tenant=self.tenant, conversation_id=conversation_id)
         mark = partial(self.store.mark_deleted, self.tenant, conversation_id)
         await self.deletions.start_deletion(task, mark)
+        self.cache.forget(self.tenant, conversation_id)
         return DeletedConversation(id=conversation_id)
 
     async def add_items(
@@ -122,7 +138,12 @@ class Conversations:
         added = await self.prepare_items(items)
         conversation = await self.store.get(self.tenant, conversation_id)
         record_end(conversation.expires_at)
-        await self.store.add_items(self.tenant, conversation_id, added, conversation.expires_at, users=end_users_of())
+        records = await self.store.add_items(
+            self.tenant, conversation_id, added, conversation.expires_at, users=end_users_of()
+        )
+        # A repeated request may have read the files anew, and has stored other texts then.
+        if not any(stored.texts for stored in added):
+            self.cache.note_items(self.tenant, conversation_id, records)
         return ItemList.of([include_fields(stored.item, include) for stored in added], has_more=False)
 
     async def list_items(
@@ -143,6 +164,7 @@ class Conversations:
     async def delete_item(self, conversation_id: str, item_id: str) -> Conversation:
         """Delete one item, and return its conversation."""
         await self.find(conversation_id, partial(self.store.delete_item, self.tenant, conversation_id, item_id))
+        self.cache.forget(self.tenant, conversation_id)
         return await self.get(conversation_id)
 
     async def find(self, conversation_id: str, find_item: Callable[[], Awaitable[T]]) -> T:

@@ -4,7 +4,7 @@ Clients send the outputs of calls, and the approvals of calls, anywhere in an in
 provider accepts them only directly after the calls of one answer, before any other message.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from stint.dataclasses import dataclass, field
 from stint.domain.openai.conversations import StoredItem
@@ -65,6 +65,13 @@ def pair_answers(items: Mapping[int, StoredItem], open_calls: Collection[str]) -
         else:
             early.setdefault(call_id, []).append(place)
     return paired
+
+
+def are_paired(items: Sequence[StoredItem]) -> bool:
+    """Return whether each call that waits for its client has an answer among the items, and each answer a call."""
+    calls = sum(id_of_call(stored.item) is not None for stored in items)
+    answers = sum(id_of_answered(stored.item) is not None for stored in items)
+    return calls == answers == len(pair_answers(dict(enumerate(items)), ()).of_call)
 
 
 class AnswerOrder:

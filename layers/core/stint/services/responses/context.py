@@ -23,14 +23,13 @@ from functools import partial
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
 from stint.domain.openai.conversations import StoredItem
-from stint.domain.openai.items import FunctionCall
 from stint.domain.openai.stored_responses import RUNNING, ResponseHeader, StoredResponse
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import name_run
 from stint.services.conversations.include import whole
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.responses.code_runs import containers_in
+from stint.services.responses.conversation_reader import ConversationReader, ListedConversation
 from stint.services.responses.conversation_writer import ConversationWriter
 from stint.services.responses.input_items import owner_of
 from stint.services.responses.items_to_messages import MessageBuilder
@@ -38,7 +37,6 @@ from stint.services.responses.link_cache import LinkCache, TenantLinks
 from stint.services.responses.links import Context, add_cached_link, add_link
 from stint.services.responses.output_items import output_of
 from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
-from stint.services.responses.search_items import files_in
 from stint.store.lease import Lease
 from stint.store.response_logs import NO_LINKS, Chain, place_after_chain, place_after_response
 from stint.store.store import Store
@@ -51,6 +49,7 @@ class ConversationRecovery:
     tenant: str
     store: Store
     opaque: OpaqueTexts
+    links: LinkCache
 
     async def reconcile(self, conversation_id: str) -> bool:
         """Complete a conversation for a reader, and clear its lapsed lease. Return whether it may have changed.
@@ -78,11 +77,23 @@ class ConversationRecovery:
             return True
         if stored.ending is None:
             return False
-        writer = ConversationWriter(
-            self.tenant, self.store.conversations, conversation_id, self.opaque, expires_at=expires_at
-        )
+        writer = self.make_writer(conversation_id, expires_at)
         await writer.put_items(await writer.pack_items(stored))
         return True
+
+    def make_writer(
+        self, conversation_id: str, expires_at: int | None, lease: Lease | None = None
+    ) -> ConversationWriter:
+        """Return what adds the items of a response to a conversation, whose end is `expires_at`, under its lease."""
+        return ConversationWriter(
+            self.tenant,
+            self.store.conversations,
+            conversation_id,
+            self.opaque,
+            cache=self.links,
+            expires_at=expires_at,
+            lease_id=lease.lease_id if lease is not None else None,
+        )
 
     async def _find_ended(self, response_id: str) -> StoredResponse | None:
         """Return a response, which is ended if it is in the foreground; None if it does not exist."""
@@ -110,11 +121,15 @@ class Contexts:
     """Maximum bytes of JSON that are read of what a response continues."""
 
     links: LinkCache
-    """The links of chains that the process has read."""
+    """The links of chains, and the conversations, that the process has read."""
 
     @property
     def conversations(self) -> ConversationRecovery:
-        return ConversationRecovery(self.tenant, self.store, self.opaque)
+        return ConversationRecovery(self.tenant, self.store, self.opaque, self.links)
+
+    @property
+    def reader(self) -> ConversationReader:
+        return ConversationReader(self.tenant, self.store.conversations, self.links, self.history_bytes)
 
     def new(self) -> Context:
         """Return an empty context."""
@@ -194,15 +209,33 @@ class Contexts:
         """
         name_run("", conversation_id)
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
-        lease = await self.acquire_lease(conversation_id, response_id, span, again=again)
+        lease, listed = await self.acquire_and_list(conversation_id, response_id, span, again=again)
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             if lease.taken_over is not None:
                 end = lease.item.get("expires_at")
                 await self.conversations.finish_holder(conversation_id, lease.taken_over, end)
-            context = await self.peek(conversation_id, shortens=shortens)
-        context.keeper = keeper
-        return context
+            found = await self.reader.read(conversation_id, listed, leased=True)
+            self.refuse_excess(complete=found.complete, shortens=shortens)
+        found.context.keeper = keeper
+        return found.context
+
+    async def acquire_and_list(
+        self, conversation_id: str, response_id: str, seconds: float, *, again: bool
+    ) -> tuple[Lease, ListedConversation | None]:
+        """Acquire a lease, and list the items at the same time if the process may know that the list is current."""
+        lease, listed = await asyncio.gather(
+            self.acquire_lease(conversation_id, response_id, seconds, again=again),
+            self.reader.list_early(conversation_id, again=again),
+            return_exceptions=True,
+        )
+        self.reader.note_acquired(conversation_id, lease)
+        if isinstance(lease, BaseException):
+            raise lease
+        # A list that failed, or that may lack the items of another response, is made again under the lease.
+        if isinstance(listed, ListedConversation) and listed.known.last_lease == lease.last:
+            return lease, listed
+        return lease, None
 
     async def acquire_lease(self, conversation_id: str, response_id: str, seconds: float, *, again: bool) -> Lease:
         """Acquire the lease of a conversation for a response.
@@ -245,24 +278,11 @@ class Contexts:
 
     async def peek(self, conversation_id: str, *, shortens: bool) -> Context:
         """Read a conversation without a lease. Raises NotFound and ContextLengthExceeded."""
-        history = await self.store.conversations.history(self.tenant, conversation_id, self.history_bytes)
-        if history.lapsed and await self.conversations.reconcile(conversation_id):
-            history = await self.store.conversations.history(self.tenant, conversation_id, self.history_bytes)
-        self.refuse_excess(complete=history.complete, shortens=shortens)
-        reader = MessageBuilder(Transcript(), lenient=True)
-        reader.append_items(dict(enumerate(history.items)))
-        reader.flush_later()
-        reader.lenient = False
-        items = [stored.item for stored in history.items]
-        calls = {item.call_id for item in items if isinstance(item, FunctionCall)}
-        return Context(
-            reader,
-            size=history.size,
-            known={item.id for item in items},
-            function_calls=calls,
-            sources=files_in(items),
-            containers=containers_in(items),
-        )
+        found = await self.reader.read(conversation_id)
+        if found.lapsed and await self.conversations.reconcile(conversation_id):
+            found = await self.reader.read(conversation_id)
+        self.refuse_excess(complete=found.complete, shortens=shortens)
+        return found.context
 
     def refuse_excess(self, *, complete: bool, shortens: bool) -> None:
         if not complete and not shortens:

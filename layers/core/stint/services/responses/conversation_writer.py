@@ -10,6 +10,7 @@ from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
 from stint.services.conversations.include import whole
 from stint.services.conversations.item_files import distribute_texts
 from stint.services.conversations.opaque_texts import OpaqueTexts
+from stint.services.responses.link_cache import LinkCache
 from stint.services.responses.output_items import output_of
 from stint.store.conversations import ConversationStore
 from stint.store.items import Item
@@ -27,7 +28,10 @@ class ConversationWriter:
     store: ConversationStore
     conversation_id: str
     opaque: OpaqueTexts
+    cache: LinkCache
     expires_at: int | None = None
+    lease_id: str | None = None
+    """The lease that the response has, until this has written its items."""
 
     async def pack_items(self, response: StoredResponse) -> Sequence[Item]:
         """Return the records of a response's input and output; none if it failed, or was cancelled in the queue.
@@ -50,9 +54,11 @@ class ConversationWriter:
         return await self.store.pack_items(self.tenant, self.conversation_id, [*said, *added], self.expires_at)
 
     async def put_items(self, packed: Sequence[Item]) -> None:
-        """Write packed items. Raises NotFound if the conversation was deleted."""
+        """Write packed items, and remember them. Raises NotFound if the conversation was deleted."""
         if packed:
             await self.store.put_items(self.tenant, self.conversation_id, packed)
+            self.cache.note_items(self.tenant, self.conversation_id, packed)
+        self.cache.note_lease(self.tenant, self.conversation_id, self.lease_id)
 
 
 def has_items(response: StoredResponse) -> bool:

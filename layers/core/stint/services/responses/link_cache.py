@@ -1,7 +1,8 @@
-"""Ended links of chains in a warm process, in the form that the responses that continue them need.
+"""Ended links of chains, and conversations, in a warm process, in the form that the responses after them need.
 
 A chain of responses is read again with each new response. In a warm process most of its links were read before, and an
 ended response never changes; so an entry has what a link adds to the context, and only deletions have to be checked.
+A conversation is one link, which grows (`conversation_reader.py`).
 
 The cache counts bytes, not entries, because links differ by a factor of a thousand. It is shared by tenants, whose ids
 are in its keys, and by threads, hence the lock. `TenantLinks` holds the entries of one request, so that one which is
@@ -9,12 +10,14 @@ dropped meanwhile can still be added.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from threading import Lock
 
-from stint.dataclasses import dataclass, field
+from stint.dataclasses import dataclass, field, replace
 from stint.domain.inference import ModelMessage
+from stint.domain.limits import memory_of
 from stint.domain.tools import ToolCall
+from stint.store.items import Item
 
 MAX_BYTES = 16_000_000
 """Bound of a cache for which none is given, about 1,400 short links."""
@@ -24,6 +27,12 @@ ENTRY_BYTES = 2_500
 
 NOTE_BYTES = 500
 """Memory of a link of which only the previous one is known."""
+
+ITEM_BYTES = 1_000
+"""Memory of an item of a conversation without its text: of its message, or its record, and of its ids."""
+
+MOST_LATER = 100
+"""Maximum items of a conversation whose records are kept. Each response reads them as if they were new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +82,57 @@ class CachedLink:
         return ENTRY_BYTES + 4 * self.size
 
 
-class LinkCache:
-    """The ended links that a process has read, the least recently used of which are dropped.
+@dataclass(frozen=True, slots=True)
+class CachedConversation:
+    """A conversation's items: the first ones as the link that they add, and the records of `later` ones.
 
-    Nothing in it is current by itself: a caller checks that a response was not deleted. Tenants, threads and event
+    The items after `link` can be read without those before, unless they begin with a part of an answer.
+    """
+
+    link: CachedLink
+    keys: tuple[str, ...] = ()
+    """The sort keys of the items in `link`, oldest first."""
+
+    later: Mapping[str, Item] = field(default_factory=dict)
+    """Records by their sort keys."""
+
+    until: str | None = None
+    """The key of the item that replaces all before it, with which this begins; None if it begins with the first one."""
+
+    last_lease: str | None = None
+    """The lease of the process's last response in it whose items are stored."""
+
+    alone: bool = True
+    """Whether no other process had the lease before the process's last response, as far as is known."""
+
+    @property
+    def count(self) -> int:
+        """Return the number of its items."""
+        return len(self.keys) + len(self.later)
+
+    @property
+    def memory(self) -> int:
+        """Estimate the bytes that it takes."""
+        records = sum(memory_of(*record.values()) for record in self.later.values())
+        return self.link.memory + records + ITEM_BYTES * self.count
+
+
+def inline_records(records: Iterable[Item]) -> dict[str, Item]:
+    """Return the records that can be read without an object in S3, which may be deleted, by their sort keys."""
+    return {record["sk"]: record for record in records if "doc" in record or "brief" in record}
+
+
+class LinkCache:
+    """The ended links and the conversations that a process has read, the least recently used of which are dropped.
+
+    Nothing in it is current by itself: a caller checks what was deleted or added. Tenants, threads and event
     loops share it. Of a response that has not ended, it has only the id of the previous one.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self.max_bytes = max_bytes
         self._lock = Lock()
-        self._entries: OrderedDict[tuple[str, str], CachedLink | str] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], tuple[Entry, int]] = OrderedDict()
         self.bytes = 0
 
     def get(self, tenant: str, response_id: str) -> CachedLink | None:
@@ -93,7 +142,13 @@ class LinkCache:
     def previous_of(self, tenant: str, response_id: str) -> str | None:
         """Return the id of the response that one continues, or None if there is none or it is not known."""
         found = self._use(tenant, response_id)
-        return found.previous if isinstance(found, CachedLink) else found
+        if isinstance(found, CachedLink):
+            return found.previous
+        return found if isinstance(found, str) else None
+
+    def get_conversation(self, tenant: str, conversation_id: str) -> CachedConversation | None:
+        found = self._use(tenant, conversation_id)
+        return found if isinstance(found, CachedConversation) else None
 
     def put(self, tenant: str, response_id: str, link: CachedLink) -> None:
         """Add an ended response."""
@@ -103,37 +158,61 @@ class LinkCache:
         """Add the id that a new response continues from."""
         self._put((tenant, response_id), previous)
 
-    def forget(self, tenant: str, response_id: str) -> None:
-        """Drop a response that was deleted."""
-        with self._lock:
-            self._remove((tenant, response_id))
+    def put_conversation(self, tenant: str, conversation_id: str, conversation: CachedConversation) -> None:
+        """Keep a conversation in place of an older state of it."""
+        if len(conversation.later) > MOST_LATER:
+            self.forget(tenant, conversation_id)
+        else:
+            self._put((tenant, conversation_id), conversation)
 
-    def _use(self, tenant: str, response_id: str) -> CachedLink | str | None:
-        key = (tenant, response_id)
-        with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                self._entries.move_to_end(key)
-            return found
+    def note_items(self, tenant: str, conversation_id: str, records: Iterable[Item]) -> None:
+        """Keep records that were added to a conversation, if it is known."""
+        if (known := self.get_conversation(tenant, conversation_id)) is not None:
+            later = {**known.later, **inline_records(records)}
+            self.put_conversation(tenant, conversation_id, replace(known, later=later))
 
-    def _put(self, key: tuple[str, str], entry: CachedLink | str) -> None:
+    def note_lease(self, tenant: str, conversation_id: str, lease_id: str | None) -> None:
+        """Keep the lease of a response whose items are stored, if the conversation is known."""
+        if (known := self.get_conversation(tenant, conversation_id)) is not None:
+            self.put_conversation(tenant, conversation_id, replace(known, last_lease=lease_id))
+
+    def note_holder_before(self, tenant: str, conversation_id: str, lease_id: str | None) -> None:
+        """Note the lease that was released before a new one, if the conversation is known. None: it is not known."""
+        if (known := self.get_conversation(tenant, conversation_id)) is not None:
+            alone = lease_id is not None and lease_id == known.last_lease
+            self.put_conversation(tenant, conversation_id, replace(known, alone=alone))
+
+    def forget(self, tenant: str, object_id: str) -> None:
+        """Drop a response or a conversation, such as one that was deleted."""
+        with self._lock:
+            self._remove((tenant, object_id))
+
+    def _use(self, tenant: str, object_id: str) -> "Entry | None":
+        key = (tenant, object_id)
+        with self._lock:
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
+
+    def _put(self, key: tuple[str, str], entry: "Entry") -> None:
+        memory = NOTE_BYTES if isinstance(entry, str) else entry.memory
         with self._lock:
             self._remove(key)
-            if _memory_of(entry) > self.max_bytes:
+            if memory > self.max_bytes:
                 return
-            self._entries[key] = entry
-            self.bytes += _memory_of(entry)
+            self._entries[key] = entry, memory
+            self.bytes += memory
             while self.bytes > self.max_bytes:
                 self._remove(next(iter(self._entries)))
 
     def _remove(self, key: tuple[str, str]) -> None:
-        removed = self._entries.pop(key, None)
-        if removed is not None:
-            self.bytes -= _memory_of(removed)
+        _, memory = self._entries.pop(key, (None, 0))
+        self.bytes -= memory
 
 
-def _memory_of(entry: CachedLink | str) -> int:
-    return entry.memory if isinstance(entry, CachedLink) else NOTE_BYTES
+Entry = CachedLink | CachedConversation | str
+"""A link, the id of the response before one, or a conversation."""
 
 
 @dataclass(frozen=True, slots=True)

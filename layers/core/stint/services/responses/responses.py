@@ -28,7 +28,6 @@ from stint.models.labels import name_end_user
 from stint.run_stop import receive_signals, refuse_stopped, set_on_disconnect
 from stint.services.responses.code_runs import new_originals, open_container
 from stint.services.responses.context import Contexts
-from stint.services.responses.conversation_writer import ConversationWriter
 from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.hosted_tools import is_plain
 from stint.services.responses.input_items import InputResolver, refuse_nothing, refuse_too_many_approvals, require_input
@@ -194,10 +193,9 @@ class Responses:
         header, context, conversation, make_line = prepared.header, prepared.context, None, None
         if header.conversation_id is not None:
             make_line = partial(self.store.conversation_line, self.tenant, header.conversation_id)
-            end = context.keeper.lease.item.get("expires_at") if context.keeper is not None else None
-            conversation = ConversationWriter(
-                self.tenant, self.store.conversations, header.conversation_id, self.contexts.opaque, expires_at=end
-            )
+            lease = context.keeper.lease if context.keeper is not None else None
+            end = lease.item.get("expires_at") if lease is not None else None
+            conversation = self.contexts.conversations.make_writer(header.conversation_id, end, lease)
         log = ResponseLog(
             self.tenant,
             self.store.responses if stored else None,

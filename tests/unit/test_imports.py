@@ -34,7 +34,7 @@ ALLOWED = {
 
 # Modules that a cold start loads, at most.
 MODULES = {
-    "authorizer": 379,
+    "authorizer": 380,
     "admin": 685,
     "agents": 675,
     "knowledge": 712,

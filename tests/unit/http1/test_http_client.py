@@ -15,7 +15,7 @@ from stint.http1.client import HttpClient, HttpTimeouts
 from stint.http1.connection import UNREAD_LIMIT, Connection
 from stint.http1.parser import HEAD_LIMIT, ResponseParser
 from stint.http1.pool import LoopPool, PoolOptions, TransportError
-from stint.http1.proxies import InvalidProxy, Proxies
+from stint.http1.proxies import InvalidProxy, Proxies, read_proxies
 from stint.http1.urls import InvalidURL
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -277,6 +277,7 @@ async def test_unasked_bytes_that_the_loop_has_not_read_answer_no_request(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle, "data_received", lambda _: None)  # the loop has had no time for it
         idle.transport.pause_reading()
+        CLOCK.move(1)
         await pass_turns()
         assert await fetch(client, server) == b"{}"
 
@@ -453,3 +454,10 @@ async def test_several_requests_at_once_have_connections_of_their_own(
 
     assert sorted(int(body) for body in await asyncio.gather(*fetches)) == list(range(100))
     assert server.connections == 100
+
+
+def test_a_star_in_a_list_of_hosts_excludes_all_of_them_from_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy:1")
+    monkeypatch.setenv("no_proxy", "localhost, *")
+
+    assert read_proxies().choose("http", "model.test", 80) is None

@@ -33,12 +33,15 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], float]
 
+SMALL_REQUEST = 64 * 1024
+"""Bytes that the system takes at once, even if the server reads nothing yet."""
+
 UNREAD_LIMIT = 256 * 1024
 """Bytes of a streamed body that wait for their reader before the connection stops receiving."""
 
 
 class Wanted(Enum):
-    """What a caller waits for."""
+    """A part of a response that a caller waits for."""
 
     HEAD = auto()
     BODY = auto()
@@ -137,7 +140,8 @@ class Connection(asyncio.Protocol):
         if timeout is not None:
             self._watchdog = Watchdog(self._clock, timeout, self._time_out)
         self.transport.write(request)
-        self._unsent = self._count_unsent()
+        # Small requests are sent at once, or not at all.
+        self._unsent = self._count_unsent() if len(request) > SMALL_REQUEST else 0
 
     async def write(self, data: bytes) -> None:
         """Send more of the request, and wait until the server receives it. Bytes after a response are discarded."""
@@ -258,11 +262,11 @@ class Connection(asyncio.Protocol):
         if parser is None:
             raise ConnectionResetError("The connection has no request.")
         try:
-            if not self._has(wanted, parser):
+            if not parser.ended and not self._has(wanted, parser):
                 if self._error is not None:
                     raise self._error
                 self._waiter = asyncio.get_running_loop().create_future()
-                if self._watchdog is not None:
+                if self._watchdog is not None and self.answered:
                     self._watchdog.touch()
                 await self._waiter
         except BaseException:
@@ -279,7 +283,7 @@ class Connection(asyncio.Protocol):
         return parser.head is not None if wanted is Wanted.HEAD else wanted is Wanted.BODY and bool(parser.body)
 
     def _wake(self, parser: ResponseParser) -> None:
-        if parser.ended:
+        if parser.ended and self._drained is not None:
             self._release_writer()
         if self._waiter is not None and not self._waiter.done() and self._has(self._wanted, parser):
             self._waiter.set_result(None)
@@ -291,11 +295,14 @@ class Connection(asyncio.Protocol):
         self._watchdog = self._parser = self._arrived = None
         # A server can answer before it has read the request; what is left of that would precede the next request.
         self._reusable = self._reusable and parser.keep_alive and not self._count_unsent()
-        if self._reusable:
+        if self._reusable and self._is_paused:
             self._resume_reading()
 
     def _count_unsent(self) -> int:
-        return sum([layer.get_write_buffer_size() for layer in self._layers])
+        unsent = 0
+        for layer in self._layers:
+            unsent += layer.get_write_buffer_size()
+        return unsent
 
     def _resume_reading(self) -> None:
         if self._is_paused and self.transport is not None:

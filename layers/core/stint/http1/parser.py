@@ -80,6 +80,8 @@ class ResponseParser:
 
     def __init__(self, *, tunnel: bool = False, until_close: bool = False, max_body: int | None = BODY_LIMIT) -> None:
         self.head: ResponseHead | None = None
+        self.ended = False
+        """Whether the response is complete."""
         self.body = bytearray()
         """The part of the body that was not taken yet, without the framing of chunks."""
         self._tunnel, self._until_close, self._max_body = tunnel, until_close, max_body
@@ -94,11 +96,6 @@ class ResponseParser:
         """Missing bytes of the body, or of the chunk."""
         self._size = 0
         """Bytes of the body, with the current chunk."""
-
-    @property
-    def ended(self) -> bool:
-        """Return whether the response is complete."""
-        return self._state is ParserState.END
 
     @property
     def keep_alive(self) -> bool:
@@ -124,6 +121,7 @@ class ResponseParser:
         self._buffer += data
         while self._buffer and self._step():
             pass
+        self.ended = self._state is ParserState.END
         if self.ended and self._buffer:
             self._has_surplus = True
             self._buffer.clear()
@@ -131,7 +129,7 @@ class ResponseParser:
     def feed_eof(self) -> None:
         """Parse the end of the connection, which is the end of some bodies."""
         if self._state is ParserState.UNTIL_CLOSE:
-            self._state = ParserState.END
+            self._state, self.ended = ParserState.END, True
 
     def _step(self) -> bool:
         """Parse a part of the buffer. Return False if more bytes are needed, or none."""

@@ -22,6 +22,9 @@ from stint.http1.parser import BODY_LIMIT, HttpResponse, MalformedResponse, Resp
 CONNECTIONS = 64
 """Maximum connections of an event loop to a service of AWS. Further calls wait."""
 
+BLOCKED_SECONDS = 0.1
+"""Idle time after which a connection is asked for input. Servers end connections only after seconds."""
+
 
 @dataclass(frozen=True)
 class PoolOptions:
@@ -115,12 +118,18 @@ class LoopPool:
         oldest = self._clock() - self._options.idle_seconds
         while self._idle:
             connection = self._idle.pop()
-            # What has arrived unasked, or the end of the connection, would be read as the answer to the next request.
-            if connection.reusable and connection.idle_since > oldest and not connection.has_input():
+            if connection.reusable and connection.idle_since > oldest and not self._has_old_input(connection):
                 connection.reused = True
                 return connection
             connection.abort()
         return None
+
+    def _has_old_input(self, connection: Connection) -> bool:
+        """Return whether bytes may have arrived unasked, which would be read as the answer to the next request.
+
+        The loop has read them, unless it was blocked or frozen meanwhile.
+        """
+        return self._clock() - connection.idle_since > BLOCKED_SECONDS and connection.has_input()
 
     def _release_slot(self) -> None:
         if self._slots is not None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from stint.dataclasses import dataclass, field
+from stint.dataclasses import dataclass, field, replace
 from stint.http1.urls import basic_authorization
 
 
@@ -62,17 +62,22 @@ class Proxies:
 
     def excludes(self, host: str, port: int) -> bool:
         """Return whether NO_PROXY names the server: `*`, a host with or without its port, or a suffix of it."""
+        if self.excluded == "*":
+            return True
         names = {host.lower(), f"{host.lower()}:{port}"}
         for entry in self.excluded.lower().split(","):
             suffix = entry.strip().lstrip(".")
-            if suffix == "*" or (suffix and any(name == suffix or name.endswith(f".{suffix}") for name in names)):
+            if suffix and any(name == suffix or name.endswith(f".{suffix}") for name in names):
                 return True
         return False
 
 
 def read_proxies() -> Proxies:
     """Return the proxies that the environment of the process sets."""
-    return Proxies.of(os.environ, ("http", "https", "all"))
+    proxies = Proxies.of(os.environ, ("http", "https", "all"))
+    # Unlike urllib, httpx and curl take the star of a longer list.
+    listed = [entry.strip() for entry in proxies.excluded.split(",")]
+    return replace(proxies, excluded="*") if "*" in listed else proxies
 
 
 def _variable(variables: Mapping[str, str], name: str) -> str:

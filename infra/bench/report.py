@@ -12,6 +12,7 @@ class Row:
     unit: str
     ours: list[float]
     theirs: list[float]
+    most: float | None = None
 
 
 def render(title: str, ours: str, theirs: str, rows: list[Row]) -> str:

@@ -98,26 +98,27 @@ class Model:
         )
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def open(self, messages: list[Document]) -> None:
-        """Send a request, and wait for the head of its answer."""
-        self._streams = reader, writer = self._streams or await connect(self._host)
+    async def open(self, messages: list[Document]) -> asyncio.StreamReader:
+        """Send a request, and return the reader after the head of its answer."""
+        reader, writer = self._streams = self._streams or await connect(self._host)
         settings = {"model": "bench", "stream": True, "stream_options": {"include_usage": True}, "temperature": 0.0}
         content = dump({**settings, "messages": [{"role": "system", "content": INSTRUCTIONS}, *messages]}).encode()
         writer.write(f"{self._head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
         head = await reader.readuntil(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 200 "):
             raise OSError(f"The model server answered {head!r}.")
+        return reader
 
-    async def read(self) -> AsyncIterator[Document]:
-        """Yield the chunks of the answer."""
-        assert self._streams is not None
-        reader, received = self._streams[0], b""
-        while size := int(await reader.readline(), 16):
-            *events, received = (received + (await reader.readexactly(size + 2))[:-2]).split(b"\n\n")
-            for event in events:
-                if event != b"data: [DONE]":
-                    yield json.loads(event.removeprefix(b"data: "))
-        await reader.readline()
+
+async def read_chunks(reader: asyncio.StreamReader) -> AsyncIterator[Document]:
+    """Yield the chunks of the model's answer."""
+    received = b""
+    while size := int(await reader.readline(), 16):
+        *events, received = (received + (await reader.readexactly(size + 2))[:-2]).split(b"\n\n")
+        for event in events:
+            if event != b"data: [DONE]":
+                yield json.loads(event.removeprefix(b"data: "))
+    await reader.readline()
 
 
 class Response:
@@ -199,12 +200,12 @@ class Turn:
         header = {"input_messages": messages, "started_at": self.started_at, "fingerprint": self.fingerprint}
         await self._table.put(self._log, self.ids["turn_id"], header, self._more)
 
-    async def stream(self, model: Model, response: Response) -> None:
+    async def stream(self, reader: asyncio.StreamReader, response: Response) -> None:
         """Send the text of the model as it comes."""
         self.step |= {"step_id": new_id(), "started_at": now()}
         self.text, common = "", {"step_type": "inference", "step_id": self.step["step_id"]}
         await response.send("step_start", {**common, "metadata": {}})
-        async for chunk in model.read():
+        async for chunk in read_chunks(reader):
             self._usage: Document = chunk.get("usage", {})
             for choice in chunk["choices"]:
                 if part := choice["delta"].get("content"):
@@ -297,12 +298,12 @@ class Function:
         turn = Turn(self._table, event, last)
         await turn.lease()
         messages = [*messages, *({"role": "user", "content": each["content"]} for each in turn.input)]
-        await asyncio.gather(turn.put_header(), self._model.open(messages))
+        _, reader = await asyncio.gather(turn.put_header(), self._model.open(messages))
         await response.open()
         turn.first_event = turn.elapsed()
         await response.send("turn_start", {"turn_id": turn.ids["turn_id"]})
         async with asyncio.timeout(MODEL_SECONDS):
-            await turn.stream(self._model, response)
+            await turn.stream(reader, response)
         await turn.put_record()
         step = {name: turn.step[name] for name in ("step_type", "step_id")}
         await response.send("step_complete", {**step, "step_details": turn.step_details()})

@@ -30,6 +30,13 @@ START_SECONDS = 30.0
 OWN_PATH = os.pathsep.join((str(ROOT / "layers" / "core"), str(ROOT)))
 """The path of programs of this package that import the product."""
 
+SETTINGS = {
+    "STINT_AUTH": "none",
+    "STINT_SCRIPTED_WORD_SECONDS": "0",
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+}
 FLOOR = Path(__file__).with_name("floor")
 LISTENING = re.compile(rb"running on (http://\S+)")
 
@@ -147,6 +154,11 @@ class Launcher:
             method, path, "", "", headers=headers, body=content, client="127.0.0.1", host="127.0.0.1", port=80
         )
         return json.dumps(make_event(request, match, self._cloud.system.stage, ())).encode()
+
+
+def with_model(url: str) -> dict[str, str]:
+    """Return the settings with the server of `openai/` models at a base URL."""
+    return SETTINGS | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench"}
 
 
 async def listening(process: asyncio.subprocess.Process) -> str:

@@ -6,7 +6,10 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Row:
-    """Results of one benchmark, several runs of each side; `unit` is printed after the medians."""
+    """Results of one benchmark, several runs of each side; `unit` is printed after the medians.
+
+    `most` is the ratio that is required.
+    """
 
     name: str
     unit: str
@@ -16,11 +19,13 @@ class Row:
 
 
 def render(title: str, ours: str, theirs: str, rows: list[Row]) -> str:
-    """Return a table of the medians and their ratios."""
-    lines = ["", f"{title:40}{ours:>12}{theirs:>12}{'ratio':>8}"]
+    """Return a table of the medians and their ratios, with the required ones."""
+    required = f"{'at most':>10}" if any(row.most for row in rows) else ""
+    lines = ["", f"{title:40}{ours:>12}{theirs:>12}{'ratio':>8}{required}"]
     for row in rows:
         left, right = median(row.ours), median(row.theirs)
-        lines.append(f"  {row.name:38}{figure(left, row.unit):>12}{figure(right, row.unit):>12}{ratio(left, right):>8}")
+        line = f"  {row.name:38}{figure(left, row.unit):>12}{figure(right, row.unit):>12}{ratio(left, right):>8}"
+        lines.append(line + (f"{row.most:10.2f}" if row.most else ""))
     return "\n".join(lines)
 
 

@@ -27,7 +27,7 @@ async def measure_turns(launcher: Launcher, front: str) -> list[Row]:
         for _ in range(ROUNDS):
             for function, found in zip((product, floor), spent, strict=True):
                 found.append(await milliseconds_of_turn(launcher, function, sessions.pop()))
-    return [Row("CPU time of a turn", "ms", *spent, MOST_FLOORS)]
+    return [Row("a streamed turn", "ms", *spent, MOST_FLOORS)]
 
 
 def make_sessions(front: str, count: int) -> list[str]:

@@ -11,9 +11,10 @@ from infra.bench.processes import Launcher, Running
 from infra.bench.report import Row
 from infra.bench.side import cpu_seconds
 
-ROUNDS = 7
-BETWEEN_BARE = 3
-"""Functions that are started after each bare process. It is measured most often, since all are compared with it."""
+ROUNDS = 9
+BETWEEN_BASES = 2
+"""Functions that are started after each bare process and floor, with which they are compared."""
+BASES = ("bare", "floor")
 MOST_OF_BARE = {"turns": 0.5, "responses": 0.64, "knowledge": 0.68, "october": 0.68}
 """Most CPU time of the start of a function, per that of the bare process."""
 NOBODY = "00000000-0000-7000-8000-000000000000"
@@ -47,11 +48,19 @@ class Times:
     ready: defaultdict[str, list[float]] = field(default_factory=samples)
     answered: defaultdict[str, list[float]] = field(default_factory=samples)
     busy: defaultdict[str, list[float]] = field(default_factory=samples)
+    before: defaultdict[str, list[float]] = field(default_factory=samples)
+    """CPU times of the last base before each start of a function, by `function base`."""
 
     def add_start(self, name: str, process: Running) -> None:
         self.ready[name].append(process.ready * 1000)
         if sys.platform == "linux":
             self.busy[name].append(cpu_seconds(process.pid) * 1000)
+            for base in () if name in BASES else BASES:
+                self.before[f"{name} {base}"].append(self.busy[base][-1])
+
+    def cpu_row(self, label: str, name: str, base: str, most: float | None = None) -> Row:
+        """Return the CPU time of the starts of a function beside that of a base."""
+        return Row(label, "ms", self.busy[name], self.before[f"{name} {base}"], most, paired=True)
 
 
 async def measure_starts(launcher: Launcher) -> Times:
@@ -65,10 +74,10 @@ async def measure_starts(launcher: Launcher) -> Times:
     events["worker"] = json.dumps({"Records": [WORKER_MESSAGE]}).encode()
     times = Times()
     for _ in range(ROUNDS):
-        async with launcher.floor() as floor:
-            times.add_start("floor", floor)
         for place, (name, event) in enumerate(events.items()):
-            if place % BETWEEN_BARE == 0:
+            if place % BETWEEN_BASES == 0:
+                async with launcher.floor() as floor:
+                    times.add_start("floor", floor)
                 async with launcher.uvicorn("bare") as server:
                     times.add_start("bare", server)
                     await asyncio.to_thread(Api(server.url).call, "GET", "/")
@@ -88,12 +97,11 @@ def rows_of(times: Times) -> list[Row]:
         for figure, found in figures.items()
         for name in (*READS, "worker")
     ]
-    cpu = ((f"{name}: CPU time to first /next", name, MOST_OF_BARE.get(name)) for name in (*READS, "worker"))
-    return rows + [
-        Row(label, "ms", times.busy[name], times.busy["bare"], most) for label, name, most in cpu if times.busy
-    ]
+    for name in (*READS, "worker") if times.busy else ():
+        rows.append(times.cpu_row(f"{name}: CPU time to first /next", name, "bare", MOST_OF_BARE.get(name)))
+    return rows
 
 
 def rows_of_floor(times: Times) -> list[Row]:
     """Compare the CPU time of starts with that of the floor's start."""
-    return [Row(f"start of {name}", "ms", times.busy[name], times.busy["floor"]) for name in MOST_OF_BARE]
+    return [times.cpu_row(f"start of {name}", name, "floor") for name in MOST_OF_BARE]

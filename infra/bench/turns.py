@@ -9,25 +9,23 @@ from infra.bench.report import Row
 from infra.bench.side import cpu_seconds
 from infra.bench.streams import SHORT
 
-ROUNDS, TURNS = 20, 10
+PROCESSES, SESSIONS, TURNS = 5, 5, 10
+"""Processes of each side, sessions of a process, and turns of a session."""
 MOST_FLOORS = 2.1
 """Most CPU time of a turn, per that of the floor."""
 
 
 async def measure_turns(launcher: Launcher, front: str) -> list[Row]:
-    """Measure turns in warm processes. Linux only.
-
-    Each round begins new sessions, and their first turn is not measured: for it the product reads the history.
-    """
-    spent: tuple[list[float], list[float]] = ([], [])
-    async with launcher.function("turns") as product, launcher.floor() as floor:
-        sessions = await asyncio.to_thread(make_sessions, front, 2 * (ROUNDS + 1))
-        for function in (product, floor):
-            await milliseconds_of_turn(launcher, function, sessions.pop())
-        for _ in range(ROUNDS):
-            for function, found in zip((product, floor), spent, strict=True):
-                found.append(await milliseconds_of_turn(launcher, function, sessions.pop()))
-    return [Row("a streamed turn", "ms", *spent, MOST_FLOORS)]
+    """Measure turns in warm processes, alternately. Linux only."""
+    pairs: list[tuple[float, float]] = []
+    sessions = await asyncio.to_thread(make_sessions, front, 2 * PROCESSES * (SESSIONS + 1))
+    for _ in range(PROCESSES):
+        async with launcher.function("turns") as product, launcher.floor() as floor:
+            for number in range(SESSIONS + 1):
+                found = await measure_session(launcher, (product, floor), (sessions.pop(), sessions.pop()))
+                pairs += found if number else []  # in its first session, a process is not yet warm
+    ours, theirs = map(list, zip(*pairs, strict=True))
+    return [Row("a streamed turn", "ms", ours, theirs, MOST_FLOORS, paired=True)]
 
 
 def make_sessions(front: str, count: int) -> list[str]:
@@ -38,13 +36,22 @@ def make_sessions(front: str, count: int) -> list[str]:
     return sessions
 
 
-async def milliseconds_of_turn(launcher: Launcher, function: RunningFunction, session: str) -> float:
-    """Return the CPU time of a turn in a session that the process remembers."""
-    event = launcher.event("POST", f"{session}/turn", turn_body(SHORT))
-    await function.answer(event)
+async def measure_session(
+    launcher: Launcher, functions: tuple[RunningFunction, RunningFunction], sessions: tuple[str, str]
+) -> list[tuple[float, float]]:
+    """Return the CPU times of the turns of both functions, each in its session, without the first turn.
+
+    For that one the product reads the history, which it remembers for the others.
+    """
+    events = [launcher.event("POST", f"{session}/turn", turn_body(SHORT)) for session in sessions]
+    one, other = zip(functions, events, strict=True)
+    return [(await cpu_time(*one), await cpu_time(*other)) for _ in range(TURNS + 1)][1:]
+
+
+async def cpu_time(function: RunningFunction, event: bytes) -> float:
+    """Run a turn, and return its milliseconds of CPU time."""
     before = cpu_seconds(function.pid)
-    for _ in range(TURNS):
-        answer = await function.answer(event)
-        if b'"turn_complete"' not in answer:
-            raise RuntimeError(f"no complete turn: {answer[-500:]!r}")
-    return (cpu_seconds(function.pid) - before) * 1000 / TURNS
+    answer = await function.answer(event)
+    if b'"turn_complete"' not in answer:
+        raise RuntimeError(f"no complete turn: {answer[-500:]!r}")
+    return (cpu_seconds(function.pid) - before) * 1000

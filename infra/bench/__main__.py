@@ -1,6 +1,7 @@
 """`python -m infra.bench`: measure and print the ratios of `make bench`.
 
-With `starts`, only those of the cold starts; with `--base COMMIT`, those of this tree to another commit.
+With `starts`, only those of the cold starts; with `turn`, only the CPU time of a turn; with `--base COMMIT`, those of
+this tree to another commit.
 """
 
 import argparse
@@ -14,59 +15,79 @@ from infra.bench.base import base_tree, this_tree
 from infra.bench.file_search import measure_file_search
 from infra.bench.history import HISTORY, measure_history, rows_after
 from infra.bench.memory import measure_idle_memory, measure_memory
-from infra.bench.model_server import running_model_server
-from infra.bench.processes import launcher
+from infra.bench.model_server import ModelServer, running_model_server
+from infra.bench.processes import SETTINGS, Launcher, launcher, with_model
 from infra.bench.report import render
 from infra.bench.responses import measure_responses
 from infra.bench.sessions import measure_sides, rows_against, rows_at_once
 from infra.bench.side import running_side
-from infra.bench.starts import measure_starts
+from infra.bench.starts import measure_starts, rows_of, rows_of_floor
 from infra.bench.streams import measure_streams
 from infra.bench.tools import measure_tools
+from infra.bench.turns import measure_turns
 from infra.local.cloud import Plan, running_cloud, serving_front
 from infra.local.errors import LocalCloudError
 from infra.local.server import listen
 
 MACHINE = f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are of this machine."
-SETTINGS = {
-    "STINT_AUTH": "none",
-    "STINT_SCRIPTED_WORD_SECONDS": "0",
-    "AWS_REGION": "us-east-1",
-    "AWS_ACCESS_KEY_ID": "local",
-    "AWS_SECRET_ACCESS_KEY": "local",
-}
 
 
-async def bench(only_starts: bool, history: int) -> None:
-    """Run all benchmarks, or those of the cold starts, against one local cloud with an empty store."""
+async def bench(only: str, history: int) -> None:
+    """Run all benchmarks, or those of the cold starts or of a turn, against one local cloud with an empty store."""
     began = time.monotonic()
+    print(MACHINE)
+    with running_model_server() as model:
+        await bench_functions(only, model)
+        if not only:
+            await bench_sessions(history, model)
+    print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
+    print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front end.")
+    print("floor: a function that runs one kind of turn, written by hand.")
+
+
+async def bench_functions(only: str, model: ModelServer) -> None:
+    """Measure functions in processes of their own, and those of the shared cloud."""
     async with contextlib.AsyncExitStack() as stack:
         cloud = await stack.enter_async_context(running_cloud(Plan(SETTINGS, shared=True), None, silent))
         listener = stack.enter_context(contextlib.closing(listen()))
         front = await stack.enter_async_context(serving_front(cloud, listener, silent))
-        launch = await stack.enter_async_context(launcher(cloud, SETTINGS))
-        print(MACHINE)
-        print(render("Cold start", "function", "bare", await measure_starts(launch)), flush=True)
-        if sys.platform == "linux":
-            print(render("Idle memory", "function", "bare", await measure_idle_memory(launch)), flush=True)
-        if only_starts:
-            return
-        async with launch.uvicorn("direct") as server:
-            rows = await measure_streams(front, server.url)
-        print(render("Streaming, warm", "front", "uvicorn", rows), flush=True)
-        print(render("Responses, warm", "response", "turn", await measure_responses(front)), flush=True)
-        print(render("Tools, warm", "at once", "sum", await measure_tools(front)), flush=True)
-        if sys.platform == "linux":
-            print(render("Peak memory, turns", "function", "uvicorn", await measure_memory(launch, front)))
-    with running_model_server() as model:
-        async with running_side(this_tree(), model.url) as side:
-            results = (await measure_sides([side]))[side.name]
-            print(render("Sessions at once, make run", "sessions", "1 session", rows_at_once(results)), flush=True)
-            turns = (await measure_history([side], history, model))[side.name]
-            print(render("File search, make run", "search", "none", await measure_file_search(side.url)), flush=True)
-            print(render("History, make run", "prior turns", "none", rows_after(turns, history)))
-    print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
-    print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front end.")
+        launch = await stack.enter_async_context(launcher(cloud, with_model(model.url)))
+        if only != "turn":
+            await bench_starts(launch)
+        if only != "starts" and sys.platform == "linux":
+            print(render("CPU time of a turn", "function", "floor", await measure_turns(launch, front)), flush=True)
+        if not only:
+            await bench_streams(launch, front)
+
+
+async def bench_starts(launch: Launcher) -> None:
+    """Measure starts, and the memory after them."""
+    times = await measure_starts(launch)
+    print(render("Cold start", "function", "bare", rows_of(times)), flush=True)
+    if sys.platform == "linux":
+        print(render("CPU time to first /next", "function", "floor", rows_of_floor(times)), flush=True)
+        print(render("Idle memory", "function", "bare", await measure_idle_memory(launch)), flush=True)
+
+
+async def bench_streams(launch: Launcher, front: str) -> None:
+    """Measure streams, tools and memory."""
+    async with launch.uvicorn("direct") as server:
+        rows = await measure_streams(front, server.url)
+    print(render("Streaming, warm", "front", "uvicorn", rows), flush=True)
+    print(render("Responses, warm", "response", "turn", await measure_responses(front)), flush=True)
+    print(render("Tools, warm", "at once", "sum", await measure_tools(front)), flush=True)
+    if sys.platform == "linux":
+        print(render("Peak memory, turns", "function", "uvicorn", await measure_memory(launch, front)), flush=True)
+
+
+async def bench_sessions(history: int, model: ModelServer) -> None:
+    """Measure many sessions, file search and a long history, with `make run`."""
+    async with running_side(this_tree(), model.url) as side:
+        results = (await measure_sides([side]))[side.name]
+        print(render("Sessions at once, make run", "sessions", "1 session", rows_at_once(results)), flush=True)
+        turns = (await measure_history([side], history, model))[side.name]
+        print(render("File search, make run", "search", "none", await measure_file_search(side.url)), flush=True)
+        print(render("History, make run", "prior turns", "none", rows_after(turns, history)))
 
 
 async def compare(commit: str, history: int) -> None:
@@ -88,13 +109,13 @@ def silent(subject: str, line: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.bench")
-    parser.add_argument("only", nargs="?", choices=("starts",), help="measure only the cold starts")
+    parser.add_argument("only", nargs="?", choices=("starts", "turn"), help="measure only these")
     parser.add_argument("--base", metavar="COMMIT", help="compare with this commit")
     parser.add_argument("--history", metavar="TURNS", type=int, default=HISTORY, help="prior turns of the long session")
     arguments = parser.parse_args()
     history = arguments.history
     try:
-        asyncio.run(compare(arguments.base, history) if arguments.base else bench(arguments.only == "starts", history))
+        asyncio.run(compare(arguments.base, history) if arguments.base else bench(arguments.only or "", history))
     except LocalCloudError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

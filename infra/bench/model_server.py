@@ -16,13 +16,13 @@ ANSWER = "done"
 class ModelServer:
     """Server of streamed chat completions, whose answer is one word. `url` is its base URL.
 
-    `reading` are the seconds from the head of the last request to its parsed body, and `messages` their number.
+    `request` is the body of the last request, and `reading` the seconds from its head until it was parsed.
     """
 
     def __init__(self) -> None:
         self.url = ""
         self.reading = 0.0
-        self.messages = 0
+        self.request: dict[str, Any] = {}
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._started = threading.Event()
@@ -59,9 +59,9 @@ class ModelServer:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 began = time.perf_counter()
-                body: dict[str, Any] = json.loads(await reader.readexactly(content_length(head)))
-                self.reading, self.messages = time.perf_counter() - began, len(body["messages"])
-                writer.write(HEAD + b"".join(map(chunk, events(self.messages))) + b"0\r\n\r\n")
+                self.request = json.loads(await reader.readexactly(content_length(head)))
+                self.reading = time.perf_counter() - began
+                writer.write(HEAD + b"".join(map(chunk, events(len(self.request["messages"])))) + b"0\r\n\r\n")
                 await writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             return

@@ -11,13 +11,14 @@ import tempfile
 import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from infra.local.cloud import Cloud, function_spec, own_environment
 from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
-from infra.local.function_process import FunctionProcess, Root
+from infra.local.function_process import FunctionProcess, FunctionSpec, Root
 from infra.local.guardian import Guardian
 from infra.local.invocation import Invocation
 from infra.local.invoke import find_function
@@ -26,6 +27,17 @@ from infra.local.proxy_event import HttpRequest, make_event
 from infra.local.routing import Router
 
 START_SECONDS = 30.0
+OWN_PATH = os.pathsep.join((str(ROOT / "layers" / "core"), str(ROOT)))
+"""The path of programs of this package that import the product."""
+
+SETTINGS = {
+    "STINT_AUTH": "none",
+    "STINT_SCRIPTED_WORD_SECONDS": "0",
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+}
+FLOOR = Path(__file__).with_name("floor")
 LISTENING = re.compile(rb"running on (http://\S+)")
 
 
@@ -43,7 +55,10 @@ class Running:
 
 @dataclass
 class RunningFunction(Running):
+    """A function; `output` are the lines that it writes."""
+
     process: FunctionProcess
+    output: list[str]
 
     async def answer(self, event: bytes) -> bytes:
         """Run one event to its end."""
@@ -78,13 +93,24 @@ class Launcher:
     async def stop(self) -> None:
         await self._guardian.stop()
 
-    @contextlib.asynccontextmanager
-    async def function(self, name: str) -> AsyncIterator[RunningFunction]:
+    def function(self, name: str) -> AbstractAsyncContextManager[RunningFunction]:
         """Start a function, and yield once it requests its first event."""
+        return self._process(self._spec(name))
+
+    def floor(self) -> AbstractAsyncContextManager[RunningFunction]:
+        """Start the floor in place of the function of turns, and yield once it requests its first event."""
+        spec = self._spec("turns")
+        environment = {**spec.environment, "PYTHONPATH": OWN_PATH}
+        return self._process(replace(spec, name="floor", environment=environment, layers=(), wrapper=str(FLOOR)))
+
+    def _spec(self, name: str) -> FunctionSpec:
         function = find_function(self._cloud.system, name)
         environment = own_environment(function, self._services, self._cloud.system.functions)
-        spec = function_spec(function, environment, self._folder / "links", Path(sys.executable))
-        root = Root(self._folder / name, self._folder / "runtime")
+        return function_spec(function, environment, self._folder / "links", Path(sys.executable))
+
+    @contextlib.asynccontextmanager
+    async def _process(self, spec: FunctionSpec) -> AsyncIterator[RunningFunction]:
+        root = Root(self._folder / spec.name, self._folder / "runtime")
         if not root.opt.exists():
             merge_layers(spec.layers, root.opt)
         output: list[str] = []
@@ -92,8 +118,8 @@ class Launcher:
         process = await FunctionProcess.start(spec, root, lambda _, line: output.append(line), self._guardian)
         try:
             if not await process.wait_until_ready(START_SECONDS):
-                raise LocalCloudError(f"function {name} did not start: " + "\n".join(output))
-            yield RunningFunction(process.pid, time.perf_counter() - began, began, process)
+                raise LocalCloudError(f"function {spec.name} did not start: " + "\n".join(output))
+            yield RunningFunction(process.pid, time.perf_counter() - began, began, process, output)
         finally:
             await process.stop()
 
@@ -101,8 +127,7 @@ class Launcher:
     async def uvicorn(self, module: str) -> AsyncIterator[RunningServer]:
         """Start uvicorn with the `app` of a module of this package, and yield once it listens."""
         function = find_function(self._cloud.system, "turns")
-        path = os.pathsep.join((str(ROOT / "layers" / "core"), str(ROOT)))
-        environment = {**function.environment, **self._services, "PYTHONPATH": path, "PATH": os.defpath}
+        environment = {**function.environment, **self._services, "PYTHONPATH": OWN_PATH, "PATH": os.defpath}
         command = (sys.executable, "-m", "uvicorn", f"infra.bench.{module}:app", "--port", "0", "--no-access-log")
         began = time.perf_counter()
         process = await asyncio.create_subprocess_exec(
@@ -129,6 +154,11 @@ class Launcher:
             method, path, "", "", headers=headers, body=content, client="127.0.0.1", host="127.0.0.1", port=80
         )
         return json.dumps(make_event(request, match, self._cloud.system.stage, ())).encode()
+
+
+def with_model(url: str) -> dict[str, str]:
+    """Return the settings with the server of `openai/` models at a base URL."""
+    return SETTINGS | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench"}
 
 
 async def listening(process: asyncio.subprocess.Process) -> str:

@@ -1,6 +1,7 @@
 """`python -m infra.bench.search`: writes to a packed vector store, and searches in a small and a large one.
 
-The stores are in the local engine. A cold search is the first one of a process; the process and its client exist.
+The stores are in the local engine. A cold search is the first one of a process; the process and its client exist. Warm
+searches by vector are also compared with numpy alone, which multiplies a matrix of the same size by the vector.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from infra.bench.report import Row, render
 from infra.local.engine import Engine
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 DIMENSION, WORDS_OF_CHUNK, VOCABULARY = 1_024, 150, 30_000
 SMALL, LARGE, BATCH = 1_000, 20_000, 100
-RUNS = 5
+RUNS, PAIRS = 5, 20
 HELD = Settings().packed_bytes
 MODES: tuple[SearchMode, ...] = ("vector", "keyword", "hybrid")
 
@@ -94,6 +96,22 @@ class Bench:
                 measured[f"{state} requests"].append(self.requests.total())
         return measured
 
+    async def beside_numpy(self, name: str, count: int) -> Row:
+        """Return the milliseconds of warm searches by vector, and of the product of as many vectors alone."""
+        index, asked = self.process(), query("vector")
+        matrix = np.random.default_rng(count).random((count, DIMENSION), np.float32)
+        vector = np.array(asked.vector, np.float32)
+        await index.query(name, asked)
+        row = Row(f"{count:,} chunks, warm", "ms", [], [], paired=True)
+        for _ in range(PAIRS):
+            began = time.perf_counter()
+            await index.query(name, asked)
+            searched = time.perf_counter()
+            matrix @ vector
+            row.ours.append(1_000 * (searched - began))
+            row.theirs.append(1_000 * (time.perf_counter() - searched))
+        return row
+
 
 def rows_of(mode: str, large: Mapping[str, list[float]], small: Mapping[str, list[float]]) -> list[Row]:
     units = {"cold": "ms", "warm": "ms", "cold requests": "", "warm requests": ""}
@@ -108,21 +126,26 @@ def running_bench() -> Iterator[Bench]:
         s3.close()
 
 
-async def measure_search() -> tuple[float, list[Row]]:
-    """Return the seconds in which 1,000 chunks are written, and the searches of 20,000 and of 1,000."""
+async def measure_search() -> tuple[float, list[Row], list[Row]]:
+    """Return the seconds in which 1,000 chunks are written, and the searches of 20,000 and of 1,000.
+
+    The last rows compare searches with numpy.
+    """
     with running_bench() as bench:
         seconds = await bench.write("small", SMALL)
         await bench.write("large", LARGE)
         rows = []
         for mode in MODES:
             rows += rows_of(mode, await bench.search("large", mode), await bench.search("small", mode))
-    return seconds, rows
+        beside_numpy = [await bench.beside_numpy("small", SMALL), await bench.beside_numpy("large", LARGE)]
+    return seconds, rows, beside_numpy
 
 
 def main() -> int:
-    seconds, rows = asyncio.run(measure_search())
+    seconds, rows, beside_numpy = asyncio.run(measure_search())
     print(f"1,000 chunks of {DIMENSION} dimensions are written in {seconds:.1f} s, in batches of {BATCH}.")
     print(render(f"Packed index, {HELD // 1_000_000} MB held", "20,000", "1,000", rows))
+    print(render("Search by vector", "search", "numpy", beside_numpy))
     print(f"\nPeak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB, with the random chunks.")
     return 0
 

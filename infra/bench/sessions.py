@@ -89,12 +89,13 @@ def answer_time(url: str, method: str, path: str) -> float:
 
 
 def rows_at_once(results: Results) -> list[Row]:
-    """Return the rates, errors and memory of many sessions, with their ratios to one session."""
+    """Return the rates, errors and memory of many sessions, with their ratios to one session, and of 64 to 32."""
     one = results[turns_row(1)]
     memory = [Row(MANY_STREAMS, "MB", results[MANY_STREAMS], results[ONE_STREAM])] if results[MANY_STREAMS] else []
     rates = [Row(turns_row(sessions), "/s", results[turns_row(sessions)], one) for sessions in TURNS]
     errors = [Row(errors_row(sessions), "", [sum(results[errors_row(sessions)])], [0]) for sessions in TURNS]
-    return [*rates, *errors, *memory]
+    most = Row("turns a second, 64 to 32 sessions", "/s", results[turns_row(64)], results[turns_row(32)])
+    return [*rates, most, *errors, *memory]
 
 
 def rows_against(ours: Results, base: Results) -> list[Row]:

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from infra.bench.__main__ import SETTINGS
 from infra.bench.memory import peak
-from infra.bench.processes import launcher
+from infra.bench.processes import SETTINGS, launcher
 from infra.local.cloud import Plan, running_cloud
 from infra.local.engine import ROOT, Engine
 from infra.local.server import listen

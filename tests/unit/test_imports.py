@@ -28,20 +28,20 @@ ALLOWED = {
         "jmespath",
         "mangum",
     ),
-    *("opentelemetry", "pydantic", "pydantic_core", "snapshot_restore_py", "sniffio", "starlette"),
+    *("pydantic", "pydantic_core", "snapshot_restore_py", "sniffio", "starlette"),
     *("typing_extensions", "typing_inspection"),
 }
 
 # Modules that a cold start loads, at most.
 MODULES = {
     "authorizer": 379,
-    "admin": 685,
-    "agents": 675,
-    "knowledge": 712,
-    "october": 720,
-    "registry": 681,
-    "responses": 760,
-    "turns": 670,
+    "admin": 656,
+    "agents": 646,
+    "knowledge": 683,
+    "october": 691,
+    "registry": 652,
+    "responses": 731,
+    "turns": 641,
     "worker": 650,
 }
 

@@ -119,3 +119,39 @@ for _ in range(2):
 """
 
     assert run(asked).split() == ["absent", "pydantic.v1.main", "loaded", "pydantic.v1.main"]
+
+
+UNTOLD = """
+import asyncio, sys
+from stint.http.app import create_app
+from fastapi import APIRouter, FastAPI
+from starlette.testclient import TestClient
+
+router = APIRouter()
+
+@router.get("/sums")
+def add(left: int, right: int = 1) -> int:
+    return left + right
+
+app = FastAPI(telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False})
+app.include_router(router)
+with TestClient(app) as client:  # which sends the events of the lifespan
+    print(client.get("/sums?left=2").json(), client.get("/sums?left=a").status_code)
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+import opentelemetry.trace
+print(opentelemetry.trace.get_tracer_provider().__module__)
+"""
+
+
+def test_fastapi_starts_and_serves_without_its_telemetry_which_others_can_still_import() -> None:
+    assert run(UNTOLD).splitlines() == ["3 422", "[]", "opentelemetry.trace"]
+
+
+def test_telemetry_that_is_loaded_before_fastapi_stays() -> None:
+    loaded = """
+import opentelemetry.trace
+import stint.http, fastapi.telemetry._asgi as used
+print(used.trace is opentelemetry.trace, opentelemetry.trace.Tracer.__name__)
+"""
+
+    assert run(loaded).split() == ["True", "Tracer"]

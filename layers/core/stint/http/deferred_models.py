@@ -3,9 +3,13 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+TELEMETRY = ("opentelemetry", "_logs", "context", "metrics", "propagate", "propagators", "propagators.textmap", "trace")
+"""The package that FastAPI imports for its spans and metrics, and the modules of the package."""
 
 
 @contextmanager
@@ -49,6 +53,45 @@ def without_form_parser() -> Iterator[None]:
                 del sys.modules[name]
             else:
                 sys.modules[name] = module
+
+
+class UnusedPart:
+    """Any class or function of a package that is imported and not used. FastAPI inherits from one, and calls others."""
+
+    def __class_getitem__(cls, _: object) -> type:
+        return cls
+
+    def __new__(cls, *_: object) -> None:  # type: ignore[misc]  # what it returns is tested, and is no object
+        return None
+
+
+class UnusedModule(ModuleType):
+    """A module that has every name."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return sys.modules.get(f"{self.__name__}.{name}", UnusedPart)
+
+
+@contextmanager
+def without_telemetry() -> Iterator[None]:
+    """Import nothing for `import opentelemetry` within, unless it is loaded.
+
+    FastAPI imports its modules for spans and metrics, which `create_app` turns off, and they search the entry points of
+    all installed packages. Together this is a tenth of a cold start.
+    """
+    package, *parts = TELEMETRY
+    names = (package, *(f"{package}.{part}" for part in parts))
+    if package in sys.modules:
+        yield
+        return
+    sys.modules.update((name, UnusedModule(name)) for name in names)
+    try:
+        yield
+    finally:
+        for name in names:
+            del sys.modules[name]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 Lambda's file system is read-only and unzipped files get new times, so the bytecode is of the unchecked kind, which is
 never compared with its source (https://peps.python.org/pep-0552/). Only the target's own Python version can compile it.
+The bytecode of layers is then moved into archives, which are read faster (`archives.py`).
 """
 
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from infra.scripts.archives import archive_layers
 from infra.scripts.build import read_build
 
 
@@ -23,7 +25,8 @@ def main() -> int:
         return 0
     for folder in sorted(path for path in build.folder.iterdir() if path.is_dir()):
         compile_folder(interpreter, folder)
-    print(f"Bytecode for {runtime} added.")
+    modules = archive_layers(build.folder, runtime.replace("python", "cpython-").replace(".", ""))
+    print(f"Bytecode for {runtime} added: {modules} modules in the archives of the layers.")
     return 0
 
 

@@ -1,7 +1,15 @@
 """A stateful agents API. Its modules, and those of other packages, come from the archives of `make build`, if any."""
 
 import os
+import sys
+from types import ModuleType
 
 from stint.archive import install_archives
 
 install_archives(os.path.dirname(os.path.dirname(__file__)))
+
+# pydantic searches all installed packages for its plugins. There are none here, and the search, with what it imports, is
+# a twentieth of a cold start.
+without_search = ModuleType("pydantic.plugin._loader", "No plugins of pydantic.")
+vars(without_search)["get_plugins"] = tuple
+sys.modules.setdefault(without_search.__name__, without_search)

@@ -155,3 +155,39 @@ print(used.trace is opentelemetry.trace, opentelemetry.trace.Tracer.__name__)
 """
 
     assert run(loaded).split() == ["True", "Tracer"]
+
+
+DEFERRED = """
+import sys
+import stint.http
+from starlette import exceptions, formparsers
+from pydantic import networks
+print([name for name in ("http.client", "importlib.metadata", "tempfile") if name in sys.modules])
+print(exceptions.HTTPException(404).detail, "http.client" in sys.modules)
+print(networks.version("pydantic") == __import__("pydantic").VERSION)
+with formparsers.SpooledTemporaryFile() as file:
+    print(file.write(b"abc"))
+import http.client, importlib.metadata
+from tempfile import SpooledTemporaryFile
+print(http.client.HTTPConnection.__module__, importlib.metadata.version.__module__, SpooledTemporaryFile.__module__)
+"""
+
+
+def test_modules_that_few_requests_need_are_imported_when_they_are_used() -> None:
+    assert run(DEFERRED).splitlines() == ["[]", "Not Found True", "True", "3", "http.client importlib.metadata tempfile"]
+
+
+PLUGINS = """
+import sys
+import stint
+from pydantic import BaseModel
+
+class Size(BaseModel):
+    value: int
+
+print(Size(value="1").value, [name for name in sys.modules if name.startswith("importlib.metadata")])
+"""
+
+
+def test_a_model_is_built_without_a_search_for_plugins_of_pydantic() -> None:
+    assert run(PLUGINS).split() == ["1", "[]"]

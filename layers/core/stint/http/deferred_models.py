@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -72,6 +73,40 @@ class UnusedModule(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         return sys.modules.get(f"{self.__name__}.{name}", UnusedPart)
+
+
+class DeferredModule(ModuleType):
+    """A module of the standard library that is imported when one of its names is used.
+
+    A name that is imported from it while this object is in its place must be that of a function.
+    """
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            return lambda *arguments: getattr(import_module(self.__name__), name)(*arguments)
+        return getattr(import_module(self.__name__), name)
+
+
+@contextmanager
+def deferred_modules() -> Iterator[None]:
+    """Defer the import of modules that starlette and pydantic need only for some errors, and for forms.
+
+    `http.client` loads the parsers of e-mails for the names of statuses, `importlib.metadata` those of zip and CSV
+    files to check the version of a package, and `tempfile` what compresses files.
+    """
+    deferred = [name for name in ("http.client", "importlib.metadata", "tempfile") if name not in sys.modules]
+    for name in deferred:
+        sys.modules[name] = DeferredModule(name)
+        package, _, child = name.rpartition(".")
+        if package:
+            setattr(import_module(package), child, sys.modules[name])
+    try:
+        yield
+    finally:
+        for name in deferred:
+            del sys.modules[name]
 
 
 @contextmanager

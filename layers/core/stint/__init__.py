@@ -8,7 +8,7 @@ from stint.archive import install_archives
 
 install_archives(os.path.dirname(os.path.dirname(__file__)))
 
-# pydantic searches all installed packages for its plugins. There are none here, and the search, with what it imports, is
+# pydantic searches all installed packages for its plugins. There are none here, and the search, with its imports, is
 # a twentieth of a cold start.
 without_search = ModuleType("pydantic.plugin._loader", "No plugins of pydantic.")
 vars(without_search)["get_plugins"] = tuple

@@ -174,7 +174,8 @@ print(http.client.HTTPConnection.__module__, importlib.metadata.version.__module
 
 
 def test_modules_that_few_requests_need_are_imported_when_they_are_used() -> None:
-    assert run(DEFERRED).splitlines() == ["[]", "Not Found True", "True", "3", "http.client importlib.metadata tempfile"]
+    modules = "http.client importlib.metadata tempfile"
+    assert run(DEFERRED).splitlines() == ["[]", "Not Found True", "True", "3", modules]
 
 
 PLUGINS = """

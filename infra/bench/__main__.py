@@ -23,9 +23,11 @@ from infra.bench.side import running_side
 from infra.bench.starts import measure_starts
 from infra.bench.streams import measure_streams
 from infra.bench.tools import measure_tools
-from infra.local.cloud import Plan, running_cloud, serving_front
+from infra.local.cloud import TEMPLATE, Plan, running_cloud, serving_front
+from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
 from infra.local.server import listen
+from infra.scripts.build import runnable_build
 
 MACHINE = f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are of this machine."
 SETTINGS = {
@@ -38,14 +40,19 @@ SETTINGS = {
 
 
 async def bench(only_starts: bool, history: int) -> None:
-    """Run all benchmarks, or those of the cold starts, against one local cloud with an empty store."""
+    """Run all benchmarks, or those of the cold starts, against one local cloud with an empty store.
+
+    The functions are those of the build if it is for this machine and current, else plain files.
+    """
     began = time.monotonic()
+    build = runnable_build(ROOT)
+    plan = Plan(SETTINGS, template=build.folder / TEMPLATE.name if build else TEMPLATE, shared=True)
     async with contextlib.AsyncExitStack() as stack:
-        cloud = await stack.enter_async_context(running_cloud(Plan(SETTINGS, shared=True), None, silent))
+        cloud = await stack.enter_async_context(running_cloud(plan, None, silent))
         listener = stack.enter_context(contextlib.closing(listen()))
         front = await stack.enter_async_context(serving_front(cloud, listener, silent))
         launch = await stack.enter_async_context(launcher(cloud, SETTINGS))
-        print(MACHINE)
+        print(MACHINE, f"Functions from {'the build' if build else 'plain files'}.")
         print(render("Cold start", "function", "bare", await measure_starts(launch)), flush=True)
         if sys.platform == "linux":
             print(render("Idle memory", "function", "bare", await measure_idle_memory(launch)), flush=True)

@@ -81,7 +81,7 @@ class Launcher:
     @contextlib.asynccontextmanager
     async def function(self, name: str) -> AsyncIterator[RunningFunction]:
         """Start a function, and yield once it requests its first event."""
-        function = find_function(self._cloud.system, name)
+        function = find_function(self._cloud.system, f"stint-{name}")
         environment = own_environment(function, self._services, self._cloud.system.functions)
         spec = function_spec(function, environment, self._folder / "links", Path(sys.executable))
         root = Root(self._folder / name, self._folder / "runtime")
@@ -100,7 +100,7 @@ class Launcher:
     @contextlib.asynccontextmanager
     async def uvicorn(self, module: str) -> AsyncIterator[RunningServer]:
         """Start uvicorn with the `app` of a module of this package, and yield once it listens."""
-        function = find_function(self._cloud.system, "turns")
+        function = find_function(self._cloud.system, "stint-turns")
         path = os.pathsep.join((str(ROOT / "layers" / "core"), str(ROOT)))
         environment = {**function.environment, **self._services, "PYTHONPATH": path, "PATH": os.defpath}
         command = (sys.executable, "-m", "uvicorn", f"infra.bench.{module}:app", "--port", "0", "--no-access-log")

@@ -98,6 +98,6 @@ async def drop(output: asyncio.StreamReader) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return user and system time of a process, proc_pid_stat(5)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Return user and system time of the threads of a process. proc_pid_stat(5) would have hundredths of a second."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(each.read_text().split()[0]) for each in threads) / 1e9

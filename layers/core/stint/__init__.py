@@ -6,7 +6,11 @@ from types import ModuleType
 
 from stint.archive import install_archives
 
-install_archives(os.path.dirname(os.path.dirname(__file__)))
+for archive in install_archives(os.path.dirname(os.path.dirname(__file__))):
+    if archive.texts:
+        from stint.compiled_texts import use_compiled_texts
+
+        use_compiled_texts(archive)
 
 # pydantic searches all installed packages for its plugins. There are none here, and the search, with its imports, is
 # a twentieth of a cold start.

@@ -14,8 +14,9 @@ depend on the processor. An archive for another version of Python, or an incompl
 
     bytes        content
     16           the magic number of the bytecode, in 4 bytes; the lengths of the file and of the index, in 4 and 8
-    index        for each module: where its code begins after the index, its length, whether it is a package (marshal)
-    the rest     the code of the modules (marshal)
+    index        for each module: where its code begins after the index, its length, whether it is a package (marshal);
+                 the first two for each text and mode that `compile` gets while modules are imported (compiled_texts.py)
+    the rest     the code of the modules and texts (marshal)
 """
 
 import _imp
@@ -26,12 +27,14 @@ import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import MAGIC_NUMBER
 from types import CodeType
+from typing import Any
 
 SUFFIX = ".bytecode"
 HEAD_BYTES = 16
 CACHE = f"{sys.implementation.cache_tag}.pyc"
 
-Index = dict[str, tuple[int, int, bool]]
+ModuleIndex = dict[str, tuple[int, int, bool]]
+TextIndex = dict[tuple[str, str], tuple[int, int]]
 
 
 class UnusableArchive(Exception):
@@ -50,13 +53,23 @@ class Archive:
         index_bytes = int.from_bytes(head[8:], "little")
         if os.fstat(self._file).st_size != int.from_bytes(head[4:8], "little"):
             raise UnusableArchive("it is incomplete")
-        self.index: Index = marshal.loads(os.pread(self._file, index_bytes, HEAD_BYTES))  # noqa: S302 - of our build
+        index: tuple[ModuleIndex, TextIndex] = self._load(index_bytes, HEAD_BYTES)
+        self.modules, self.texts = index
         self._begin = HEAD_BYTES + index_bytes
 
-    def code(self, name: str) -> CodeType:
-        begin, length, _ = self.index[name]
-        code: CodeType = marshal.loads(os.pread(self._file, length, self._begin + begin))  # noqa: S302 - of our build
+    def code_of_module(self, name: str) -> CodeType:
+        begin, length, _ = self.modules[name]
+        code: CodeType = self._load(length, self._begin + begin)
         return code
+
+    def code_of_text(self, text: str, mode: str) -> CodeType:
+        """Return what `compile` would. Raises KeyError for another text."""
+        begin, length = self.texts[text, mode]
+        code: CodeType = self._load(length, self._begin + begin)
+        return code
+
+    def _load(self, length: int, begin: int) -> Any:
+        return marshal.loads(os.pread(self._file, length, begin))  # noqa: S302 - our build wrote it
 
 
 class ArchiveLoader(SourceFileLoader):
@@ -69,7 +82,7 @@ class ArchiveLoader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         if sys.flags.verbose:  # as Python's own loaders do
             sys.stderr.write(f"# code object from {self._archive.path!r}\n")
-        code = self._archive.code(fullname)
+        code = self._archive.code_of_module(fullname)
         if code.co_filename != self.path:  # the layer is not in /opt
             _imp._fix_co_filename(code, self.path)  # type: ignore[attr-defined]
         return code
@@ -84,9 +97,9 @@ class ArchiveFinder:
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
         """Return the same specification as Python's finder, or None."""
-        if name not in self._archive.index:
+        if name not in self._archive.modules:
             return None
-        place, is_package = f"{self._folder}/{name.replace('.', '/')}", self._archive.index[name][2]
+        place, is_package = f"{self._folder}/{name.replace('.', '/')}", self._archive.modules[name][2]
         folder, stem = (place, "__init__") if is_package else os.path.split(place)
         file = f"{folder}/{stem}.py"
         spec = ModuleSpec(name, ArchiveLoader(name, file, self._archive), origin=file, is_package=is_package)
@@ -97,8 +110,9 @@ class ArchiveFinder:
         return spec
 
 
-def install_archives(folder: str) -> None:
-    """Import from the archives in a folder, if there are any."""
+def install_archives(folder: str) -> list[Archive]:
+    """Import from the archives in a folder, if there are any, and return them."""
+    archives = []
     for name in sorted(os.listdir(folder)):
         if not name.endswith(SUFFIX):
             continue
@@ -110,3 +124,5 @@ def install_archives(folder: str) -> None:
             sys.stdout.write(json.dumps(line) + "\n")
         else:
             sys.meta_path.insert(0, ArchiveFinder(folder, archive))
+            archives.append(archive)
+    return archives

@@ -1,4 +1,4 @@
-"""`python -m infra.scripts.record_texts`: write the texts that are compiled while the package is imported, and their code.
+"""`python -m infra.scripts.record_texts`: write the texts that imports of the package compile, and their code.
 
 It imports all modules, so that what a function imports later is recorded, too. The texts depend on the version of
 Python, and not on the processor.

@@ -10,7 +10,7 @@ import marshal
 import pkgutil
 import sys
 import typing
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import stint
@@ -22,8 +22,8 @@ MARSHAL_VERSION = 2
 Texts = dict[tuple[str, str], bytes]
 
 
-def record() -> Texts:
-    """Import the package, and return the code of each text and mode, in the order of the texts."""
+def record(package: ModuleType) -> Texts:
+    """Import the modules of a package, and return the code of each text and mode, in the order of the texts."""
     texts: Texts = {}
 
     def compile_text(text: str, file: str, mode: str) -> CodeType:
@@ -37,10 +37,10 @@ def record() -> Texts:
     for module in (dataclasses, stint.dataclasses):
         vars(module)["exec"] = execute
     vars(typing)["compile"] = compile_text
-    for found in pkgutil.walk_packages(stint.__path__, "stint."):
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(found.name)
     return dict(sorted(texts.items()))
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(marshal.dumps(record(), MARSHAL_VERSION))
+    sys.stdout.buffer.write(marshal.dumps(record(stint), MARSHAL_VERSION))

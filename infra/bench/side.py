@@ -98,6 +98,12 @@ async def drop(output: asyncio.StreamReader) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return user and system time of the threads of a process. proc_pid_stat(5) would have hundredths of a second."""
-    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(each.read_text().split()[0]) for each in threads) / 1e9
+    """Return user and system time of the threads of a process.
+
+    proc_pid_stat(5) has it, too, but in hundredths of a second; not every kernel has the other file.
+    """
+    threads = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    if threads:
+        return sum(int(each.split()[0]) for each in threads) / 1e9
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

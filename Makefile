@@ -191,10 +191,10 @@ deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy
 	@$(BIN)/python -m infra.scripts.deploy
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
-# Dependencies of mcp that its client, the part in use, does not import (tests/samples/test_shipped_layers.py). They are a
-# third of the layer.
-UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications pycparser pydantic-settings pyjwt python-dotenv \
-	pywin32 referencing rpds-py sse-starlette uvicorn
+# Dependencies of mcp that its client, the part in use, does not import (tests/samples/test_shipped_layers.py), a third of the
+# layer, and the one of FastAPI that layers/core/stint/http/deferred_models.py leaves out.
+UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications opentelemetry-api pycparser pydantic-settings pyjwt \
+	python-dotenv pywin32 referencing rpds-py sse-starlette uvicorn
 # python-pptx imports the first two to write pictures and charts (layers/core/stint/documents/office.py). The next two are for
 # Windows, and the last one is in layers/dependencies. Together they are more than half of the layer.
 UNUSED_BY_WORKER := pillow xlsxwriter colorama dill typing-extensions

@@ -1,5 +1,9 @@
 """The function of administration: API keys, and stops of running work."""
 
+import stint  # noqa: F401 - first, so that all packages come from the archives of the build
+
+# isort: split
+
 from mangum import Mangum
 
 from stint.bootstrap.operator import OperatorComposition

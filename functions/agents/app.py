@@ -1,5 +1,9 @@
 """The function of the agents and sessions: create, list, delete; and get for agents."""
 
+import stint  # noqa: F401 - first, so that all packages come from the archives of the build
+
+# isort: split
+
 from mangum import Mangum
 
 from stint.bootstrap.agents import AgentsComposition

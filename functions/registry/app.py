@@ -1,5 +1,9 @@
 """The function of models, tools, shields, providers, health, version, the OpenAPI document, and the pages."""
 
+import stint  # noqa: F401 - first, so that all packages come from the archives of the build
+
+# isort: split
+
 from mangum import Mangum
 
 from stint.bootstrap.agents import AgentsComposition

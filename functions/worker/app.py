@@ -15,6 +15,10 @@ A process serves several tenants, one after the other. Each event sets its own t
 context; the event loop is one for all, because connections belong to it.
 """
 
+import stint  # noqa: F401 - first, so that all packages come from the archives of the build
+
+# isort: split
+
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context

@@ -25,19 +25,26 @@ from infra.bench.starts import measure_starts, rows_of, rows_of_floor
 from infra.bench.streams import measure_streams
 from infra.bench.tools import measure_tools
 from infra.bench.turns import measure_turns
-from infra.local.cloud import Plan, running_cloud, serving_front
+from infra.local.cloud import TEMPLATE, Plan, running_cloud, serving_front
+from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
 from infra.local.server import listen
+from infra.scripts.build import runnable_build
 
 MACHINE = f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are of this machine."
 
 
 async def bench(only: str, history: int) -> None:
-    """Run all benchmarks, or those of the cold starts or of a turn, against one local cloud with an empty store."""
+    """Run all benchmarks, or those of the cold starts or of a turn, against one local cloud with an empty store.
+
+    The functions are those of the build if it is for this machine and current, else plain files.
+    """
     began = time.monotonic()
-    print(MACHINE)
+    build = runnable_build(ROOT)
+    print(MACHINE, f"Functions from {'the build' if build else 'plain files'}.")
+    plan = Plan(SETTINGS, template=build.folder / TEMPLATE.name if build else TEMPLATE, shared=True)
     with running_model_server() as model:
-        await bench_functions(only, model)
+        await bench_functions(only, model, plan)
         if not only:
             await bench_sessions(history, model)
     print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
@@ -45,10 +52,10 @@ async def bench(only: str, history: int) -> None:
     print("floor: a function that runs one kind of turn, written by hand.")
 
 
-async def bench_functions(only: str, model: ModelServer) -> None:
+async def bench_functions(only: str, model: ModelServer, plan: Plan) -> None:
     """Measure functions in processes of their own, and those of the shared cloud."""
     async with contextlib.AsyncExitStack() as stack:
-        cloud = await stack.enter_async_context(running_cloud(Plan(SETTINGS, shared=True), None, silent))
+        cloud = await stack.enter_async_context(running_cloud(plan, None, silent))
         listener = stack.enter_context(contextlib.closing(listen()))
         front = await stack.enter_async_context(serving_front(cloud, listener, silent))
         launch = await stack.enter_async_context(launcher(cloud, with_model(model.url)))

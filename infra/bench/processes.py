@@ -104,7 +104,7 @@ class Launcher:
         return self._process(replace(spec, name="floor", environment=environment, layers=(), wrapper=str(FLOOR)))
 
     def _spec(self, name: str) -> FunctionSpec:
-        function = find_function(self._cloud.system, name)
+        function = find_function(self._cloud.system, f"stint-{name}")
         environment = own_environment(function, self._services, self._cloud.system.functions)
         return function_spec(function, environment, self._folder / "links", Path(sys.executable))
 
@@ -126,7 +126,7 @@ class Launcher:
     @contextlib.asynccontextmanager
     async def uvicorn(self, module: str) -> AsyncIterator[RunningServer]:
         """Start uvicorn with the `app` of a module of this package, and yield once it listens."""
-        function = find_function(self._cloud.system, "turns")
+        function = find_function(self._cloud.system, "stint-turns")
         environment = {**function.environment, **self._services, "PYTHONPATH": OWN_PATH, "PATH": os.defpath}
         command = (sys.executable, "-m", "uvicorn", f"infra.bench.{module}:app", "--port", "0", "--no-access-log")
         began = time.perf_counter()

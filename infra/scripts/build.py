@@ -1,5 +1,7 @@
 """The output of `make build` in `.aws-sam/build`."""
 
+import platform
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +9,10 @@ from typing import Any
 
 import yaml
 from infra.scripts.auth_options import variables_with_auth
+
+RUNTIME = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+ARCHITECTURE = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
+"""The target that this interpreter can run."""
 
 
 @dataclass(frozen=True)
@@ -76,3 +82,10 @@ def read_build(root: Path) -> Build | None:
     """Return the build of a repository, or None if there is none."""
     template = folder_of(root) / "template.yaml"
     return Build(root, yaml.safe_load(template.read_text())) if template.is_file() else None
+
+
+def runnable_build(root: Path) -> Build | None:
+    """Return the build of a repository if it is for this machine and has the current sources, or None."""
+    build = read_build(root)
+    runs = build is not None and (build.runtime, build.architecture) == (RUNTIME, ARCHITECTURE)
+    return build if runs and build is not None and build.changed_source() is None else None

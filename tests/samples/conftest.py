@@ -1,17 +1,13 @@
 import os
-import platform
 import stat
-import sys
 import venv
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from infra.local.engine import ROOT
-from infra.scripts.build import read_build
+from infra.scripts.build import ARCHITECTURE, RUNTIME, read_build
 
-RUNTIME = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-ARCHITECTURE = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
 COMMAND = f"make build RUNTIME={RUNTIME} ARCHITECTURE={ARCHITECTURE}"
 
 

@@ -6,6 +6,8 @@ import pytest
 import yaml
 from infra.local.engine import ROOT
 
+from stint.archive import Archive
+
 pytestmark = pytest.mark.built
 
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html: function and layers, unzipped.
@@ -54,18 +56,44 @@ def test_the_pages_are_shipped(build: Path) -> None:
     assert entries(static) == {"docs.html", "reference.css", "reference.js"}
 
 
-def test_every_source_has_bytecode_that_is_never_compared_with_it(build: Path) -> None:
-    sources = [path for name in FUNCTIONS | LAYERS for path in (build / name).rglob("*.py")]
-    bytecode = [Path(importlib.util.cache_from_source(str(path))) for path in sources]
+def archived_sources(layer: Path) -> dict[Path, str]:
+    """Return the files whose code is in the archive of a layer, and the names of the modules."""
+    folder = layer / "python"
+    found = {}
+    for path in folder.glob("*.bytecode"):
+        for name, (_, _, is_package) in Archive(str(path)).modules.items():
+            place = folder.joinpath(*name.split("."))
+            found[place / "__init__.py" if is_package else place.with_suffix(".py")] = name
+    return found
 
-    assert len(sources) > 500
-    assert [path for path in bytecode if not path.is_file()] == []
-    flags = {int.from_bytes(path.read_bytes()[4:8], "little") for path in bytecode}
+
+def test_every_source_has_bytecode_that_is_never_compared_with_it(build: Path) -> None:
+    sources = {path for name in FUNCTIONS | LAYERS for path in (build / name).rglob("*.py")}
+    archived = {path for name in LAYERS for path in archived_sources(build / name)}
+    bytecode = {path: Path(importlib.util.cache_from_source(str(path))) for path in sources}
+
+    assert len(archived) > 500
+    assert archived <= sources
+    # Once: a copy would have to be deployed, too.
+    assert {path for path in sources if bytecode[path].is_file()} == sources - archived
+    flags = {int.from_bytes(bytecode[path].read_bytes()[4:8], "little") for path in sources - archived}
     assert flags == {UNCHECKED_HASH}
 
 
+def test_no_module_is_in_the_archives_of_two_layers(build: Path) -> None:
+    names = [name for layer in build.glob("*Layer") for name in archived_sources(layer).values()]
+
+    assert len(names) == len(set(names))
+
+
+def test_the_archive_of_the_package_has_the_texts_that_its_imports_compile(build: Path) -> None:
+    texts = Archive(str(build / "CoreLayer" / "python" / "CoreLayer.bytecode")).texts
+
+    assert sum(text.startswith("def __init__(self") for text, _ in texts) > 100
+
+
 def test_nothing_but_the_product_is_shipped(build: Path) -> None:
-    assert entries(build / "CoreLayer" / "python") == {"stint"}
+    assert entries(build / "CoreLayer" / "python") == {"stint", "CoreLayer.bytecode"}
     assert entries(build / "RuntimeLayer" / "python") == {"stint_runtime"}
     for function in FUNCTIONS:
         own = {path.name for path in (ROOT / "functions" / function.lower()).glob("*.py")}

@@ -228,6 +228,6 @@ async def test_a_function_runs_on_what_was_built_and_never_compiles(built: Built
     shipped = {path for path in code if path.resolve().is_relative_to(build)}
     runtime = {path for path in code if MANAGED.search(str(path))}
     standard = {path for path in code if path.is_relative_to(STDLIB) and "site-packages" not in path.parts}
-    assert {path.name.split(".")[0] for path in shipped} >= {"app", "observability", "applications"}
+    assert {path.name.split(".")[0] for path in shipped} >= {"app", "archive", "CoreLayer", "DependenciesLayer"}
     assert code - shipped - runtime - standard == set()
-    assert {path for path in shipped if path.suffix != ".pyc"} == set()
+    assert {path.suffix for path in shipped} == {".pyc", ".bytecode"}

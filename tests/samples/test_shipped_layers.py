@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from infra.local.engine import ROOT
+from infra.local.opt import merge_layers
 from tests.servers.issuer import DISCOVERY, ec_key, jwk_of, rsa_key, sign
 from tests.unit.documents.office_files import make_docx, make_pptx, make_xlsx
 
@@ -25,9 +26,17 @@ for client in (*own, connect_vectors(), connect_tool(30), connect(), SecretsProv
 """
 
 
-def test_every_client_can_be_made_of_what_is_shipped(build: Path) -> None:
-    path = os.pathsep.join(str(build / layer / "python") for layer in LAYERS)
-    environment = {"PYTHONPATH": path, "AWS_DEFAULT_REGION": "eu-west-1", "PATH": os.defpath}
+def shipped(build: Path, opt: Path, *layers: str) -> dict[str, str]:
+    """Return the environment of a process that has these layers in one folder, as in Lambda.
+
+    It does not change the build: a package that is imported before the archives would write its bytecode there.
+    """
+    merge_layers([build / layer for layer in layers], opt)
+    return {"PYTHONPATH": str(opt / "python"), "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_every_client_can_be_made_of_what_is_shipped(build: Path, tmp_path: Path) -> None:
+    environment = shipped(build, tmp_path, *LAYERS) | {"AWS_DEFAULT_REGION": "eu-west-1"}
 
     done = subprocess.run(
         [sys.executable, "-S", "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=120, check=False
@@ -49,9 +58,10 @@ print(chunk_static(asyncio.run(extract_text(sys.stdin.buffer.read(), 'file')))[0
 @pytest.mark.parametrize(
     "make", [make_docx, lambda text: make_pptx((text, "", "")), lambda text: make_xlsx({"S": [[text]]})]
 )
-def test_the_worker_reads_files_of_office_with_what_is_shipped(build: Path, make: Callable[[str], bytes]) -> None:
-    layers = ("CoreLayer", "DependenciesLayer", "ExtractionLayer")
-    environment = {"PYTHONPATH": os.pathsep.join(str(build / layer / "python") for layer in layers)}
+def test_the_worker_reads_files_of_office_with_what_is_shipped(
+    build: Path, tmp_path: Path, make: Callable[[str], bytes]
+) -> None:
+    environment = shipped(build, tmp_path, *LAYERS, "ExtractionLayer")
 
     done = subprocess.run(
         [sys.executable, "-S", "-c", EXTRACTION], input=make("text"), env=environment, capture_output=True, check=False
@@ -71,9 +81,8 @@ print(scan.results()[0].key)
 """
 
 
-def test_the_packed_index_works_with_what_is_shipped(build: Path) -> None:
-    layers = (*LAYERS, "PackedLayer")
-    environment = {"PYTHONPATH": os.pathsep.join(str(build / layer / "python") for layer in layers)}
+def test_the_packed_index_works_with_what_is_shipped(build: Path, tmp_path: Path) -> None:
+    environment = shipped(build, tmp_path, *LAYERS, "PackedLayer")
 
     done = subprocess.run(
         [sys.executable, "-S", "-c", PACKED], env=environment, capture_output=True, text=True, check=False
@@ -114,10 +123,9 @@ def mcp_server() -> Iterator[str]:
 
 
 def test_everything_imports_and_both_transports_of_mcp_work_without_what_is_left_out(
-    build: Path, mcp_server: str
+    build: Path, tmp_path: Path, mcp_server: str
 ) -> None:
-    path = os.pathsep.join(str(build / layer / "python") for layer in LAYERS)
-    environment = {"PYTHONPATH": path, "PATH": os.defpath}
+    environment = shipped(build, tmp_path, *LAYERS)
     command = [sys.executable, "-S", "-c", EVERYTHING, mcp_server]
 
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
@@ -138,9 +146,8 @@ for line in sys.stdin:
 """
 
 
-def test_the_authorizer_verifies_tokens_with_what_is_shipped(build: Path) -> None:
-    layers = (*LAYERS, "AuthorizerLayer")
-    environment = {"PYTHONPATH": os.pathsep.join(str(build / layer / "python") for layer in layers)}
+def test_the_authorizer_verifies_tokens_with_what_is_shipped(build: Path, tmp_path: Path) -> None:
+    environment = shipped(build, tmp_path, *LAYERS, "AuthorizerLayer")
     issuer = "https://a.example"
     claims = {"iss": issuer, "aud": "stint", "exp": 10_000_000_000, "sub": "ada"}
     keys = [jwk_of(rsa_key(), "rsa"), jwk_of(ec_key(), "ec")]

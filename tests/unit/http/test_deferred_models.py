@@ -119,3 +119,76 @@ for _ in range(2):
 """
 
     assert run(asked).split() == ["absent", "pydantic.v1.main", "loaded", "pydantic.v1.main"]
+
+
+UNTOLD = """
+import asyncio, sys
+from stint.http.app import create_app
+from fastapi import APIRouter, FastAPI
+from starlette.testclient import TestClient
+
+router = APIRouter()
+
+@router.get("/sums")
+def add(left: int, right: int = 1) -> int:
+    return left + right
+
+app = FastAPI(telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False})
+app.include_router(router)
+with TestClient(app) as client:  # which sends the events of the lifespan
+    print(client.get("/sums?left=2").json(), client.get("/sums?left=a").status_code)
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+import opentelemetry.trace
+print(opentelemetry.trace.get_tracer_provider().__module__)
+"""
+
+
+def test_fastapi_starts_and_serves_without_its_telemetry_which_others_can_still_import() -> None:
+    assert run(UNTOLD).splitlines() == ["3 422", "[]", "opentelemetry.trace"]
+
+
+def test_telemetry_that_is_loaded_before_fastapi_stays() -> None:
+    loaded = """
+import opentelemetry.trace
+import stint.http, fastapi.telemetry._asgi as used
+print(used.trace is opentelemetry.trace, opentelemetry.trace.Tracer.__name__)
+"""
+
+    assert run(loaded).split() == ["True", "Tracer"]
+
+
+DEFERRED = """
+import sys
+import stint.http
+from starlette import exceptions, formparsers
+from pydantic import networks
+print([name for name in ("http.client", "importlib.metadata", "tempfile") if name in sys.modules])
+print(exceptions.HTTPException(404).detail, "http.client" in sys.modules)
+print(networks.version("pydantic") == __import__("pydantic").VERSION)
+with formparsers.SpooledTemporaryFile() as file:
+    print(file.write(b"abc"))
+import http.client, importlib.metadata
+from tempfile import SpooledTemporaryFile
+print(http.client.HTTPConnection.__module__, importlib.metadata.version.__module__, SpooledTemporaryFile.__module__)
+"""
+
+
+def test_modules_that_few_requests_need_are_imported_when_they_are_used() -> None:
+    modules = "http.client importlib.metadata tempfile"
+    assert run(DEFERRED).splitlines() == ["[]", "Not Found True", "True", "3", modules]
+
+
+PLUGINS = """
+import sys
+import stint
+from pydantic import BaseModel
+
+class Size(BaseModel):
+    value: int
+
+print(Size(value="1").value, [name for name in sys.modules if name.startswith("importlib.metadata")])
+"""
+
+
+def test_a_model_is_built_without_a_search_for_plugins_of_pydantic() -> None:
+    assert run(PLUGINS).split() == ["1", "[]"]

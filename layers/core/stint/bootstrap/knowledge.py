@@ -62,7 +62,7 @@ class KnowledgeComposition(AgentsComposition):
 
         models = self.knowledge_parts.embedding_models(tenant)
         expired = expired_stores.ExpiredStores(tenant, self.store, self.queue.send)
-        return search.Search(tenant, self.store, self.get_index(), models, expired=expired)
+        return search.Search(tenant, self.store, self.get_index, models, expired=expired)
 
     def compose_knowledge_services(self, tenant: str) -> "KnowledgeServices":
         return compose_knowledge(tenant, self.knowledge_parts, self.make_vector_stores(tenant))

@@ -57,7 +57,7 @@ def compose_rag(
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     models = EmbeddingModels(adapters.embedders, find_models, model_access(tenant, adapters.settings))
     delete_store = delete_named_store(tenant, store, send)
-    search = Search(tenant, store, adapters.vector_index, models, expired=ExpiredStores(tenant, store, send))
+    search = Search(tenant, store, lambda: adapters.vector_index, models, expired=ExpiredStores(tenant, store, send))
     insertions = Insertions(tenant, store, IngestionTasks(tenant, send))
     vector_dbs = VectorDBs(tenant, store, models, adapters.settings.vector_indexes, delete_store=delete_store)
     graph = GraphSearch(tenant, store)

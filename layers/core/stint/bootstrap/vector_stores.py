@@ -33,16 +33,16 @@ class VectorStoreServices:
 
 def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreServices:
     """Make the use cases of a tenant."""
-    store, index, deletions = parts.store, parts.make_index(), parts.deletions
+    store, deletions = parts.store, parts.deletions
     models, tasks = parts.embedding_models(tenant), IngestionTasks(tenant, parts.send)
     usage, expired = UsageCounter(tenant, store, tasks), ExpiredStores(tenant, store, parts.send)
-    search = Search(tenant, store, index, models, expired=expired)
+    search = Search(tenant, store, parts.make_index, models, expired=expired)
     insertions = Insertions(tenant, store, tasks)
 
     def make_updates() -> "AttributeUpdates":
         from stint.services.knowledge.attribute_updates import AttributeUpdates  # noqa: PLC0415 - rarely needed
 
-        return AttributeUpdates(tenant, store, index, parts.adapters.settings.lease_seconds)
+        return AttributeUpdates(tenant, store, parts.make_index(), parts.adapters.settings.lease_seconds)
 
     documents = StoreDocuments(
         tenant, store, insertions, make_updates, usage=usage, expired=expired, deletions=deletions

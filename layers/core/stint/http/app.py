@@ -65,6 +65,7 @@ def create_app(
         redirect_slashes=False,
         strict_content_type=False,
         lifespan=prepare,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.make_services = make_services
     app.state.read_settings = read_settings

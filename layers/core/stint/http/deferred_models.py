@@ -3,9 +3,14 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+TELEMETRY = ("opentelemetry", "_logs", "context", "metrics", "propagate", "propagators", "propagators.textmap", "trace")
+"""The package that FastAPI imports for its spans and metrics, and the modules of the package."""
 
 
 @contextmanager
@@ -49,6 +54,79 @@ def without_form_parser() -> Iterator[None]:
                 del sys.modules[name]
             else:
                 sys.modules[name] = module
+
+
+class UnusedPart:
+    """Any class or function of a package that is imported and not used. FastAPI inherits from one, and calls others."""
+
+    def __class_getitem__(cls, _: object) -> type:
+        return cls
+
+    def __new__(cls, *_: object) -> None:  # type: ignore[misc]  # what it returns is tested, and is no object
+        return None
+
+
+class UnusedModule(ModuleType):
+    """A module that has every name."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return sys.modules.get(f"{self.__name__}.{name}", UnusedPart)
+
+
+class DeferredModule(ModuleType):
+    """A module of the standard library that is imported when one of its names is used.
+
+    A name that is imported from it while this object is in its place must be that of a function.
+    """
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            return lambda *arguments: getattr(import_module(self.__name__), name)(*arguments)
+        return getattr(import_module(self.__name__), name)
+
+
+@contextmanager
+def deferred_modules() -> Iterator[None]:
+    """Defer the import of modules that starlette and pydantic need only for some errors, and for forms.
+
+    `http.client` loads the parsers of e-mails for the names of statuses, `importlib.metadata` those of zip and CSV
+    files to check the version of a package, and `tempfile` what compresses files.
+    """
+    deferred = [name for name in ("http.client", "importlib.metadata", "tempfile") if name not in sys.modules]
+    for name in deferred:
+        sys.modules[name] = DeferredModule(name)
+        package, _, child = name.rpartition(".")
+        if package:
+            setattr(import_module(package), child, sys.modules[name])
+    try:
+        yield
+    finally:
+        for name in deferred:
+            del sys.modules[name]
+
+
+@contextmanager
+def without_telemetry() -> Iterator[None]:
+    """Import nothing for `import opentelemetry` within, unless it is loaded.
+
+    FastAPI imports its modules for spans and metrics, which `create_app` turns off, and they search the entry points of
+    all installed packages. Together this is a tenth of a cold start.
+    """
+    package, *parts = TELEMETRY
+    names = (package, *(f"{package}.{part}" for part in parts))
+    if package in sys.modules:
+        yield
+        return
+    sys.modules.update((name, UnusedModule(name)) for name in names)
+    try:
+        yield
+    finally:
+        for name in names:
+            del sys.modules[name]
 
 
 @contextmanager

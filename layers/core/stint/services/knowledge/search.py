@@ -12,7 +12,7 @@ records that they still exist.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from stint.dataclasses import dataclass, replace
@@ -66,7 +66,7 @@ class Search:
 
     tenant: str
     store: Store
-    index: VectorIndex
+    make_index: Callable[[], VectorIndex]
     models: EmbeddingModels
     expired: ExpiredStores
 
@@ -149,7 +149,7 @@ class Search:
             ranker=request.ranker,
         )
         try:
-            hits = await self.index.query(index_of(self.tenant, query.store), asked)
+            hits = await self.make_index().query(index_of(self.tenant, query.store), asked)
         except NotFound:
             hits = []
         return QueryHits(query, hits, len(hits) >= k)

@@ -34,7 +34,7 @@ ALLOWED = {
 
 # Modules that a cold start loads, at most.
 MODULES = {
-    "authorizer": 343,
+    "authorizer": 344,
     "admin": 632,
     "agents": 622,
     "knowledge": 655,

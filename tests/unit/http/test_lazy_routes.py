@@ -5,6 +5,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIRouter
 
+from stint.http.app import NO_TELEMETRY
 from stint.http.requests import LazyRoute
 from stint.http.scopes import requires
 
@@ -27,7 +28,7 @@ def make_router(route_class: type[APIRoute]) -> APIRouter:
 
 
 async def test_only_the_route_of_a_request_is_built_and_answers_as_usual() -> None:
-    lazy, usual = FastAPI(), FastAPI()
+    lazy, usual = FastAPI(telemetry=NO_TELEMETRY), FastAPI(telemetry=NO_TELEMETRY)
     lazy.router.routes.extend(make_router(LazyRoute).routes)
     usual.include_router(make_router(APIRoute))
     read, write = (each for each in lazy.router.routes if isinstance(each, LazyRoute))
@@ -48,7 +49,7 @@ async def test_only_the_route_of_a_request_is_built_and_answers_as_usual() -> No
 
 
 def test_a_lazy_route_is_described_as_any_other() -> None:
-    lazy, usual = FastAPI(), FastAPI()
+    lazy, usual = FastAPI(telemetry=NO_TELEMETRY), FastAPI(telemetry=NO_TELEMETRY)
     lazy.include_router(make_router(LazyRoute))
     usual.include_router(make_router(APIRoute))
 

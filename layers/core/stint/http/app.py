@@ -27,6 +27,9 @@ from stint.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+NO_TELEMETRY = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI's spans and metrics are off in each app, since their package is not loaded (`deferred_models.py`)."""
+
 
 def list_routers() -> tuple[APIRouter, ...]:
     """Return the routers of the whole API, of all functions."""
@@ -65,7 +68,7 @@ def create_app(
         redirect_slashes=False,
         strict_content_type=False,
         lifespan=prepare,
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        telemetry=NO_TELEMETRY,
     )
     app.state.make_services = make_services
     app.state.read_settings = read_settings

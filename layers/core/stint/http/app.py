@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
+from fastapi.telemetry import TelemetryConfig
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from stint.domain.ids import TENANT
@@ -27,7 +28,7 @@ from stint.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-NO_TELEMETRY = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """FastAPI's spans and metrics are off in each app, since their package is not loaded (`deferred_models.py`)."""
 
 

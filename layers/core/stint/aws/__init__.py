@@ -10,5 +10,5 @@ function has. So the path of every request has its own client, and rarer service
   signature.py     the signature of a request, and the clock that it is made with
   retries.py       backoff and quota, as in AWS's SDKs
 
-docs/decisions.md, entry 59, has the reasons.
+docs/decisions.md, entry 62, has the reasons.
 """

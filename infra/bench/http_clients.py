@@ -1,7 +1,7 @@
 """`python -m infra.bench.http_clients`: CPU time of streamed model calls, by our own client, httpx, and aiohttp.
 
-The model server answers in another thread, so the figures are those of the client's thread. aiohttp is measured if it is
-installed: nothing in the project needs it.
+The model server answers in another thread, so the figures are those of the client's thread. aiohttp is measured if it
+is installed: nothing in the project needs it.
 """
 
 import asyncio
@@ -88,7 +88,8 @@ async def measure(client: str, url: str, at_once: int) -> float:
 
 def measure_import(client: str) -> float:
     """Return the CPU time of an import in seconds, without that of the standard library that all need."""
-    program = f"import asyncio, base64, re, time, urllib.parse; t = time.process_time(); import {IMPORTS[client]}; print(time.process_time() - t)"
+    usual = "import asyncio, base64, re, time, urllib.parse"
+    program = f"{usual}; began = time.process_time(); import {IMPORTS[client]}; print(time.process_time() - began)"
     return float(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout)
 
 

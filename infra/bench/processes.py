@@ -128,7 +128,9 @@ class Launcher:
         """Start uvicorn with the `app` of a module of this package, and yield once it listens."""
         function = find_function(self._cloud.system, "stint-turns")
         environment = {**function.environment, **self._services, "PYTHONPATH": OWN_PATH, "PATH": os.defpath}
-        command = (sys.executable, "-m", "uvicorn", f"infra.bench.{module}:app", "--port", "0", "--no-access-log")
+        # It would choose the loop of the product.
+        options = ("--port", "0", "--no-access-log", "--loop", "asyncio")
+        command = (sys.executable, "-m", "uvicorn", f"infra.bench.{module}:app", *options)
         began = time.perf_counter()
         process = await asyncio.create_subprocess_exec(
             *command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True

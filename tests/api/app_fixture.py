@@ -268,7 +268,9 @@ class Served:
     def __init__(self, app: FastAPI) -> None:
         self.posts: dict[str, int] = defaultdict(int)
         self.running = 0
-        config = uvicorn.Config(self.counted(app), port=0, log_level="critical", lifespan="off", access_log=False)
+        options: dict[str, Any] = {"log_level": "critical", "lifespan": "off", "access_log": False}
+        # uvicorn would choose uvloop, whose clock tests cannot move.
+        config = uvicorn.Config(self.counted(app), port=0, loop="asyncio", **options)
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
 

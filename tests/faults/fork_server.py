@@ -148,7 +148,7 @@ def warm_clients() -> None:
 def serve(app: ASGIApp, listener: socket.socket) -> None:
     """Serve the API until SIGTERM, and end the requests that are then running."""
     options: Any = {"log_level": "warning", "lifespan": "off", "access_log": False}
-    uvicorn.run(app, fd=listener.fileno(), timeout_keep_alive=KEPT_SECONDS, **options)
+    uvicorn.run(app, fd=listener.fileno(), timeout_keep_alive=KEPT_SECONDS, loop="asyncio", **options)
 
 
 def work(event: Any, answer: int) -> None:

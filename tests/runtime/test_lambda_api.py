@@ -41,7 +41,7 @@ class Client:
 async def api(service: Start) -> AsyncIterator[Client]:
     function = await service(concurrency=1)
     app = lambda_api(function.functions, {"f"})
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off", loop="asyncio"))
     serving = asyncio.create_task(server.serve())
     await until(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]

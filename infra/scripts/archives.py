@@ -59,5 +59,7 @@ def list_modules(folder: Path) -> Iterator[tuple[Path, str]]:
     for source in sorted(folder.rglob("*.py")):
         parts = source.relative_to(folder).with_suffix("").parts
         parents = [folder.joinpath(*parts[:depth]) for depth in range(1, len(parts))]
-        if all((parent / "__init__.py").is_file() for parent in parents):
+        # Python prefers an extension module beside a source.
+        is_extension = any(source.parent.glob(f"{source.stem}.*.so"))
+        if all((parent / "__init__.py").is_file() for parent in parents) and not is_extension:
             yield source, ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -87,5 +87,6 @@ def read_build(root: Path) -> Build | None:
 def runnable_build(root: Path) -> Build | None:
     """Return the build of a repository if it is for this machine and has the current sources, or None."""
     build = read_build(root)
-    runs = build is not None and (build.runtime, build.architecture) == (RUNTIME, ARCHITECTURE)
-    return build if runs and build is not None and build.changed_source() is None else None
+    if build is None or (build.runtime, build.architecture) != (RUNTIME, ARCHITECTURE):
+        return None
+    return build if build.changed_source() is None else None

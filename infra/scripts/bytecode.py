@@ -57,7 +57,7 @@ def compile_folder(interpreter: str, folder: Path) -> None:
 def record_texts() -> Texts:
     """Return the texts that imports compile, with their code, from an environment with all packages."""
     command = [sys.executable, "-m", "infra.scripts.record_texts"]
-    texts: Texts = marshal.loads(subprocess.run(command, capture_output=True, check=True).stdout)  # noqa: S302 - our own
+    texts: Texts = marshal.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)  # noqa: S302 - our own
     return texts
 
 

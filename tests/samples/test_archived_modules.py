@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
 import yaml
 from infra.local.opt import merge_layers
+
+from stint.archive import Archive, ArchiveFinder
 
 pytestmark = pytest.mark.built
 
@@ -75,6 +78,21 @@ def test_a_function_loads_the_same_modules_with_archives_and_without(
     assert set(archived) - OF_ARCHIVES == set(plain)
     assert {name: each for name, each in of_archives.items() if name not in OF_ARCHIVES} == expected
     assert len(expected) > 100
+
+
+def test_each_module_of_an_archive_is_the_one_that_python_finds(build: Path) -> None:
+    archives = list(build.glob("*/python/*.bytecode"))
+    for path in archives:
+        archive = Archive(str(path))
+        finder = ArchiveFinder(str(path.parent), archive)
+        for name in archive.modules:
+            folder = str(path.parent / Path(*name.split(".")[:-1]))
+            archived, plain = finder.find_spec(name, [folder]), PathFinder.find_spec(name, [folder])
+            assert archived is not None
+            assert plain is not None
+            assert (archived.origin, archived.cached) == (plain.origin, plain.cached)
+
+    assert len(archives) >= 3
 
 
 def test_packages_of_an_archive_find_their_data(build: Path, tmp_path: Path) -> None:

@@ -82,6 +82,38 @@ def test_modules_of_an_archive_are_those_of_the_files(shop: Path) -> None:
     assert list(shop.rglob("*.pyc")) == [shop / f"loose/__pycache__/part.{TAG}.pyc"]
 
 
+FROM_TWO_PLACES = """
+import sys
+sys.path[:0] = [sys.argv[2], sys.argv[1]]
+import shop
+from stint.archive import install_archives
+install_archives(sys.argv[1])
+import shop.till, single
+print(shop.till.__file__, single.__file__)
+"""
+
+
+def test_a_package_that_was_imported_from_another_place_has_its_modules_there(shop: Path, tmp_path: Path) -> None:
+    archive_modules(shop, "Shop", TAG, {})
+    other = tmp_path / "other"
+    (other / "shop").mkdir(parents=True)
+    for name in ("shop/__init__.py", "shop/till.py"):
+        (other / name).write_text(SOURCES[name])
+    environment = {"PYTHONPATH": str(CORE), "PATH": os.defpath}
+    command = [sys.executable, "-c", FROM_TWO_PLACES, str(shop), str(other)]
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout.split() == [f"{other}/shop/till.py", f"{shop}/single.py"]
+
+
+def test_a_source_beside_its_extension_module_is_not_archived(shop: Path) -> None:
+    (shop / "shop/till.cpython-39-x86_64-linux-gnu.so").touch()
+
+    assert archive_modules(shop, "Shop", TAG, {}) == 4
+    assert (shop / f"shop/__pycache__/till.{TAG}.pyc").exists()
+
+
 def test_a_traceback_and_data_come_from_the_deployed_files(shop: Path) -> None:
     archive_modules(shop, "Shop", TAG, {})
 

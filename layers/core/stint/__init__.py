@@ -2,18 +2,28 @@
 
 import os
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from stint.archive import install_archives
 
-for archive in install_archives(os.path.dirname(os.path.dirname(__file__))):
-    if archive.texts:
-        from stint.compiled_texts import use_compiled_texts
 
-        use_compiled_texts(archive)
+def _use_archives() -> None:
+    for found in install_archives(os.path.dirname(os.path.dirname(__file__))):
+        if found.texts:
+            from stint.compiled_texts import use_compiled_texts  # noqa: PLC0415 - only a build has them
 
-# pydantic searches all installed packages for its plugins. There are none here, and the search, with its imports, is
-# a twentieth of a cold start.
-without_search = ModuleType("pydantic.plugin._loader", "No plugins of pydantic.")
-vars(without_search)["get_plugins"] = tuple
-sys.modules.setdefault(without_search.__name__, without_search)
+            use_compiled_texts(found)
+
+
+def _search_no_plugins() -> None:
+    """Keep pydantic from a search of all installed packages for its plugins, a twentieth of a cold start."""
+    name = "pydantic.plugin._loader"
+    loader = ModuleType(name, "No plugins of pydantic.")
+    loader.__spec__ = ModuleSpec(name, None)
+    vars(loader)["get_plugins"] = tuple
+    sys.modules.setdefault(name, loader)
+
+
+_use_archives()
+_search_no_plugins()

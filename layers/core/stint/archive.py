@@ -24,6 +24,7 @@ import json
 import marshal
 import os
 import sys
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import MAGIC_NUMBER
 from types import CodeType
@@ -95,9 +96,14 @@ class ArchiveFinder:
         self._folder = folder
         self._archive = archive
 
-    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        """Return the same specification as Python's finder, or None."""
+    def find_spec(self, name: str, path: Sequence[str] | None = None, _: object = None) -> ModuleSpec | None:
+        """Return the specification that Python's finder would return for this folder, or None.
+
+        A package that was imported from another place has its modules there. `path` are its places.
+        """
         if name not in self._archive.modules:
+            return None
+        if path is not None and f"{self._folder}/{name.rpartition('.')[0].replace('.', '/')}" not in path:
             return None
         place, is_package = f"{self._folder}/{name.replace('.', '/')}", self._archive.modules[name][2]
         folder, stem = (place, "__init__") if is_package else os.path.split(place)
@@ -118,7 +124,7 @@ def install_archives(folder: str) -> list[Archive]:
             continue
         try:
             archive = Archive(f"{folder}/{name}")
-        except (UnusableArchive, OSError) as error:
+        except (UnusableArchive, OSError, ValueError, EOFError, TypeError) as error:  # marshal raises the last three
             # Powertools, which formats log lines, is not loaded.
             line = {"level": "WARNING", "message": f"{name} is not used: {error}", "logger": __name__}
             sys.stdout.write(json.dumps(line) + "\n")

@@ -1,9 +1,9 @@
 """Code of texts that Python compiles at each import, from an archive.
 
 The methods of the standard library's dataclasses, and `__init__` of ours, are texts that `exec` compiles, and `typing`
-compiles each annotation that is a string: together a seventh of a cold start. `make build` records them with their code
-(infra/scripts/record_texts.py). The functions here stand in for `exec` and `compile` in the modules that call them. A
-text that was not recorded is compiled as usual.
+compiles each annotation that is a string, up to Python 3.13: together a seventh of a cold start. `make build` records
+them with their code (infra/scripts/record_texts.py). The functions here stand in for `exec` and `compile` in the
+modules that call them. A text that was not recorded is compiled as usual.
 """
 
 import dataclasses

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
-from fastapi.telemetry import TelemetryConfig
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from stint.domain.ids import TENANT
+from stint.http.deferred_models import NO_TELEMETRY
 from stint.http.dependencies import MakeServices
 from stint.http.errors import add_error_handlers
 from stint.http.middleware.authentication import AuthenticationMiddleware
@@ -27,9 +27,6 @@ from stint.http.requests import LazyRouter, scoped_routes
 from stint.settings import Settings
 
 logger = logging.getLogger(__name__)
-
-NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
-"""FastAPI's spans and metrics are off in each app, since their package is not loaded (`deferred_models.py`)."""
 
 
 def list_routers() -> tuple[APIRouter, ...]:

@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from fastapi.telemetry import TelemetryConfig
 
 TELEMETRY = ("opentelemetry", "_logs", "context", "metrics", "propagate", "propagators", "propagators.textmap", "trace")
 """The package that FastAPI imports for its spans and metrics, and the modules of the package."""
@@ -56,13 +59,17 @@ def without_form_parser() -> Iterator[None]:
                 sys.modules[name] = module
 
 
+NO_TELEMETRY: "TelemetryConfig" = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI's spans and metrics are off in each app, since their package is not loaded."""
+
+
 class UnusedPart:
     """Any class or function of a package that is imported and not used. FastAPI inherits from one, and calls others."""
 
     def __class_getitem__(cls, _: object) -> type:
         return cls
 
-    def __new__(cls, *_: object) -> None:  # type: ignore[misc]  # what it returns is tested, and is no object
+    def __new__(cls, *_: object) -> None:  # type: ignore[misc]  # it returns None, which callers test
         return None
 
 
@@ -78,14 +85,14 @@ class UnusedModule(ModuleType):
 class DeferredModule(ModuleType):
     """A module of the standard library that is imported when one of its names is used.
 
-    A name that is imported from it while this object is in its place must be that of a function.
+    A name that is imported from it while this object is in its place can only be called, and only afterwards.
     """
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
-            return lambda *arguments: getattr(import_module(self.__name__), name)(*arguments)
+            return lambda *arguments, **options: getattr(import_module(self.__name__), name)(*arguments, **options)
         return getattr(import_module(self.__name__), name)
 
 
@@ -94,7 +101,8 @@ def deferred_modules() -> Iterator[None]:
     """Defer the import of modules that starlette and pydantic need only for some errors, and for forms.
 
     `http.client` loads the parsers of e-mails for the names of statuses, `importlib.metadata` those of zip and CSV
-    files to check the version of a package, and `tempfile` what compresses files.
+    files to check the version of a package, and `tempfile` what compresses files. No other thread may import them
+    meanwhile. As attributes of their packages they stay in place until they are used.
     """
     deferred = [name for name in ("http.client", "importlib.metadata", "tempfile") if name not in sys.modules]
     for name in deferred:
@@ -106,7 +114,8 @@ def deferred_modules() -> Iterator[None]:
         yield
     finally:
         for name in deferred:
-            del sys.modules[name]
+            if isinstance(sys.modules.get(name), DeferredModule):
+                del sys.modules[name]
 
 
 @contextmanager

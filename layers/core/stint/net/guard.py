@@ -19,7 +19,6 @@ docs/decisions.md, entry 81, has the reasons.
 
 import asyncio
 import logging
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from ipaddress import ip_network
@@ -28,6 +27,7 @@ import httpx
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, UnresolvableURL
+from stint.http1.connector import find_addresses
 from stint.net.addresses import Address, Network, kind_of, parse_address
 from stint.net.transport import CheckedTransport
 from stint.net.urls import not_allowed, parse_url
@@ -41,8 +41,7 @@ MAX_REDIRECTS = 5
 
 async def resolve_host(host: str, port: int) -> list[str]:
     """Resolve a host in a thread. Literal addresses in any notation are returned in their canonical form."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return await find_addresses(host, port)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, RootModel
 
 from stint.domain.llama_stack.registry import LLAMA_STACK_VERSION, Route, RouteList
 from stint.domain.openai.chat_output import ChatCompletionChunk
+from stint.http.deferred_models import NO_TELEMETRY
 from stint.http.errors import ErrorResponse
 from stint.http.examples import add_examples
 from stint.http.json_responses import document
@@ -174,6 +175,7 @@ def describe_api() -> dict[str, Any]:
     """Make the OpenAPI document. Operations are named after their functions."""
 
     app = FastAPI(
+        telemetry=NO_TELEMETRY,
         title="Stint",
         version=LLAMA_STACK_VERSION,
         summary="Llama Stack's Agents API 0.2.12 and OpenAI's Responses API, on AWS.",

@@ -9,7 +9,7 @@ import logging
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,8 +71,12 @@ def serialize(line: dict[str, Any]) -> str:
 
 def write_request_line(fields: Mapping[str, object]) -> None:
     """Write the line of a request, in one write, if lines of the level INFO are written."""
-    handler = make_logger().registered_handler
-    if not isinstance(handler, logging.StreamHandler) or not logging.getLogger(SERVICE).isEnabledFor(logging.INFO):
+    logger = make_logger()
+    handler = logger.registered_handler
+    if not isinstance(handler, logging.StreamHandler):
+        logger.info("Request", extra=fields)
+        return
+    if not logging.getLogger(SERVICE).isEnabledFor(logging.INFO):
         return
     now, keys = time.time(), log_keys()
     line = {
@@ -82,12 +86,15 @@ def write_request_line(fields: Mapping[str, object]) -> None:
         "timestamp": time.strftime(f"%Y-%m-%d %H:%M:%S,{int(now % 1 * 1000):03}%z", time.localtime(now)),
         "service": SERVICE,
         **fields,
-        **keys,
+        **{key: value for key, value in keys.items() if key not in fields},
     }
+    if logger.sampling_rate:
+        line["sampling_rate"] = logger.sampling_rate
     if "xray_trace_id" not in keys and (trace := get_tracer_id()):
         line["xray_trace_id"] = trace
-    handler.stream.write(serialize(line) + "\n")
-    handler.flush()
+    with suppress(OSError, ValueError):  # a closed stream fails no request, as in the standard library
+        handler.stream.write(serialize(line) + "\n")
+        handler.flush()
 
 
 @cache
@@ -202,5 +209,7 @@ class Observation:
 
     def write_metrics(self) -> None:
         """Write the metrics as one line, in one write, because other threads write, too."""
-        if not is_metrics_disabled():
+        if is_metrics_disabled():
+            return
+        with suppress(OSError, ValueError):
             sys.stdout.write(json.dumps(self.metrics.to_document(log_keys()), separators=(",", ":")) + "\n")

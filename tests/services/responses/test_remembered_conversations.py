@@ -21,7 +21,7 @@ from stint.domain.openai.conversations import CreateItems, StoredItem
 from stint.models.port import ChatModel
 from stint.services.conversations.conversations import Conversations
 from stint.services.responses.context import Contexts
-from stint.services.responses.conversation_reader import MOST_FETCHED
+from stint.services.responses.conversation_reader import MOST_FETCHED, ConversationReader
 from stint.services.responses.link_cache import MOST_LATER, CachedConversation, LinkCache
 from stint.services.responses.links import Context
 from stint.store.conversations import ConversationStore, ItemKeys
@@ -288,6 +288,33 @@ async def test_a_list_that_fails_beside_the_lease_is_made_again(own_cloud: Cloud
         await process.talk(conversation, "two")
 
     assert process.heard == ["one", "re 0", "two"]
+
+
+async def test_a_request_that_is_cancelled_while_the_items_are_listed_releases_its_lease(
+    warm: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = await warm.conversation()
+    await warm.talk(conversation, "one", "two")
+    list_keys, acquired = ConversationStore.list_keys, asyncio.Event()
+
+    async def wait(*_: Any, **__: Any) -> ItemKeys:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    def note_acquired(reader: ConversationReader, *arguments: Any) -> None:
+        acquired.set()
+
+    monkeypatch.setattr(ConversationStore, "list_keys", wait)
+    monkeypatch.setattr(ConversationReader, "note_acquired", note_acquired)
+    asking = asyncio.create_task(warm.talk(conversation, "three"))
+    await acquired.wait()
+    asking.cancel()
+    await asyncio.wait([asking])
+    monkeypatch.setattr(ConversationStore, "list_keys", list_keys)
+
+    await warm.talk(conversation, "four")
+
+    assert "three" not in warm.heard
 
 
 async def test_items_that_another_process_adds_are_fetched_alone(warm: Process) -> None:

@@ -63,7 +63,7 @@ def forms_of(secret: str) -> set[str]:
 
 @lru_cache(maxsize=64)
 def forms_of_own(key: str) -> frozenset[str]:
-    """Return the forms of a key of the server. They are kept for later requests, which no secret of a caller may be."""
+    """Return the forms of a key of the server. They are kept, so it must be no secret of a caller."""
     return frozenset(forms_of(key))
 
 
@@ -155,7 +155,8 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str], *, own: Iterable[str] = ()) -> None:
         others = {secret for secret in secrets if len(secret) >= SHORTEST}.difference(own)
-        self.forms = frozenset[str]().union(*map(forms_of, others), *map(forms_of_own, own))
+        kept = [key for key in own if len(key) >= SHORTEST]
+        self.forms = frozenset[str]().union(*map(forms_of, others), *map(forms_of_own, kept))
 
     def __bool__(self) -> bool:
         return bool(self.forms)

@@ -81,6 +81,8 @@ class LeaseKeeper(Generic[L_co]):
             raise Interrupted(f"{self.reason} Finished steps are stored.")
 
     def begin_renewing(self) -> None:
+        if asyncio.get_running_loop().time() >= self.deadline:
+            return  # a lease is not renewed after it
         self.renewal = asyncio.create_task(self.keep_renewing())
 
     async def keep_renewing(self) -> None:

@@ -79,7 +79,10 @@ class Leases:
     id_name: str
     """The attribute with the id of the lease, 16 hexadecimal digits."""
     until_name: str
-    """The attribute with the end of the lease, in milliseconds since 1970 by the holder's wall clock."""
+    """The attribute with the end of the lease, in milliseconds since 1970 by the holder's wall clock.
+
+    See also `names_last`.
+    """
     condition: str
     """What must hold for each acquisition, such as that the record is not deleted."""
     released: Item
@@ -179,7 +182,8 @@ class Lease:
     """The right to a record. `item` is the record as it was when the lease was acquired.
 
     `taken_over` is the holder that let its lease lapse before: it may still write until it reads its clock. `last` is
-    the id of the lease that was released last, if its kind names it, and None if another one may have been held since.
+    the id of the lease that was released last, if its kind names it; empty if none was, or by an earlier version; None
+    if another one may have been held since.
     """
 
     kind: Leases

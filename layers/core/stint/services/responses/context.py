@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 
 from stint.dataclasses import dataclass
-from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
+from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound, StintError
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.stored_responses import RUNNING, ResponseHeader, StoredResponse
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
@@ -209,9 +209,17 @@ class Contexts:
         """
         name_run("", conversation_id)
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
-        lease, listed = await self.acquire_and_list(conversation_id, response_id, span, again=again)
+        early = asyncio.create_task(self.reader.list_early(conversation_id, again=again))
+        try:
+            lease = await self.acquire_lease(conversation_id, response_id, span, again=again)
+        except BaseException as error:
+            early.cancel()
+            await asyncio.gather(early, return_exceptions=True)
+            self.reader.note_acquired(conversation_id, error)
+            raise
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
+            listed = await self.choose_list(conversation_id, early, lease)
             if lease.taken_over is not None:
                 end = lease.item.get("expires_at")
                 await self.conversations.finish_holder(conversation_id, lease.taken_over, end)
@@ -220,22 +228,20 @@ class Contexts:
         found.context.keeper = keeper
         return found.context
 
-    async def acquire_and_list(
-        self, conversation_id: str, response_id: str, seconds: float, *, again: bool
-    ) -> tuple[Lease, ListedConversation | None]:
-        """Acquire a lease, and list the items at the same time if the process may know that the list is current."""
-        lease, listed = await asyncio.gather(
-            self.acquire_lease(conversation_id, response_id, seconds, again=again),
-            self.reader.list_early(conversation_id, again=again),
-            return_exceptions=True,
-        )
+    async def choose_list(
+        self, conversation_id: str, early: asyncio.Task[ListedConversation | None], lease: Lease
+    ) -> ListedConversation | None:
+        """Return the list that was made while the lease was acquired, if it is current.
+
+        A list that failed, or that may lack the items of another response, is made again under the lease.
+        """
         self.reader.note_acquired(conversation_id, lease)
-        if isinstance(lease, BaseException):
-            raise lease
-        # A list that failed, or that may lack the items of another response, is made again under the lease.
-        if isinstance(listed, ListedConversation) and listed.known.last_lease == lease.last:
-            return lease, listed
-        return lease, None
+        try:
+            listed = await early
+        except StintError:
+            return None
+        known = listed.known.last_lease if listed is not None else None
+        return listed if known is not None and known == lease.last else None
 
     async def acquire_lease(self, conversation_id: str, response_id: str, seconds: float, *, again: bool) -> Lease:
         """Acquire the lease of a conversation for a response.

@@ -92,7 +92,9 @@ class ConversationReader:
         Raises NotFound if there is no conversation.
         """
         try:
-            listed = listed or await self.list_known(conversation_id, leased=leased)
+            known = self.cache.get_conversation(self.tenant, conversation_id)
+            if listed is None and known is not None:
+                listed = await self.list_known(conversation_id, known, leased=leased)
             found = await self.read_later(conversation_id, listed) if listed is not None else None
             return found if found is not None else await self.read_all(conversation_id)
         except NotFound:
@@ -108,11 +110,8 @@ class ConversationReader:
         context.size = history.size
         return ReadConversation(context, history.complete, history.lapsed)
 
-    async def list_known(self, conversation_id: str, *, leased: bool) -> ListedConversation | None:
-        """List the items of a conversation; None if it is not known. Raises NotFound."""
-        known = self.cache.get_conversation(self.tenant, conversation_id)
-        if known is None:
-            return None
+    async def list_known(self, conversation_id: str, known: CachedConversation, *, leased: bool) -> ListedConversation:
+        """List the items of a known conversation. Raises NotFound."""
         # A list that is cut here has too many unknown keys for any of them to be fetched.
         most = known.count + MOST_FETCHED + 1
         listed = await self.store.list_keys(self.tenant, conversation_id, until=known.until, limit=most, leased=leased)
@@ -126,7 +125,7 @@ class ConversationReader:
         known = self.cache.get_conversation(self.tenant, conversation_id)
         if again or known is None or known.last_lease is None or not known.alone:
             return None
-        return await self.list_known(conversation_id, leased=True)
+        return await self.list_known(conversation_id, known, leased=True)
 
     def note_acquired(self, conversation_id: str, lease: Lease | BaseException) -> None:
         """Note which lease was released before one, or that it was refused."""

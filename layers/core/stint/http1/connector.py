@@ -15,7 +15,7 @@ import asyncio
 import socket
 import time
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 from stint.http1.connection import Clock, Connection, Watchdog
@@ -140,8 +140,7 @@ async def find_addresses(host: str, port: int) -> list[str]:
     The system is asked in a thread of the loop's executor. uvloop's own method has two threads for all lookups, which a
     few slow names, also those of other callers, would keep for as long as they take.
     """
-    find = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-    found = await asyncio.get_running_loop().run_in_executor(None, find)
+    found = await asyncio.to_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 

@@ -301,6 +301,15 @@ async def delete(conversation_fixture: ConversationFixture, deadline: float = fl
     return await conversation_fixture.all.delete(*conversation_fixture.ids, deadline)
 
 
+async def test_an_item_is_deleted_although_the_first_answer_is_lost(own_cloud: Cloud, tenant: str) -> None:
+    made = await ConversationFixture.create(own_cloud.store, tenant, "one", "two")
+    own_cloud.proxy.lose_first_answer("DeleteItem")
+
+    await made.all.delete_item(*made.ids, made.first[0].item.id)
+
+    assert await made.history() == made.first[1:]
+
+
 async def test_a_conversation_that_is_not_marked_is_not_deleted(conversation_fixture: ConversationFixture) -> None:
     with pytest.raises(NotMarkedDeleted, match=f"Conversation '{conversation_fixture.created.id}' is not marked"):
         await conversation_fixture.all.delete(*conversation_fixture.ids)

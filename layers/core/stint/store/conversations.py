@@ -198,6 +198,10 @@ class ConversationStore:
 
     async def get_item(self, tenant: str, conversation_id: str, item_id: str) -> StoredItem:
         """Read one item and its conversation, in one call."""
+        return (await self._find_item(tenant, conversation_id, item_id))[1]
+
+    async def _find_item(self, tenant: str, conversation_id: str, item_id: str) -> tuple[Item, StoredItem]:
+        """Return the record of an item, and the item."""
         key = keys.conversation(tenant, conversation_id)
         place = keys.conversation_item(tenant, conversation_id, item_id)
         found = await self._table.get_many([key, place])
@@ -205,15 +209,14 @@ class ConversationStore:
             raise NotFound("Conversation", conversation_id)
         for stored in await self._read([found[place]] if place in found else []):
             if stored.item.id == item_id:
-                return stored
+                return found[place], stored
         raise NotFound("Item", item_id)
 
     async def delete_item(self, tenant: str, conversation_id: str, item_id: str) -> None:
-        await self.get_item(tenant, conversation_id, item_id)
-        deleted = await self._table.pop(keys.conversation_item(tenant, conversation_id, item_id))
-        if deleted is None:
-            raise NotFound("Item", item_id)
-        await self._documents.delete_blob(deleted)
+        record, _ = await self._find_item(tenant, conversation_id, item_id)
+        # It may be missing by now: its deletion is repeated if its answer is lost.
+        await self._table.delete(keys.conversation_item(tenant, conversation_id, item_id))
+        await self._documents.delete_blob(record)
 
     async def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
         """Read a conversation's items: one Query per MB, and the blobs concurrently.

@@ -103,7 +103,8 @@ class ArchiveFinder:
         """
         if name not in self._archive.modules:
             return None
-        if path is not None and f"{self._folder}/{name.rpartition('.')[0].replace('.', '/')}" not in path:
+        parent = name.rpartition(".")[0].replace(".", "/")
+        if path is not None and (f"{self._folder}/{parent}" if parent else self._folder) not in path:
             return None
         place, is_package = f"{self._folder}/{name.replace('.', '/')}", self._archive.modules[name][2]
         folder, stem = (place, "__init__") if is_package else os.path.split(place)

@@ -1,4 +1,17 @@
-"""Import of FastAPI without the work that few requests need."""
+"""Import of FastAPI without the work that few requests need.
+
+`stint.http` imports FastAPI once, within these context managers, before any other module can. Each of them changes what
+the import finds, and restores it at the end:
+
+  deferred_models       pydantic builds the models of OpenAPI when they are first used
+  without_form_parser   no parser of multipart forms, since `stint.http.multipart` has one with limits
+  deferred_modules      modules of the standard library that few requests need are imported when they are used
+  without_telemetry     empty modules in place of opentelemetry; `NO_TELEMETRY` turns it off in each app
+
+`without_pydantic_v1` does the same while a route is built.
+
+A version of FastAPI that uses more of them at its import fails in tests/unit/http/test_deferred_models.py.
+"""
 
 import sys
 from collections.abc import Iterator

@@ -2,8 +2,10 @@
 
   parser       bytes of a response to a head and a body, without I/O
   connection   one request at a time over asyncio, with its timeouts
-  connector    opens connections: TLS, proxies
+  connector    opens connections: names, TLS, proxies
+  proxies      the proxies of the environment
   pool         keeps connections for each event loop
+  urls         where to connect, and what to ask for
   client       requests to URLs
 
 It follows no redirects, and sends no credentials that it was not given. What callers choose, such as the URLs of

@@ -1,4 +1,14 @@
-"""Requests to URLs, whose responses are read as they arrive."""
+"""Requests to URLs, whose responses are read as they arrive.
+
+A client has the connections of each server that it was asked for, by its origin. A request takes one of them, and
+returns it when the caller leaves `stream`: it is kept if the body was read to its end, and else closed, because the
+rest of the body would be read as the answer to the next request. For the same reason, a response cannot be read
+afterwards.
+
+Nothing is repeated here. A `TransportError` says whether the request may have reached the server, and whether it met a
+connection that the server had closed while it was idle (`stale`). The other idle connections are then closed, too, so
+that the caller's next attempt is made on a new one.
+"""
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping

@@ -65,7 +65,7 @@ class AgentsComposition(Composition):
     def store(self) -> Store:
         credentials = self.adapters.data_credentials
         bucket = make_bucket(self.settings.bucket, credentials)
-        return Store(make_dynamodb(credentials), self.settings.table, bucket)
+        return Store(make_dynamodb(credentials), self.settings.table, bucket, self.settings.key_layout)
 
     @cached_property
     def transcripts(self) -> TranscriptCache:

@@ -40,11 +40,12 @@ class OperatorComposition(Composition):
 
     @cached_property
     def stop_store(self) -> StopStore:
-        return StopStore(self.dynamodb, self.settings.table)
+        return StopStore(self.dynamodb, self.settings.table, self.settings.key_layout)
 
     @cached_property
     def store(self) -> Store:
-        return Store(self.dynamodb, self.settings.table, make_bucket(self.settings.bucket))
+        bucket = make_bucket(self.settings.bucket)
+        return Store(self.dynamodb, self.settings.table, bucket, self.settings.key_layout)
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:

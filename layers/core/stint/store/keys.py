@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from string import Formatter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.ids import HEX, TENANT_PATTERN, is_name, order_of
@@ -54,6 +54,12 @@ FREE = frozenset({"day", "event", "first", "folder", "identifier", "kind", "mont
 
 KEPT = 64
 """Keys of each template that a process keeps."""
+
+KeyLayout: TypeAlias = Literal["compatible", "spread"]
+"""Which keys of sessions and stops are written: `compatible` writes those of the previous release, too.
+
+An update needs two steps, because both versions write at once meanwhile: the new code with `compatible`, then `spread`.
+"""
 
 Check = Callable[[Any], str | int]
 

@@ -21,7 +21,7 @@ from stint.domain.stops import MAX_STOPS, WHOLE_TENANT
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, decode, encode
-from stint.store.keys import Key, checked_tenant
+from stint.store.keys import Key, KeyLayout, checked_tenant
 from stint.store.parallel import map_concurrently
 from stint.store.records import is_live
 from stint.store.table import Table, call_counted
@@ -51,9 +51,10 @@ class StopStore:
     be added. Each change requires that its stop is not there, or is there, so a repetition does not count it twice.
     """
 
-    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+    def __init__(self, client: "DynamoDBClient", table: str, key_layout: KeyLayout = "spread") -> None:
         self._client = client
         self._table_name = table
+        self._key_layout = key_layout
 
     async def read(self, tenant: str, *, consistent: bool = False) -> Mapping[str, int]:
         """Read the stops of a tenant: half a read unit, or one if `consistent`."""

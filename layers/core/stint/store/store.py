@@ -10,6 +10,7 @@ from stint.lazy import Lazy, lazy
 from stint.store.blobs import Blobs
 from stint.store.bucket import Bucket
 from stint.store.documents import Documents
+from stint.store.keys import KeyLayout
 from stint.store.table import Table
 
 if TYPE_CHECKING:
@@ -53,11 +54,14 @@ Part: TypeAlias = Lazy["Store", T]
 class Store:
     """One table and one bucket. Each part is imported and made when first used.
 
-    Nothing is sent here.
+    Nothing is sent here. `key_layout` is that of sessions and stops; see `stint.store.keys`.
     """
 
-    def __init__(self, dynamodb: "DynamoDBClient", table: str, bucket: Bucket) -> None:
+    def __init__(
+        self, dynamodb: "DynamoDBClient", table: str, bucket: Bucket, key_layout: KeyLayout = "spread"
+    ) -> None:
         self._dynamodb, self._table_name = dynamodb, table
+        self._key_layout = key_layout
         self._table = Table(dynamodb, table)
         self._bucket = bucket
         self._blobs = Blobs(bucket)
@@ -124,7 +128,7 @@ class Store:
     )
     usage: "Part[UsageStore]" = lazy("stint.store.budgets:UsageStore", lambda self, cls: cls(self._table, self.budgets))
     stops: "Part[StopStore]" = lazy(
-        "stint.store.run_signals:StopStore", lambda self, cls: cls(self._dynamodb, self._table_name)
+        "stint.store.run_signals:StopStore", lambda self, cls: cls(self._dynamodb, self._table_name, self._key_layout)
     )
     run_signals: "Part[RunSignalStore]" = lazy(
         "stint.store.run_signals:RunSignalStore", lambda self, cls: cls(self._table, self.stops)

@@ -62,7 +62,7 @@ class Settings(BaseModel):
     table: str = Field(default="", description="Name of the DynamoDB table.")
     key_layout: Literal["compatible", "spread"] = Field(
         default="spread",
-        description="`compatible` also writes the keys of the previous release, as long as its functions may run.",
+        description="`compatible` writes the keys of the release before, too.",
     )
     keys_table: str = Field(default="", description="Name of the DynamoDB table of API keys.")
     bucket: str = Field(default="", description="Name of the S3 bucket for bodies over 300 KB.")

@@ -174,7 +174,7 @@ async def test_the_lease_of_a_deleted_session_is_not_renewed(session_fixture: Se
     lease = await session_fixture.acquire()
     await session_fixture.store.sessions.mark_deleted(*session_fixture.ids)
     if removed:
-        await session_fixture.store.sessions.remove(*session_fixture.ids)
+        await session_fixture.store.session_records.remove(*session_fixture.ids)
 
     with pytest.raises(Interrupted):
         await lease.renew(30)
@@ -207,7 +207,7 @@ async def test_a_renewal_and_a_takeover_do_not_both_succeed(cloud: Cloud, sessio
         renewal, takeover = await asyncio.gather(renewed(session_fixture, dead), outcome(session_fixture))
 
         assert renewal is (takeover == "session_locked")
-        await session_fixture.store.sessions.remove(*session_fixture.ids)
+        await session_fixture.store.session_records.remove(*session_fixture.ids)
         session_fixture = await SessionFixture.create(session_fixture.store, session_fixture.tenant)
 
 

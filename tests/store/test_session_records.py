@@ -170,7 +170,7 @@ async def test_a_marked_session_is_gone_from_every_read(store: Store, tenant: st
 async def test_a_removed_session_cannot_be_marked(store: Store, tenant: str) -> None:
     session_fixture = await SessionFixture.create(store, tenant)
 
-    await store.sessions.remove(*session_fixture.ids)
+    await store.session_records.remove(*session_fixture.ids)
 
     with pytest.raises(NotFound):
         await store.sessions.mark_deleted(*session_fixture.ids)

@@ -9,14 +9,25 @@ from tests.store.record_samples import SessionFixture, ending, record
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_id
 from stint.domain.run_outcome import RunStatus
+from stint.store.keys import KeyLayout
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
+LAYOUTS: list[tuple[KeyLayout, KeyLayout]] = [
+    ("spread", "spread"),
+    ("compatible", "compatible"),
+    ("compatible", "spread"),
+    ("spread", "compatible"),
+]
 
-@pytest.fixture
-async def session_fixture(store: Store, tenant: str) -> SessionFixture:
-    return await SessionFixture.create(store, tenant)
+
+@pytest.fixture(params=LAYOUTS, ids="-".join)
+async def session_fixture(cloud: Cloud, tenant: str, request: pytest.FixtureRequest) -> SessionFixture:
+    """Return a session that a process with one key layout has made, and one with the same or another layout uses."""
+    made_by, used_by = (cloud.other_process(layout) for layout in request.param)
+    made = await SessionFixture.create(made_by, tenant)
+    return SessionFixture(used_by, *made.ids)
 
 
 async def run_out(session_fixture: SessionFixture, turn_id: str | None = None) -> SessionLease:

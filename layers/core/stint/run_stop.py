@@ -91,7 +91,7 @@ class RunStop:
     def __init__(self, names: Collection[str]) -> None:
         self.names = set(names)
         self.suspected = False
-        self.check: asyncio.Task[Collection[str]] | None = None
+        self.check: asyncio.Future[Collection[str]] | None = None
         self.run: RunRef | None = None
         self.client: ClientPresence | None = None
         self.error: StintError | None = None

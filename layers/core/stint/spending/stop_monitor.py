@@ -3,12 +3,14 @@
 Stops are records, since the process that gets the admin's request is seldom the one that runs the work. Reading them
 before each model call would delay every call, so they are read beside the work:
 
-    when a run begins    a read that the run does not wait for, unless an earlier one found a stop of the tenant
+    when a run begins    nothing, if other runs are there and their last answer is at most ANSWER_SECONDS old; otherwise
+                         a read that the run does not wait for, unless an earlier one found a stop of the tenant
                          (`suspected`), or the run's code asks for it (`refuse_stopped`)
     each second          one read for all runs, with the signals to those that can receive them
     no run is left       the task ends, so an idle process reads nothing
 
-A failure of a later read stops no run, because the next one is a second after it. `runs` holds them weakly, so that one
+A failure of the first read refuses the run, because a stop must not fail open. That of a later one stops no run,
+because the next one is a second after it. `runs` holds them weakly, so that one
 whose end was never reached is not watched for ever.
 """
 
@@ -23,12 +25,19 @@ from stint.domain.errors import StoreUnavailable
 from stint.domain.stops import WHOLE_TENANT, stop_name
 from stint.metering import set_meter
 from stint.run_stop import RunStop, find_run_stop, set_run_stop
+from stint.store.stops import Moment
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
 
 WATCH_SECONDS = 1.0
 """Seconds between two reads of the stops: the longest time until a stop ends running work, but for that of a read."""
+
+ANSWER_SECONDS = 2.0
+"""Longest time for which what a read has found holds for runs that begin: until a stop refuses new work.
+
+Two reads of a watch: one that fails leaves the answer of the one before.
+"""
 
 
 class StopMonitor:
@@ -38,6 +47,7 @@ class StopMonitor:
         self.tenant = tenant
         self.store = store
         self.known: Collection[str] = ()
+        self.known_at: Moment | None = None
         self.runs: WeakSet[RunStop] = WeakSet()
         self.watching: asyncio.Task[None] | None = None
 
@@ -48,20 +58,35 @@ class StopMonitor:
         if principal is not None and principal.key_id:
             stop.names.add(stop_name("key", principal.key_id))
         stop.suspected = bool(self.known)
-        stop.check = asyncio.create_task(self.read())
-        stop.check.add_done_callback(note_result)
+        stop.check = self.begin_check()
+        if stop.check.done():
+            stop.apply(stop.check.result())
         self.runs.add(stop)
         set_run_stop(stop)
         # Done: it found no run, because those that were watched are gone without an `end`, or it failed.
         if self.watching is None or self.watching.done():
             self.watching = asyncio.create_task(self.watch())
 
+    def begin_check(self) -> asyncio.Future[Collection[str]]:
+        """Return the stops for a run that begins, which are read if they are not known."""
+        # Only while there are runs: without any, the process may have been frozen, and its clocks may be behind.
+        if self.runs and self.known_at is not None and self.known_at.age() <= ANSWER_SECONDS:
+            known = asyncio.get_running_loop().create_future()
+            known.set_result(self.known)
+            return known
+        check = asyncio.create_task(self.read())
+        check.add_done_callback(note_result)
+        return check
+
     def end(self) -> None:
         """Stop watching the current run."""
         stop = find_run_stop()
         if stop is not None:
             self.runs.discard(stop)
-        if not self.runs and self.watching is not None:
+        if self.runs:
+            return
+        self.known_at = None
+        if self.watching is not None:
             self.watching.cancel()
             self.watching = None
 
@@ -76,10 +101,10 @@ class StopMonitor:
 
     async def read(self) -> Collection[str]:
         """Read the stops, and end the runs that they name. Raises StoreUnavailable."""
-        self.known = await self.store.stops.read(self.tenant)
-        for stop in list(self.runs):
-            stop.apply(self.known)
-        return self.known
+        began = Moment.now()
+        stops = await self.store.stops.read(self.tenant)
+        self.apply(stops, began)
+        return stops
 
     async def read_signals(self) -> None:
         """Read the stops and the signals to the runs together, and end the runs that they name.
@@ -90,11 +115,20 @@ class StopMonitor:
         if not named:
             await self.read()
             return
-        self.known, signals = await self.store.run_signals.read(self.tenant, list(named))
+        began = Moment.now()
+        stops, signals = await self.store.run_signals.read(self.tenant, list(named))
+        self.apply(stops, began)
         for stop in list(self.runs):
-            stop.apply(self.known)
             if stop.run is not None and stop.run in signals:
                 stop.receive(signals[stop.run])
+
+    def apply(self, stops: Collection[str], began: Moment) -> None:
+        """End the runs that stops name, which were read from `began` on."""
+        # Several reads may be under way, and a later one may end first.
+        if self.known_at is None or began.monotonic >= self.known_at.monotonic:
+            self.known, self.known_at = stops, began
+        for stop in list(self.runs):
+            stop.apply(stops)
 
     async def watch(self) -> None:
         """Read stops and signals once a second, until no run is left. Its units are in the receipt of no run."""
@@ -110,7 +144,7 @@ class StopMonitor:
                 logger.warning("The stops were not read; trying again", extra={"error": error.message})
 
 
-def note_result(check: asyncio.Task[Collection[str]]) -> None:
+def note_result(check: asyncio.Future[Collection[str]]) -> None:
     """Take the error of a check that nobody waits for, because the run failed before."""
     if not check.cancelled():
         check.exception()

@@ -63,6 +63,7 @@ async def test_the_longest_stops_of_a_tenant_are_read_for_half_a_unit(
 ) -> None:
     for number in range(MAX_STOPS):
         await stops.add(tenant, f"{KEY[:-2]}{number:02}", 1_800_000_000)
+    await stops.read(tenant)  # the first read of a process compares its copy with the original
     cloud.forget()
 
     assert len(await stops.read(tenant)) == MAX_STOPS

@@ -132,7 +132,7 @@ def test_the_inbox_is_that_of_the_tenant_whom_its_rule_names(statements: Stateme
 
 
 ONLY_STOPS = {
-    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*#stop"},
+    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["*#stop", "*#stop:?"]},
     "Null": {"dynamodb:LeadingKeys": "false"},
 }
 """The condition under which admins of the operator stop any tenant."""

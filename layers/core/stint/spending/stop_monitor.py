@@ -16,6 +16,7 @@ whose end was never reached is not watched for ever.
 
 import asyncio
 import logging
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from weakref import WeakSet
@@ -25,7 +26,6 @@ from stint.domain.errors import StoreUnavailable
 from stint.domain.stops import WHOLE_TENANT, stop_name
 from stint.metering import set_meter
 from stint.run_stop import RunStop, find_run_stop, set_run_stop
-from stint.store.stops import Moment
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class StopMonitor:
         self.tenant = tenant
         self.store = store
         self.known: Collection[str] = ()
-        self.known_at: Moment | None = None
+        self.known_at: tuple[float, float] | None = None
         self.runs: WeakSet[RunStop] = WeakSet()
         self.watching: asyncio.Task[None] | None = None
 
@@ -70,7 +70,7 @@ class StopMonitor:
     def begin_check(self) -> asyncio.Future[Collection[str]]:
         """Return the stops for a run that begins, which are read if they are not known."""
         # Only while there are runs: without any, the process may have been frozen, and its clocks may be behind.
-        if self.runs and self.known_at is not None and self.known_at.age() <= ANSWER_SECONDS:
+        if self.runs and self.known_at is not None and age_of(self.known_at) <= ANSWER_SECONDS:
             known = asyncio.get_running_loop().create_future()
             known.set_result(self.known)
             return known
@@ -101,7 +101,7 @@ class StopMonitor:
 
     async def read(self) -> Collection[str]:
         """Read the stops, and end the runs that they name. Raises StoreUnavailable."""
-        began = Moment.now()
+        began = time.time(), time.monotonic()
         stops = await self.store.stops.read(self.tenant)
         self.apply(stops, began)
         return stops
@@ -115,17 +115,17 @@ class StopMonitor:
         if not named:
             await self.read()
             return
-        began = Moment.now()
+        began = time.time(), time.monotonic()
         stops, signals = await self.store.run_signals.read(self.tenant, list(named))
         self.apply(stops, began)
         for stop in list(self.runs):
             if stop.run is not None and stop.run in signals:
                 stop.receive(signals[stop.run])
 
-    def apply(self, stops: Collection[str], began: Moment) -> None:
+    def apply(self, stops: Collection[str], began: tuple[float, float]) -> None:
         """End the runs that stops name, which were read from `began` on."""
         # Several reads may be under way, and a later one may end first.
-        if self.known_at is None or began.monotonic >= self.known_at.monotonic:
+        if self.known_at is None or began[1] >= self.known_at[1]:
             self.known, self.known_at = stops, began
         for stop in list(self.runs):
             stop.apply(stops)
@@ -142,6 +142,15 @@ class StopMonitor:
                 await self.read_signals()
             except StoreUnavailable as error:
                 logger.warning("The stops were not read; trying again", extra={"error": error.message})
+
+
+def age_of(moment: tuple[float, float]) -> float:
+    """Return the seconds since a time of both clocks, by the one that has advanced more.
+
+    The monotonic clock of a frozen process may stand still, and a wall clock may be set back.
+    """
+    wall, monotonic = moment
+    return max(time.time() - wall, time.monotonic() - monotonic)
 
 
 def note_result(check: asyncio.Future[Collection[str]]) -> None:

@@ -21,11 +21,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from stint.aws.errors import DynamoDBError
 from stint.aws.retries import is_throttled
-from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, StoreUnavailable
 from stint.domain.stops import MAX_STOPS, WHOLE_TENANT
 from stint.store import keys
@@ -69,50 +68,32 @@ DIFFERENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A time by both clocks: that of a frozen process may stand still, and a wall clock may be set back."""
-
-    wall: float
-    monotonic: float
-
-    @classmethod
-    def now(cls) -> Self:
-        return cls(time.time(), time.monotonic())
-
-    def age(self) -> float:
-        """Return the seconds since then, by the clock that has advanced more."""
-        return max(time.time() - self.wall, time.monotonic() - self.monotonic)
-
-
 class CopyCheck:
     """What a process knows of the copies of a tenant: when they were last equal to the original, or since when not."""
 
     def __init__(self) -> None:
-        self._equal: Moment | None = None
-        self._different: Moment | None = None
-        self._patience = 0.0
+        self.needed = True
+        """Whether a copy alone does not tell the stops."""
+        self._equal_at = self._different_at = self._patience = 0.0
         self._warned = False
-
-    @property
-    def needed(self) -> bool:
-        """Return whether a copy alone does not tell the stops."""
-        return self._equal is None
 
     @property
     def due(self) -> bool:
         """Return whether the original is to be read beside the copy."""
-        return self._equal is None or self._equal.age() >= self._patience
+        # By the wall clock: that of a frozen process goes on. If it was set back, the check is due.
+        return self.needed or not 0 <= time.time() - self._equal_at < self._patience
 
-    def compare(self, tenant: str, copy: Item, original: Item, read_at: Moment) -> None:
+    def compare(self, tenant: str, copy: Mapping[str, int], original: Mapping[str, int]) -> None:
         """Note whether a copy is equal to the original."""
-        if stops_of(copy) == stops_of(original):
-            self._equal, self._different, self._warned = read_at, None, False
+        now = time.time()
+        self.needed = copy != original
+        if not self.needed:
             # Random: processes that have started together do not check together.
             self._patience = random.uniform(0.5, 1) * CHECK_SECONDS  # noqa: S311 - spreads the load
+            self._equal_at, self._different_at, self._warned = now, 0.0, False
             return
-        self._equal, self._different = None, self._different or read_at
-        if not self._warned and self._different.age() >= SETTLING_SECONDS:
+        self._different_at = self._different_at or now
+        if now - self._different_at >= SETTLING_SECONDS and not self._warned:
             self._warned = True
             logger.warning(DIFFERENT, extra={"stopped_tenant": tenant})
 
@@ -138,17 +119,20 @@ class StopStore:
         """Read the stops of a tenant. If a copy is throttled, another one is read. Raises StoreUnavailable."""
         if not self._spread:
             return stops_of(await self._get(keys.stops(tenant)))
-        check, original = self._check(tenant), keys.stops(tenant)
-        [copy, *_] = copies = _copies(tenant)
-        wanted, found, began = [original] if check.due else [], dict[Key, Item](), Moment.now()
-        for attempt, other in enumerate(copies):
+        check, original, found = self._check(tenant), keys.stops(tenant), dict[Key, Item]()
+        wanted = [original] if check.due else []
+        number = int(random.random() * STOP_COPIES)  # noqa: S311 - spreads the load
+        for attempt in range(STOP_COPIES):
             # The second attempt reads another partition at once.
-            await _pause(attempt - 1, READ_PAUSE_SECONDS)
-            copy = copy if copy in found else other
+            if attempt > 1:
+                await _pause(attempt - 1, READ_PAUSE_SECONDS)
+            copy = keys.stop_copy(tenant, number)
             found |= await self._read_unthrottled([key for key in (copy, *wanted) if key not in found])
-            stops = _conclude(tenant, check, found.get(copy), found.get(original), began)
+            stops = _conclude(tenant, check, found.get(copy), found.get(original))
             if stops is not None:
                 return stops
+            if copy not in found:
+                number = (number + 1) % STOP_COPIES
             wanted = [original] if check.needed else []
         raise StoreUnavailable(OVERLOADED)
 
@@ -158,13 +142,13 @@ class StopStore:
         Missing records are omitted. Raises StoreUnavailable if a part was not read. Nothing is repeated: the caller
         reads again in a second, and then another copy.
         """
-        check, original, began = self._check(tenant), keys.stops(tenant), Moment.now()
-        copies = _copies(tenant)[:1] if self._spread else []
+        check, original = self._check(tenant), keys.stops(tenant)
+        copies = [keys.stop_copy(tenant, random.randrange(STOP_COPIES))] if self._spread else []  # noqa: S311 - as above
         wanted = [*copies, *([original] if check.due else []), *others]
         parts = [wanted[at : at + GET_BATCH] for at in range(0, len(wanted), GET_BATCH)]
         found = {key: item for part in await map_concurrently(self._get_part, parts) for key, item in part.items()}
         copy = found.get(copies[0]) if copies else None
-        stops = _conclude(tenant, check, copy, found.get(original), began)
+        stops = _conclude(tenant, check, copy, found.get(original))
         if stops is None or any(key not in found for key in others):
             raise StoreUnavailable(OVERLOADED)
         return stops, {key: found[key] for key in others if found[key]}
@@ -227,37 +211,26 @@ class StopStore:
     async def _read_unthrottled(self, wanted: Sequence[Key]) -> dict[Key, Item]:
         """Read one or two records, without those that were throttled. A missing one is empty."""
         try:
-            return await (self._get_part(wanted) if len(wanted) > 1 else self._get_one(wanted[0]))
+            return await self._get_part(wanted) if len(wanted) > 1 else {wanted[0]: await self._get(wanted[0])}
         except StoreUnavailable as error:
             cause = error.__cause__
             if isinstance(cause, DynamoDBError) and is_throttled(cause.code, cause.status):
                 return {}
             raise
 
-    async def _get_one(self, key: Key) -> dict[Key, Item]:
-        return {key: await self._get(key)}
-
 
 def stops_of(item: Item) -> Mapping[str, int]:
     return {name: int(value) for name, value in item.items() if name not in OTHERS}
 
 
-def _copies(tenant: str) -> list[Key]:
-    """Return the keys of the copies in a random order, so that reads are spread evenly."""
-    copies = [keys.stop_copy(tenant, number) for number in range(STOP_COPIES)]
-    random.shuffle(copies)
-    return copies
-
-
-def _conclude(
-    tenant: str, check: CopyCheck, copy: Item | None, original: Item | None, read_at: Moment
-) -> Mapping[str, int] | None:
+def _conclude(tenant: str, check: CopyCheck, copy: Item | None, original: Item | None) -> Mapping[str, int] | None:
     """Return the stops according to what was read of the records; None if that does not tell."""
-    if original is not None:
-        if copy is not None:
-            check.compare(tenant, copy, original, read_at)
-        return stops_of(original)
-    return None if copy is None or check.needed else stops_of(copy)
+    if original is None:
+        return None if copy is None or check.needed else stops_of(copy)
+    stops = stops_of(original)
+    if copy is not None:
+        check.compare(tenant, stops_of(copy), stops)
+    return stops
 
 
 def _puts(tenant: str, found: Item, stops: Mapping[str, int]) -> list["Put"]:
@@ -269,9 +242,12 @@ def _puts(tenant: str, found: Item, stops: Mapping[str, int]) -> list["Put"]:
     names = {f"#{number}": name for number, name in enumerate(sorted(found.keys() - {"pk", "sk"}))}
     condition = " AND ".join(f"{short} = :{short[1:]}" for short in names) or NEW
     values = {f":{short[1:]}": found[name] for short, name in names.items()}
-    copies = [Put(copy._asdict() | attributes, condition="") for copy in _copies(tenant)]
+    copies = [keys.stop_copy(tenant, number)._asdict() | attributes for number in range(STOP_COPIES)]
     original = keys.stops(tenant)._asdict() | attributes
-    return [Put(original, condition=condition, values=values, names=names), *copies]
+    return [
+        Put(original, condition=condition, values=values, names=names),
+        *(Put(copy, condition="") for copy in copies),
+    ]
 
 
 async def _pause(failed: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What a process knows of the stops, and for how long, when turns begin."""
+"""Turns that begin with what their process knows of the stops, and for how long it holds."""
 
 import asyncio
 import time

@@ -69,7 +69,7 @@ DIFFERENT = (
 
 
 class CopyCheck:
-    """What a process knows of the copies of a tenant: when they were last equal to the original, or since when not."""
+    """The state of the copies of a tenant as a process saw it: when they were equal to the original, or since when not."""
 
     def __init__(self) -> None:
         self.needed = True

@@ -69,7 +69,7 @@ DIFFERENT = (
 
 
 class CopyCheck:
-    """The state of the copies of a tenant as a process saw it: when they were equal to the original, or since when not."""
+    """The state of a tenant's copies as a process saw it: when they were equal to the original, or since when not."""
 
     def __init__(self) -> None:
         self.needed = True

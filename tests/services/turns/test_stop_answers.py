@@ -11,9 +11,11 @@ from tests.script_model import Part, said, script, until
 from tests.services.turn_fixture import TurnFixture, ended
 from tests.store.conftest import Cloud
 
+from stint.caller import set_principal
 from stint.domain.errors import Stopped, StoreUnavailable
 from stint.domain.inference import TextChunk
 from stint.domain.llama_stack.turns import TurnStatus
+from stint.domain.principals import Principal
 from stint.spending.stop_monitor import ANSWER_SECONDS, WATCH_SECONDS, age_of
 
 
@@ -90,18 +92,33 @@ async def test_two_seconds_after_a_stop_a_process_with_runs_refuses_new_work(idl
             await idle.start()
 
 
-async def test_the_next_read_of_the_watch_refuses_new_work(idle: TurnFixture, own_cloud: Cloud) -> None:
+async def test_the_next_read_of_the_watch_refuses_new_work(idle: TurnFixture) -> None:
     async with running(idle) as others:
         await stop(idle)
-        own_cloud.forget()
         CLOCK.move(WATCH_SECONDS)
         await until(lambda: f"session:{idle.session_id}" in idle.turns.meters.stops.known)
 
-        with CLOCK.stop(), own_cloud.proxy.watch() as seen, pytest.raises(Stopped):
+        with CLOCK.stop(), pytest.raises(Stopped):
             await idle.start()
 
-        assert not any("#stop" in each for each in seen)
         assert not others.done()
+
+
+@pytest.mark.parametrize("name", ["session:{}", "tenant", "key:k1"])
+async def test_a_lifted_stop_allows_new_work_although_the_last_answer_has_it(
+    idle: TurnFixture, own_cloud: Cloud, name: str
+) -> None:
+    name = name.format(idle.session_id)
+    async with running(idle):
+        set_principal(Principal(idle.tenant, "s", frozenset({"use"}), "k1"))
+        monitor = idle.turns.meters.stops
+        monitor.known, monitor.known_at = {name: 1_700_000_000}, (time.time(), time.monotonic())
+
+        with CLOCK.stop(), own_cloud.proxy.watch() as seen:
+            await idle.start()
+        set_principal(None)
+
+    assert sum("#stop" in each for each in seen) == 1
 
 
 async def test_a_process_that_was_frozen_reads_the_stops_again(idle: TurnFixture, own_cloud: Cloud) -> None:

@@ -3,9 +3,9 @@
 Stops are records, since the process that gets the admin's request is seldom the one that runs the work. Reading them
 before each model call would delay every call, so they are read beside the work:
 
-    when a run begins    nothing, if other runs are there and their last answer is at most ANSWER_SECONDS old; otherwise
-                         a read that the run does not wait for, unless an earlier one found a stop of the tenant
-                         (`suspected`), or the run's code asks for it (`refuse_stopped`)
+    when a run begins    nothing, if other runs are there, and an answer of the last ANSWER_SECONDS does not name it;
+                         otherwise a read that the run does not wait for, unless an earlier one found a stop of the
+                         tenant (`suspected`), or the run's code asks for it (`refuse_stopped`)
     each second          one read for all runs, with the signals to those that can receive them
     no run is left       the task ends, so an idle process reads nothing
 
@@ -58,22 +58,24 @@ class StopMonitor:
         if principal is not None and principal.key_id:
             stop.names.add(stop_name("key", principal.key_id))
         stop.suspected = bool(self.known)
-        stop.check = self.begin_check()
-        if stop.check.done():
-            stop.apply(stop.check.result())
+        if self.is_fresh() and not stop.names.intersection(self.known):
+            stop.check, stop.read = asyncio.get_running_loop().create_future(), self.begin_read
+            stop.check.set_result(self.known)
+        else:
+            stop.check = self.begin_read()
         self.runs.add(stop)
         set_run_stop(stop)
         # Done: it found no run, because those that were watched are gone without an `end`, or it failed.
         if self.watching is None or self.watching.done():
             self.watching = asyncio.create_task(self.watch())
 
-    def begin_check(self) -> asyncio.Future[Collection[str]]:
-        """Return the stops for a run that begins, which are read if they are not known."""
+    def is_fresh(self) -> bool:
+        """Return whether the last answer holds for runs that begin."""
         # Only while there are runs: without any, the process may have been frozen, and its clocks may be behind.
-        if self.runs and self.known_at is not None and age_of(self.known_at) <= ANSWER_SECONDS:
-            known = asyncio.get_running_loop().create_future()
-            known.set_result(self.known)
-            return known
+        return bool(self.runs) and self.known_at is not None and age_of(self.known_at) <= ANSWER_SECONDS
+
+    def begin_read(self) -> asyncio.Task[Collection[str]]:
+        """Begin to read the stops, and to end the runs that they name."""
         check = asyncio.create_task(self.read())
         check.add_done_callback(note_result)
         return check
@@ -153,7 +155,7 @@ def age_of(moment: tuple[float, float]) -> float:
     return max(time.time() - wall, time.monotonic() - monotonic)
 
 
-def note_result(check: asyncio.Future[Collection[str]]) -> None:
+def note_result(check: asyncio.Task[Collection[str]]) -> None:
     """Take the error of a check that nobody waits for, because the run failed before."""
     if not check.cancelled():
         check.exception()

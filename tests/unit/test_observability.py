@@ -16,7 +16,6 @@ from stint.domain.known_secrets import remember
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.principals import Principal
-from stint.domain.receipts import Consumption
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
 from stint.embedded_metrics import namespace
@@ -168,8 +167,8 @@ def test_failed_model_calls_and_the_cost_of_runs_are_metrics_of_a_request(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     observation = Observation("r", "worker")
-    for dollars in (0.25, None):
-        count_dollars(Consumption(model_dollars=dollars, infrastructure_dollars=0.01))
+    for dollars in (0.26, 0.01):
+        count_dollars(dollars)
     count_model_error(ModelError("down"))
 
     observation.finish_request("TASK", "response", 200)

@@ -4,7 +4,7 @@ import logging
 import re
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -22,9 +22,10 @@ from stint.embedded_metrics import namespace
 from stint.log_keys import add_log_keys, begin_log_keys, log_keys
 from stint.observability import Observation, make_logger, serialize, write_request_line
 from stint.request_totals import count_dollars, count_model_error
+from stint.services.turns.turn_handles import number_events
 
 
-async def play(*events: Event) -> AsyncIterator[Event]:
+async def play(*events: Event) -> AsyncGenerator[Event, None]:
     for event in events:
         yield event
 
@@ -45,7 +46,7 @@ def turn(tokens: int) -> Turn:
 
 async def measure(used: Usage | None, *events: Event) -> dict[str, Any]:
     observation = Observation("r", "turns")
-    followed = [event async for event in observation.follow_turn(play(*events), used)]
+    followed = [each.event async for each in number_events(play(*events), 0, observation, used)]
     assert followed == list(events)
     return observation.metrics.to_document({})
 

@@ -12,7 +12,7 @@ from stint.models.scripted.model import Scripted
 from stint.observability import Observation
 from stint.services.turns.turn_handles import StartedTurn
 
-MOST_CALLS = 95
+MOST_CALLS = 90
 """Of Python's functions, for each event. Each resumption of a coroutine is one, and Python 3.11 makes 84."""
 
 

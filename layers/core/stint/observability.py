@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # they cost a cold start 30 ms or more, and few functions ans
     from stint.domain.openai.response_resource import Response, ResponseUsage
 
 T = TypeVar("T")
+write_json = json.JSONEncoder(default=str, separators=(",", ":")).encode
 SERVICE = "stint"
 """The name of the logger, and the service of its lines."""
 
@@ -66,7 +67,7 @@ def serialize(line: dict[str, Any]) -> str:
     """
     if trace := log_keys().get("xray_trace_id"):
         line["xray_trace_id"] = trace
-    return redact(json.dumps(line, default=str, separators=(",", ":")))
+    return redact(write_json(line))
 
 
 def write_request_line(fields: Mapping[str, object]) -> None:
@@ -199,4 +200,4 @@ class Observation:
         if is_metrics_disabled():
             return
         with suppress(OSError, ValueError):
-            sys.stdout.write(json.dumps(self.metrics.to_document(log_keys()), separators=(",", ":")) + "\n")
+            sys.stdout.write(write_json(self.metrics.to_document(log_keys())) + "\n")

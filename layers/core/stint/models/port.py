@@ -90,7 +90,7 @@ async def close_chunks(chunks: AsyncIterator[ModelChunk]) -> None:
 
 def characters_of(chunk: ModelChunk) -> int:
     """Return the number of characters of a piece of an answer."""
-    return len(words_of(chunk))
+    return len(chunk.text if isinstance(chunk, TextChunk) else words_of(chunk))  # nearly all are texts
 
 
 def words_of(chunk: ModelChunk) -> str:
@@ -107,7 +107,9 @@ def storable_chunk(chunk: ModelChunk) -> ModelChunk:
     """Return a piece of an answer in a form that can be stored, and sent as JSON. An unusable id of a call is empty."""
     match chunk:
         case TextChunk(text=text, logprobs=logprobs):
-            return TextChunk(storable_text(text), tuple(map(storable_logprob, logprobs)))
+            storable = storable_text(text)
+            is_same = storable is text and not logprobs
+            return chunk if is_same else TextChunk(storable, tuple(map(storable_logprob, logprobs)))
         case RefusalChunk(text=text):
             return RefusalChunk(storable_text(text))
         case ReasoningChunk(text=text, signature=signature, redacted=redacted, late=late):

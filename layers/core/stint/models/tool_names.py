@@ -8,7 +8,7 @@ as well, also those of tools that no longer exist. They are never read back.
 
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 
 from stint.dataclasses import replace
 from stint.domain.errors import InvalidRequest
@@ -42,10 +42,16 @@ class SanitizedToolNames:
         real_names(request.tools)
         self._model.check(sanitize_request(request))
 
-    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
-        """Start a model call; see the port."""
-        names = real_names(request.tools)
+    def stream(self, request: InferenceRequest) -> AsyncIterator[ModelChunk]:
+        """Start a model call; see the port. Without tools, the chunks are those of the model itself."""
         chunks = self._model.stream(sanitize_request(request))
+        return self._name_calls(chunks, request.tools) if request.tools else chunks
+
+    async def _name_calls(
+        self, chunks: AsyncIterator[ModelChunk], tools: Sequence[ToolSignature]
+    ) -> AsyncGenerator[ModelChunk, None]:
+        """Yield the chunks with the real names of tools."""
+        names = real_names(tools)
         try:
             async for chunk in chunks:
                 if isinstance(chunk, ToolCallChunk) and chunk.name:

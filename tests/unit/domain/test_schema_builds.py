@@ -2,28 +2,28 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
-from pydantic import ValidationError
-from pydantic._internal import _model_construction
+from pydantic import BaseModel, ValidationError
+from pydantic._internal._generate_schema import GenerateSchema
+from pydantic_core import CoreSchema
 
 from stint.domain.schema import Schema
 
 
 @pytest.fixture
-def builds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def builds(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count the builds of classes by their names."""
     counted: Counter[str] = Counter()
-    generate = _model_construction.GenerateSchema._model_schema  # type: ignore[attr-defined]  # not public
+    generate = GenerateSchema._model_schema
 
-    def count(self: object, cls: type) -> object:
-        if "__pydantic_core_schema__" not in vars(cls) or not getattr(cls, "__pydantic_complete__", False):
+    def count(self: GenerateSchema, cls: type[BaseModel]) -> CoreSchema:
+        if not cls.__pydantic_complete__:
             counted[cls.__name__] += 1
         return generate(self, cls)
 
-    monkeypatch.setattr(_model_construction.GenerateSchema, "_model_schema", count)
-    yield counted
+    monkeypatch.setattr(GenerateSchema, "_model_schema", count)
+    return counted
 
 
 def test_an_object_within_several_others_is_built_once(builds: Counter[str]) -> None:

@@ -15,6 +15,7 @@ from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import per_tenant
 from stint.documents.document_reader import DocumentReader, StoredFileContent
 from stint.domain.errors import InvalidRequest
+from stint.domain.ids import TENANT
 from stint.domain.tasks import ObjectKind
 from stint.services.background.background import Background
 from stint.services.background.notifications import CompletionEvents, EventBus
@@ -62,6 +63,9 @@ class OpenAIComposition(KnowledgeComposition):
     @cached_property
     def links(self) -> LinkCache:
         return LinkCache(self.settings.cache_bytes)
+
+    def load_ahead(self) -> None:
+        _ = self.make_openai_services(TENANT).response_requests, self.store.run_signals
 
     def compose_openai_services(self, tenant: str) -> OpenAIServices:
         services = self.make_services(tenant)

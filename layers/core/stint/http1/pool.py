@@ -184,6 +184,11 @@ class ConnectionPools:
         entry = self._pools.get(loop) or await self._add(loop)
         return entry[0]
 
+    async def open_ahead(self) -> None:
+        """Have an idle connection in the pool of the running loop. Raises TransportError."""
+        pool = await self.pool()
+        pool.release(await pool.acquire())
+
     async def close(self) -> None:
         """Close the idle connections of the running loop."""
         entry = self._pools.pop(asyncio.get_running_loop(), None)

@@ -45,17 +45,17 @@ class FetchedImages:
     """
 
     def __init__(self, model: ChatModel, fetch: Fetch, most_bytes: int = MOST_BYTES) -> None:
-        self._model = model
+        self.wrapped = model
         self._fetch = fetch
         self._most_bytes = most_bytes
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse parameters that the model's provider lacks; see the port."""
-        self._model.check(request)
+        self.wrapped.check(request)
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call; see the port."""
-        chunks = self._model.stream(await self._fill_request(request))
+        chunks = self.wrapped.stream(await self._fill_request(request))
         try:
             async for chunk in chunks:
                 yield chunk
@@ -64,7 +64,7 @@ class FetchedImages:
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens, including those of the images; see the port."""
-        return await self._model.count_tokens(await self._fill_request(request))
+        return await self.wrapped.count_tokens(await self._fill_request(request))
 
     async def _fill_request(self, request: InferenceRequest) -> InferenceRequest:
         # most messages are texts, and a session may have thousands

@@ -115,10 +115,10 @@ class ServiceClient(ABC, Generic[T]):
         self._read_timeout, self._sleep = options.read_timeout, options.sleep
         self._signature_clock = SignatureClock(options.now)
 
-    async def connect(self) -> None:
-        """Open a connection and load the credentials before the first call, which meets what fails here."""
+    async def connect(self, count: int) -> None:
+        """Open connections and load the credentials before the first call, which meets what fails here."""
         with suppress(TransportError):
-            await self._pools.open_ahead()
+            await self._pools.open_ahead(count)
         with suppress(CredentialsError):
             await self._credentials.get()
 

@@ -8,7 +8,7 @@ tests compose it with others, and nothing below this package chooses an adapter.
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from stint.apis.agents import AgentsServices
 from stint.aws.dynamodb import DynamoDBClient
@@ -55,6 +55,9 @@ logger = logging.getLogger(__name__)
 class AgentsComposition(Composition):
     """The parts of one process, each made when first used."""
 
+    calls_at_once: ClassVar[int] = 5
+    """Calls of DynamoDB that the first run of a process makes at once."""
+
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
         self.make_services: Callable[[str], AgentsServices] = per_tenant(self.compose_services)
@@ -92,7 +95,7 @@ class AgentsComposition(Composition):
         """Load and open what the first run needs; see `first_run`."""
         from stint.bootstrap.first_run import open_ahead  # noqa: PLC0415 - for streaming functions only
 
-        await open_ahead(self.load_ahead, self.dynamodb, self.adapters)
+        await open_ahead(self.load_ahead, self.dynamodb, self.adapters, at_once=self.calls_at_once)
 
     def load_ahead(self) -> None:
         """Load what a run needs from its submission on."""

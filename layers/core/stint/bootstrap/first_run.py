@@ -1,7 +1,7 @@
 """What the first run of a process needs, loaded and opened in the init phase, in which a function has a whole core.
 
   modules        those that a route loads when a run is submitted, and the adapter of the default model
-  DynamoDB       a connection with TLS, and the credentials
+  DynamoDB       connections with TLS for the calls that a run makes at once, and the credentials
   model server   the key, perhaps of a secret, and a connection with TLS; of Bedrock, the client
 
 The first request meets whatever fails or is not ready in time, as if nothing had been opened. A connection that has
@@ -23,12 +23,12 @@ OPEN_SECONDS = 1.0
 """Longest time for all connections. A server in the same region needs a tenth of it."""
 
 
-async def open_ahead(load: Callable[[], None], dynamodb: DynamoDBClient, adapters: Adapters) -> None:
-    """Call `load`, and open the connections to DynamoDB and to the server of the default model."""
+async def open_ahead(load: Callable[[], None], dynamodb: DynamoDBClient, adapters: Adapters, *, at_once: int) -> None:
+    """Call `load`, and open connections to DynamoDB, which calls use `at_once`, and to the server of a model."""
     load()
     # Made before the time is taken, because the libraries of an adapter may take as long to load.
     model, model_id = adapters.router.resolve(adapters.settings.default_model)
-    opening = asyncio.gather(dynamodb.connect(), connect(model, model_id), return_exceptions=True)
+    opening = asyncio.gather(dynamodb.connect(at_once), connect(model, model_id), return_exceptions=True)
     try:
         async with asyncio.timeout(OPEN_SECONDS):
             failures = [each for each in await opening if each is not None]

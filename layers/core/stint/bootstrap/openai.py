@@ -6,7 +6,7 @@ few requests need are functions with a cache, whose modules are loaded by the fi
 
 from collections.abc import Callable
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from stint.apis.agents import AgentsServices
 from stint.apis.openai import OpenAIServices
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 class OpenAIComposition(KnowledgeComposition):
     """The parts of a process that serves the Responses API or runs its worker."""
+
+    calls_at_once: ClassVar[int] = 3
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)

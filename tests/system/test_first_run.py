@@ -43,7 +43,7 @@ async def first_run(engine: Engine, name: str, model_url: str = "") -> FirstRun:
     """Run the first request of a process. `model_url` replaces the server of models."""
     async with AsyncExitStack() as stack:
         model = stack.enter_context(running_model_server())
-        settings = with_model(model.url) | {"STINT_DEFAULT_MODEL": "openai/bench"}
+        settings = with_model(model.url)
         cloud = await stack.enter_async_context(running_cloud(Plan(settings), engine.running, ignore))
         listener = stack.enter_context(closing(listen()))
         front = await stack.enter_async_context(serving_front(cloud, listener, ignore))

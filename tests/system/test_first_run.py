@@ -26,7 +26,7 @@ UNREACHABLE = "http://127.0.0.1:9/v1"
 
 @dataclass(frozen=True)
 class FirstRun:
-    """What a process has printed, and the ports of the servers."""
+    """The output of a process, and the ports of the servers."""
 
     printed: dict[str, Any]
     dynamodb: int

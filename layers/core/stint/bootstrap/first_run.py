@@ -1,4 +1,4 @@
-"""What the first run of a process needs, loaded and opened in the init phase, in which a function has a whole core.
+"""Preparation of a process for its first run, in the init phase, in which a function has a whole core.
 
   modules        those that a route loads when a run is submitted, and the adapter of the default model
   DynamoDB       connections with TLS for the calls that a run makes at once, and the credentials

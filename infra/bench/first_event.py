@@ -17,9 +17,8 @@ from unittest.mock import patch
 
 from fastapi import FastAPI
 from infra.bench.__main__ import MACHINE, silent
-from infra.bench.history import MODEL
 from infra.bench.model_server import running_model_server
-from infra.bench.processes import SETTINGS, with_model
+from infra.bench.processes import MODEL, SETTINGS, with_model
 from infra.local.cloud import TEMPLATE, Plan, own_environment, running_cloud
 from infra.local.invoke import find_function
 from starlette.types import Message

@@ -45,24 +45,24 @@ class FetchedImages:
     """
 
     def __init__(self, model: ChatModel, fetch: Fetch, most_bytes: int = MOST_BYTES) -> None:
-        self._model = model
+        self.wrapped = model
         self._fetch = fetch
         self._most_bytes = most_bytes
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse parameters that the model's provider lacks; see the port."""
-        self._model.check(request)
+        self.wrapped.check(request)
 
     def stream(self, request: InferenceRequest) -> AsyncIterator[ModelChunk]:
         """Start a model call; see the port. Without images to fetch, the chunks are those of the model itself."""
         counts = count_urls(request)
-        return self._stream_filled(request, counts) if counts else self._model.stream(request)
+        return self._stream_filled(request, counts) if counts else self.wrapped.stream(request)
 
     async def _stream_filled(
         self, request: InferenceRequest, counts: Mapping[str, int]
     ) -> AsyncGenerator[ModelChunk, None]:
         """Fetch the images of a request, and yield the chunks of its answer."""
-        chunks = self._model.stream(await self._fill_request(request, counts))
+        chunks = self.wrapped.stream(await self._fill_request(request, counts))
         try:
             async for chunk in chunks:
                 yield chunk
@@ -72,7 +72,7 @@ class FetchedImages:
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens, including those of the images; see the port."""
         counts = count_urls(request)
-        return await self._model.count_tokens(await self._fill_request(request, counts) if counts else request)
+        return await self.wrapped.count_tokens(await self._fill_request(request, counts) if counts else request)
 
     async def _fill_request(self, request: InferenceRequest, counts: Mapping[str, int]) -> InferenceRequest:
         with error_param("messages"):

@@ -17,7 +17,7 @@ numbers, no ids that the header of a tool cannot have.
 import math
 import re
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from stint.dataclasses import replace
 from stint.domain.errors import NotSupported
@@ -79,6 +79,30 @@ class ChatModel(Protocol):
             InvalidRequest, ModelError: as `stream`.
         """
         ...
+
+
+@runtime_checkable
+class WrappingModel(Protocol):
+    """A model that changes the requests or the chunks of another one."""
+
+    wrapped: ChatModel
+
+
+@runtime_checkable
+class ConnectedModel(Protocol):
+    """A model that can open, before its first call, what each call needs."""
+
+    async def connect(self, model_id: str) -> None:
+        """Make the client, read the key, and open a connection. Raises any error."""
+        ...
+
+
+async def connect(model: ChatModel, model_id: str) -> None:
+    """Open what the first call of a model needs, if its adapter can. Raises any error."""
+    while isinstance(model, WrappingModel):
+        model = model.wrapped
+    if isinstance(model, ConnectedModel):
+        await model.connect(model_id)
 
 
 async def close_chunks(chunks: AsyncIterator[ModelChunk]) -> None:

@@ -35,16 +35,16 @@ class SanitizedToolNames:
     """
 
     def __init__(self, model: ChatModel) -> None:
-        self._model = model
+        self.wrapped = model
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse two tools that would have the same name, and parameters that the provider lacks; see the port."""
         real_names(request.tools)
-        self._model.check(sanitize_request(request))
+        self.wrapped.check(sanitize_request(request))
 
     def stream(self, request: InferenceRequest) -> AsyncIterator[ModelChunk]:
         """Start a model call; see the port. Without tools, the chunks are those of the model itself."""
-        chunks = self._model.stream(sanitize_request(request))
+        chunks = self.wrapped.stream(sanitize_request(request))
         return self._name_calls(chunks, request.tools) if request.tools else chunks
 
     async def _name_calls(
@@ -62,7 +62,7 @@ class SanitizedToolNames:
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens; see the port."""
-        return await self._model.count_tokens(sanitize_request(request))
+        return await self.wrapped.count_tokens(sanitize_request(request))
 
 
 def sanitize_name(name: str) -> str:

@@ -77,6 +77,11 @@ class Registry:
         self.access = access
         self.cached: tuple[float, Catalogue] | None = None
 
+    @property
+    def is_current(self) -> bool:
+        """Return whether `renew` would read nothing: there were no registrations lately."""
+        return self.cached is not None and time.monotonic() <= self.cached[0] and self.cached[1] == self.configured
+
     async def catalogue(self, *, fresh: bool = False) -> Catalogue:
         """Return the catalogue, which may be cached."""
         # Two requests at the same time may both read; the later answer stays.
@@ -97,7 +102,8 @@ class Registry:
 
         Without registrations only missing names can be out of date, and these are read again anyway.
         """
-        await self.catalogue(fresh=self.cached is not None and self.cached[1] != self.configured)
+        if not self.is_current:
+            await self.catalogue(fresh=self.cached is not None and self.cached[1] != self.configured)
 
     async def find_toolgroup(self, name: str) -> tuple[ToolGroup, str | None] | None:
         """Find a toolgroup by `group` or `group/tool`, and return it with the tool's name, if there is one.

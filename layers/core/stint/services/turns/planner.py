@@ -51,6 +51,11 @@ class Planner:
     shields: Shields
     find_cache_keys: "FindCacheKeys"
 
+    @property
+    def is_prepared(self) -> bool:
+        """Return whether `prepare` would read nothing."""
+        return self.registry.is_current
+
     async def prepare(self) -> None:
         """Read the registry while a session is opened. Without this, the plan reads it itself."""
         with suppress(StoreUnavailable):

@@ -105,8 +105,11 @@ class Turns:
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         turn_id = attempt.object_id or new_id()
         opening = self.opener.open_session(agent_id, session_id, turn_id, deadline, without=attempt.retry_of)
-        opened, _ = await asyncio.gather(opening, self.planner.prepare(), return_exceptions=True)
-        session = value_of(opened)
+        if self.planner.is_prepared:
+            session = await opening
+        else:
+            opened, _ = await asyncio.gather(opening, self.planner.prepare(), return_exceptions=True)
+            session = value_of(opened)
         async with session.keeper.released_on_error():
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)

@@ -50,11 +50,20 @@ register_url_convertor("path", AnyPath())
 
 
 class StrictRequest(Request):
-    """A request whose body is valid JSON (RFC 8259) and can be stored."""
+    """A request whose body is valid JSON (RFC 8259) and can be stored.
+
+    FastAPI keeps the body that it asks for until the end of the request, although it needs it only to find out whether
+    there is one. A body of 6 MB would take memory during the whole run, so FastAPI gets only its beginning.
+    """
+
+    async def body(self) -> bytes:
+        """Return the first byte of the body."""
+        return (await super().body())[:1]
 
     async def json(self) -> Any:
-        """Parse the body. Raises JSONDecodeError."""
-        body = await self.body()
+        """Parse the body, once. Raises JSONDecodeError."""
+        body = await super().body()
+        self._body = body[:1]
         try:
             return parse_json(body)
         except JSONDecodeError as error:

@@ -16,11 +16,13 @@ ANSWER = "done"
 class ModelServer:
     """Server of streamed chat completions, whose answer is one word. `url` is its base URL.
 
-    `request` is the body of the last request, and `reading` the seconds from its head until it was parsed.
+    `request` is the body of the last request, and `reading` the seconds from its head until it was parsed. `pause` are
+    the seconds between the word and the end of an answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pause: float = 0) -> None:
         self.url = ""
+        self.pause = pause
         self.reading = 0.0
         self.request: dict[str, Any] = {}
         self._loop = asyncio.new_event_loop()
@@ -61,7 +63,13 @@ class ModelServer:
                 began = time.perf_counter()
                 self.request = json.loads(await reader.readexactly(content_length(head)))
                 self.reading = time.perf_counter() - began
-                writer.write(HEAD + b"".join(map(chunk, events(len(self.request["messages"])))) + b"0\r\n\r\n")
+                first, *rest = map(chunk, events(len(self.request["messages"])))
+                if self.pause:
+                    writer.write(HEAD + first)
+                    await asyncio.sleep(self.pause)
+                    writer.write(b"".join(rest) + b"0\r\n\r\n")
+                else:
+                    writer.write(b"".join((HEAD, first, *rest, b"0\r\n\r\n")))
                 await writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             return
@@ -91,9 +99,9 @@ def chunk(data: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def running_model_server() -> Iterator[ModelServer]:
+def running_model_server(pause: float = 0) -> Iterator[ModelServer]:
     """Run a model server, and stop it at the end."""
-    server = ModelServer()
+    server = ModelServer(pause)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     server.wait_until_started()

@@ -1,7 +1,9 @@
-"""Cost of a turn by the memory of its function: `python -m infra.bench.cost CPU_MS WAIT_SECONDS`.
+"""Cost and first token of a turn by the memory of its function.
 
-CPU_MS is the CPU time of a turn on a whole core (`make bench`), WAIT_SECONDS the time that it waits for its model. A
-function of 1769 MB has one core, and smaller ones have their share of it
+`python -m infra.bench.cost CPU_MS TOKEN_MS START_MS COLD_MS` has milliseconds of CPU time on a whole core: of a turn
+(`make bench`), of a warm process until the first token and of a new one with its start (`python -m
+infra.bench.first_token --base COMMIT`), and of a start (`python -m infra.bench starts`). A function of 1769 MB has one
+core, and smaller ones have their share of it, but a whole one while they start
 (https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html). The price is that of arm64 in us-east-1.
 """
 
@@ -11,27 +13,34 @@ CORE_MB = 1769
 PRICE = 0.0000133334
 """US dollars per GB-second."""
 
-SIZES = (128, 256, 512, 1024, 1769)
+SIZES = (128, 176, 256, 512, 1024, 1769)
+WAITS = (3, 30)
+"""Seconds that a turn waits for its model."""
 
 
-def seconds(cpu_ms: float, wait: float, memory: int) -> float:
-    """Return the duration of a turn."""
-    return wait + cpu_ms / 1000 * max(1.0, CORE_MB / memory)
+def cpu_seconds_at(cpu_ms: float, memory: int) -> float:
+    """Return the seconds that CPU time takes with the share of a core of a function."""
+    return cpu_ms / 1000 * max(1.0, CORE_MB / memory)
 
 
 def dollars(cpu_ms: float, wait: float, memory: int) -> float:
     """Return the price of a turn's GB-seconds."""
-    return seconds(cpu_ms, wait, memory) * memory / 1024 * PRICE
+    return (wait + cpu_seconds_at(cpu_ms, memory)) * memory / 1024 * PRICE
 
 
-def table(cpu_ms: float, wait: float) -> str:
-    """Return the rows of a table in Markdown: memory, duration of the CPU time, price of a million turns."""
-    rows = ["| MB | CPU time takes | a million turns |", "|---|---|---|"]
+def table(cpu_ms: float, token_ms: float, start_ms: float, cold_ms: float) -> str:
+    """Return a table in Markdown: the CPU time until the first token, and the price of a million turns, by memory."""
+    rows = [
+        "| MB | first token | of a new process | a million turns of 3 s | of 30 s |",
+        "|---|---|---|---|---|",
+    ]
     for memory in SIZES:
-        busy = (seconds(cpu_ms, wait, memory) - wait) * 1000
-        rows.append(f"| {memory} | {busy:.0f} ms | ${dollars(cpu_ms, wait, memory) * 1_000_000:.2f} |")
+        warm = cpu_seconds_at(token_ms, memory) * 1000
+        cold = start_ms + cpu_seconds_at(cold_ms - start_ms, memory) * 1000
+        prices = " | ".join(f"${dollars(cpu_ms, wait, memory) * 1_000_000:.2f}" for wait in WAITS)
+        rows.append(f"| {memory} | {warm:.0f} ms | {cold:,.0f} ms | {prices} |")
     return "\n".join(rows)
 
 
 if __name__ == "__main__":
-    print(table(float(sys.argv[1]), float(sys.argv[2])))
+    print(table(*map(float, sys.argv[1:5])))

@@ -22,11 +22,13 @@ DIMENSION = 1_024
 class ModelServer:
     """Server of embeddings, and of streamed chat completions whose answer is one word. `url` is its base URL.
 
-    `request` is the body of the last request, and `reading` the seconds from its head until it was parsed.
+    `request` is the body of the last request, and `reading` the seconds from its head until it was parsed. `pause` are
+    the seconds between the word and the end of an answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pause: float = 0) -> None:
         self.url = ""
+        self.pause = pause
         self.reading = 0.0
         self.request: dict[str, Any] = {}
         self._loop = asyncio.new_event_loop()
@@ -67,7 +69,11 @@ class ModelServer:
                 began = time.perf_counter()
                 self.request = json.loads(await reader.readexactly(content_length(head)))
                 self.reading = time.perf_counter() - began
-                writer.write(answer_to(self.request))
+                first, rest = answer_to(self.request)
+                if self.pause:
+                    writer.write(first)
+                    await asyncio.sleep(self.pause)
+                writer.write(rest if self.pause else first + rest)
                 await writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             return
@@ -80,12 +86,13 @@ def content_length(head: bytes) -> int:
     return next(int(value) for name, _, value in fields if name == b"content-length")
 
 
-def answer_to(request: dict[str, Any]) -> bytes:
-    """Return the response to a request."""
+def answer_to(request: dict[str, Any]) -> tuple[bytes, bytes]:
+    """Return the response to a request: its beginning with the first word, and the rest."""
     if "input" in request:
         body = json.dumps(embeddings(request["input"])).encode()
-        return JSON_HEAD % len(body) + body
-    return HEAD + b"".join(map(chunk, events(len(request["messages"])))) + b"0\r\n\r\n"
+        return JSON_HEAD % len(body), body
+    first, *rest = map(chunk, events(len(request["messages"])))
+    return HEAD + first, b"".join(rest) + b"0\r\n\r\n"
 
 
 def embeddings(texts: Sequence[str]) -> dict[str, Any]:
@@ -115,9 +122,9 @@ def chunk(data: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def running_model_server() -> Iterator[ModelServer]:
+def running_model_server(pause: float = 0) -> Iterator[ModelServer]:
     """Run a model server, and stop it at the end."""
-    server = ModelServer()
+    server = ModelServer(pause)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     server.wait_until_started()

@@ -119,6 +119,10 @@ class Launcher:
         environment = {**spec.environment, "PYTHONPATH": OWN_PATH}
         return self._process(replace(spec, name="floor", environment=environment, layers=(), wrapper=str(FLOOR)))
 
+    def memory(self, name: str) -> int:
+        """Return the memory of a function in the template, in MB."""
+        return self._spec(name).memory
+
     def _spec(self, name: str) -> FunctionSpec:
         function = find_function(self._cloud.system, f"stint-{name}")
         environment = own_environment(function, self._services, self._cloud.system.functions)

@@ -15,7 +15,7 @@ class Prices:
     """Prices of both ways. The price per request is the same, so it is left out."""
 
     gb_second: float = 0.0000133334
-    memory_gb: float = 0.25
+    memory_gb: float = 176 / 1024
     instance_hour: float = 0.0816
     instances: float = 3
     fee: float = 0.15

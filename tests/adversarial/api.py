@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,8 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from infra.local.engine import ROOT
 from tests.adversarial.case import Answer, Case, Event, Request
-from tests.adversarial.meter import Costs, children_peak_bytes
+from tests.adversarial.meter import Costs, children_peak_bytes, resident_bytes
 from tests.adversarial.peer import PEER, start_peer
 
 SAMPLED_SECONDS = 0.005
@@ -32,7 +34,8 @@ class MeasuredApi:
     """A process (`tests.adversarial.process`) that serves each case in a fork."""
 
     def __init__(self, environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
-        self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment}
+        path = os.pathsep.join(filter(None, sys.path))
+        self.environment = {**os.environ, **wrapper_variables(), "PYTHONPATH": path, **environment}
         self.small = "STINT_MAX_REQUEST_BYTES" in environment
         self.outputs = json.dumps(outputs)
         self.peer = start_peer()
@@ -72,11 +75,11 @@ class MeasuredApi:
         """
         costs: dict[str, Costs] = {}
         with Client(self.path, "AF_UNIX") as connection:
-            pid: int = connection.recv()
+            pid, held = connection.recv()
             requests = make()
             request = next(requests, None)
             while request is not None:
-                answer, each = self.send(connection, pid, request)
+                answer, each = self.send(connection, pid, held, request)
                 costs[f"{len(costs)} {request}"] = each
                 if self.small and any(refusal in answer.body for refusal in REFUSALS):
                     return costs
@@ -87,18 +90,28 @@ class MeasuredApi:
                     request = None
         return costs
 
-    def send(self, connection: Connection, pid: int, request: Request | Event) -> tuple[Answer, Costs]:
-        """Send one request, and measure the memory of the child processes that it starts."""
+    def send(self, connection: Connection, pid: int, held: int, request: Request | Event) -> tuple[Answer, Costs]:
+        """Send one request, and measure the memory together with that of the child processes that it starts.
+
+        `held` is the memory of the process before its first request.
+        """
         body = request.body.replace(PEER, self.peer.url.encode())
         assert len(body) <= MOST_BYTES, "Lambda accepts no larger request"
         connection.send(replace(request, body=body))
-        of_children = 0
+        together = 0
         while not connection.poll(SAMPLED_SECONDS):
-            of_children = max(of_children, children_peak_bytes(pid))
+            if of_children := children_peak_bytes(pid):
+                together = max(together, resident_bytes(str(pid)) + of_children)
         try:
             answer, costs = connection.recv()
         except EOFError:
             log = (self.folder / "log").read_text(errors="replace")
             raise TooCostly(f"the process was killed, or died: {log[-1000:]}") from None
         self.peer.forget()
-        return answer, Costs(costs.stretch, costs.cpu, costs.grown + of_children)
+        return answer, Costs(costs.stretch, costs.cpu, max(costs.grown, together - held))
+
+
+def wrapper_variables() -> dict[str, str]:
+    """Return the defaults that the runtime's wrapper script sets for malloc."""
+    script = (ROOT / "layers" / "runtime" / "stint-runtime").read_text()
+    return dict(re.findall(r'^export (MALLOC_\w+)="\$\{\1:-(\d+)\}"$', script, re.MULTILINE))

@@ -10,6 +10,7 @@ from tests.adversarial.api import MeasuredApi
 from tests.adversarial.case import CASES
 from tests.adversarial.pace import measure_pace
 from tests.adversarial.selection import SAMPLE, SHARES, VARIABLE, Selection, choose
+from tests.adversarial.sizes import MEGABYTES
 from tests.commit import commit_number
 
 SIZES = ("STINT_MAX_REQUEST_BYTES", "STINT_MAX_FETCHED_BYTES")
@@ -66,6 +67,7 @@ def measured_api(engine: Engine) -> Iterator[MeasuredApi]:
         "STINT_SCRIPTED_WORD_SECONDS": "0",
         "STINT_MCP_SECONDS": "5",
         "POWERTOOLS_SERVICE_NAME": "adversarial",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(MEGABYTES),
     }
     environment |= {name: value for name, value in os.environ.items() if name in SIZES}
     with MeasuredApi(environment, engine.outputs) as api:

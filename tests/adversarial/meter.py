@@ -16,8 +16,9 @@ class Costs:
     """The costs of a request.
 
     `stretch` is the longest callback of the event loop, in seconds of CPU time. `cpu` are the seconds of CPU time of
-    the process and its finished children. `grown` are the bytes by which the peak memory exceeds the memory
-    before, plus the peak of its largest child.
+    the process and its finished children. `grown` are the bytes by which the peak memory, of the process and its
+    children together, exceeds that of the idle process before its first request. So what earlier requests of a case
+    have left behind counts, too.
     """
 
     stretch: float = 0.0
@@ -26,11 +27,14 @@ class Costs:
 
 
 class Meter:
-    """Meter of its own process, from `start` to `stop`. Create only one per process: it patches the event loop."""
+    """Meter of its own process, from `start` to `stop`.
+
+    Create only one per process, while it is idle: it patches the event loop, and notes the memory.
+    """
 
     def __init__(self) -> None:
         self.stretch = self.cpu = 0.0
-        self.held = 0
+        self.held = resident_bytes()
         run = asyncio.Handle._run
 
         def run_timed(handle: asyncio.Handle) -> None:
@@ -48,7 +52,6 @@ class Meter:
     def start(self) -> None:
         self.stretch, self.cpu = 0.0, cpu_seconds()
         reset_peak()
-        self.held = peak_bytes()
 
     def stop(self) -> Costs:
         return Costs(self.stretch, cpu_seconds() - self.cpu, peak_bytes() - self.held)
@@ -65,6 +68,14 @@ def reset_peak() -> None:
         (PROC / "self" / "clear_refs").write_text("5")
     except OSError:
         return
+
+
+def resident_bytes(process: str = "self") -> int:
+    """Return the current memory of a process, or 0 if it has ended. It is known on Linux only."""
+    try:
+        return int((PROC / process / "statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return peak_bytes() if process == "self" else 0
 
 
 def peak_bytes(process: str = "self") -> int:

@@ -15,16 +15,18 @@ import sys
 import threading
 import time
 import traceback
+from base64 import b64encode
 from collections.abc import Iterator
 from importlib import import_module
 from multiprocessing.connection import Connection
 from types import SimpleNamespace
-from typing import Any
+from typing import cast
 from urllib.parse import unquote
 
 from fastapi import FastAPI
 from functions.worker.app import handler
 from infra.local.engine import Engine
+from starlette.types import Receive, Scope, Send
 from tests.adversarial.case import Answer, Event, Request, get, post
 from tests.adversarial.meter import Meter
 from tests.api.app_fixture import AppFixture
@@ -37,6 +39,13 @@ from stint.http.routes.inspection import list_parts
 from stint.models.openai_compatible import OpenAICompatible
 from stint.models.tool_names import SanitizedToolNames
 from stint.tools.mcp.session import prepare_mcp
+from stint_runtime.client import Invocation, ResponseStream, RuntimeApi
+from stint_runtime.errors import FunctionError
+from stint_runtime.exchange import App
+from stint_runtime.loop import serve as serve_event
+from stint_runtime.memory import Collector
+from stint_runtime.options import Options, read_options
+from stint_runtime.response import prelude
 
 MOST_CPU_SECONDS = 25
 """A case that exceeds this limit is killed; its actual costs are then unknown."""
@@ -77,7 +86,7 @@ def warm_up(app: FastAPI) -> None:
     posts = ("/v1/agents", "/v1/toolgroups", "/v1/responses", "/v1/chat/completions", "/v1/nothing")
     requests += [post(path, {"input": 1}) for path in posts]
     for request in requests:
-        asyncio.run(send(app, request))
+        asyncio.run(send(app, invocation_of(request)))
 
 
 def fork(connection: socket.socket, world: AppFixture, app: FastAPI) -> None:
@@ -98,19 +107,23 @@ def fork(connection: socket.socket, world: AppFixture, app: FastAPI) -> None:
 def serve(connection: Connection, app: FastAPI) -> None:
     """Send the response and the costs of each request, until the connection is closed."""
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS))
-    connection.send(os.getpid())
-    meter = Meter()
     with asyncio.Runner() as runner:
-        runner.run(send(app, get("/v1/agents")))
+        runner.run(send(app, invocation_of(get("/v1/agents"))))
+        meter, collector = Meter(), Collector(read_options(os.environ).function_bytes)
+        connection.send((os.getpid(), meter.held))
         for request in receive_all(connection):
+            given = request if isinstance(request, Event) else invocation_of(request)
+            del request
             meter.start()
-            if isinstance(request, Event):
+            if isinstance(given, Event):
                 began = time.thread_time()
-                answer = handle(request)
+                answer = handle(given)
                 meter.add_stretch(time.thread_time() - began)
             else:
-                answer = runner.run(send(app, request))
+                answer = runner.run(send(app, given))
             connection.send((answer, meter.stop()))
+            del answer, given
+            collector.collect()
 
 
 def receive_all(connection: Connection) -> Iterator[Request | Event]:
@@ -121,39 +134,55 @@ def receive_all(connection: Connection) -> Iterator[Request | Event]:
             return
 
 
-async def send(app: FastAPI, request: Request) -> Answer:
-    """Send a request to the app like a server, with its body in one piece."""
-    path, _, query = request.path.partition("?")
-    scope: dict[str, Any] = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": request.method,
-        "scheme": "http",
-        "path": unquote(path),
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "root_path": "",
-        "headers": [(name.lower().encode(), text.encode("latin-1")) for name, text in request.headers.items()],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-        "state": {},
+def invocation_of(request: Request) -> Invocation:
+    """Return a request as API Gateway sends it to a function."""
+    try:
+        body, encoded = request.body.decode(), False
+    except UnicodeDecodeError:
+        body, encoded = b64encode(request.body).decode(), True
+    event = {
+        "httpMethod": request.method,
+        "path": request.path,
+        "requestContext": {"path": "/"},
+        "multiValueHeaders": {name: [text] for name, text in request.headers.items()},
+        "body": body,
+        "isBase64Encoded": encoded,
     }
-    messages: list[Any] = [{"type": "http.request", "body": request.body, "more_body": False}]
-    status: list[int] = []
-    body = bytearray()
+    return Invocation(new_id(), json.dumps(event).encode(), {}, received_ms=time.time_ns() // 1_000_000)
 
-    async def receive() -> Any:
-        return messages.pop() if messages else await asyncio.Event().wait()
 
-    async def collect(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            status.append(message["status"])
-        elif len(body) < MOST_ANSWER:
-            body.extend(message.get("body", b""))
+class KeptAnswer(RuntimeApi):
+    """The Runtime API for one invocation: it keeps the beginning of the response."""
 
-    await app(scope, receive, collect)
-    return Answer(status[0], bytes(body[:MOST_ANSWER]))
+    def __init__(self) -> None:
+        super().__init__("")
+        self.content = bytearray()
+
+    async def stream(self, invocation: Invocation) -> ResponseStream:
+        return cast("ResponseStream", self)
+
+    async def write(self, data: bytes, *, last: bool = False) -> None:
+        self.content += data[: max(0, MOST_ANSWER - len(self.content))]
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    async def fail(self, invocation: Invocation, error: FunctionError) -> None:
+        self.content += prelude(500, []) + error.to_json()
+
+
+async def send(app: App, invocation: Invocation) -> Answer:
+    """Let the streaming runtime serve an invocation. Paths and queries reach the app as they were sent."""
+
+    async def with_address(scope: Scope, receive: Receive, send_message: Send) -> None:
+        path, _, query = scope["aws.event"]["path"].partition("?")
+        address = {"path": unquote(path), "raw_path": path.encode(), "query_string": query.encode(), "root_path": ""}
+        await app({**scope, **address}, receive, send_message)
+
+    api = KeptAnswer()
+    await serve_event(with_address, api, invocation, Options())
+    head, _, body = bytes(api.content).partition(bytes(8))
+    return Answer(json.loads(head)["statusCode"], body)
 
 
 def handle(event: Event) -> Answer:

@@ -42,3 +42,38 @@ def large_responses() -> Case:
     for path in ("/v1/responses?limit=100", f"{response}/input_items?limit=100", response):
         answer = yield get(path)
         assert answer.status == 200, answer.body[:300]
+
+
+@case
+def history_of_small_messages() -> Case:
+    """Continue a session whose messages take many times their JSON in memory, in all of STINT_HISTORY_BYTES."""
+    session = yield from create_session()
+    messages = [*[{"role": "user", "content": ""}] * 9_900, {"role": "user", "content": "say: ok"}]
+    for _ in range(12):
+        answer = yield post(f"{session}/turn", {"messages": messages})
+        assert answer.status == 200, answer.body[:300]
+    for request in (get(session), post(f"{session}/turn", {"messages": messages})):
+        answer = yield request
+        assert answer.status == 200, answer.body[:300]
+
+
+@case
+def conversation_of_small_items() -> Case:
+    answer = yield post("/v1/conversations", {})
+    conversation = answer.json()["id"]
+    items = [{"role": "user", "content": ""}] * 9_900
+    body = {"model": "scripted/demo", "input": [*items, {"role": "user", "content": "say: ok"}]}
+    for _ in range(6):
+        answer = yield post("/v1/responses", {**body, "conversation": conversation, "truncation": "auto"})
+        assert answer.status in (200, 400), answer.body[:300]
+
+
+@case
+def chain_of_small_items() -> Case:
+    items = [{"role": "user", "content": ""}] * 9_900
+    body = {"model": "scripted/demo", "input": [*items, {"role": "user", "content": "say: ok"}]}
+    previous = None
+    for _ in range(8):
+        answer = yield post("/v1/responses", {**body, "previous_response_id": previous, "truncation": "auto"})
+        assert answer.status in (200, 400), answer.body[:300]
+        previous = answer.json().get("id", previous)

@@ -1,6 +1,5 @@
 """No request of 6 MB or less may keep the event loop, the CPU or the memory for long, whatever it holds."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib import import_module
@@ -10,6 +9,7 @@ import pytest
 from tests.adversarial.api import MeasuredApi
 from tests.adversarial.case import CASES
 from tests.adversarial.meter import Costs
+from tests.adversarial.sizes import MOST_GROWN
 from tests.adversarial.summary import PROPERTY
 
 for path in sorted(Path(__file__).parent.glob("*_cases.py")):
@@ -17,12 +17,6 @@ for path in sorted(Path(__file__).parent.glob("*_cases.py")):
 
 MOST_STRETCH = 1.0
 MOST_CPU = 5.0
-SMALL_GROWN = 60_000_000
-"""A function of 128 MB has this much left, besides the process itself and its caches."""
-
-MOST_GROWN = SMALL_GROWN if os.environ.get("STINT_MAX_REQUEST_BYTES") else 100_000_000
-
-
 MOST_RUNS = 3
 """Other processes on the machine can only add to the costs, so the least of several runs counts."""
 

@@ -1,4 +1,4 @@
-"""A function of 128 MB has memory for a warm process, its full caches and one hostile request."""
+"""A function has memory for a warm process, its full caches and one hostile request."""
 
 import json
 import os
@@ -7,9 +7,7 @@ import sys
 
 import pytest
 from infra.local.engine import Engine
-from tests.adversarial.test_adversarial import SMALL_GROWN
-
-FUNCTION_BYTES = 128 * 1024 * 1024
+from tests.adversarial.sizes import DEFAULT_GROWN, PROCESS_BYTES, SMALL_GROWN, bytes_of, default_megabytes
 
 # Prints the memory after two responses of a chain, the second one as a stream, and the bounds of the caches.
 PROGRAM = """
@@ -42,9 +40,12 @@ print(json.dumps([pages, composition.links.bytes, composition.links.max_bytes, c
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory is read from /proc")
-def test_a_warm_process_with_full_caches_has_memory_for_a_hostile_request(engine: Engine) -> None:
+@pytest.mark.parametrize(("megabytes", "grown"), [(128, SMALL_GROWN), (default_megabytes(), DEFAULT_GROWN)])
+def test_a_warm_process_with_full_caches_has_memory_for_a_hostile_request(
+    engine: Engine, megabytes: int, grown: int
+) -> None:
     environment = engine.environment() | {
-        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(megabytes),
         "STINT_QUEUE_URL": engine.outputs["WorkQueueUrl"],
         "STINT_TABLE": engine.outputs["TableName"],
         "STINT_BUCKET": engine.outputs["BucketName"],
@@ -59,5 +60,7 @@ def test_a_warm_process_with_full_caches_has_memory_for_a_hostile_request(engine
 
     assert done.returncode == 0, done.stderr
     pages, cached, *bounds = json.loads(done.stdout.splitlines()[-1])
+    warm = pages * os.sysconf("SC_PAGE_SIZE")
     assert cached > 0
-    assert pages * os.sysconf("SC_PAGE_SIZE") + sum(bounds) + SMALL_GROWN <= FUNCTION_BYTES
+    assert warm <= PROCESS_BYTES
+    assert warm + sum(bounds) + grown <= bytes_of(megabytes)

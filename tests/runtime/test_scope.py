@@ -5,7 +5,7 @@ from tests.runtime.harness import base64, proxy_event
 
 from stint_runtime.client import Invocation
 from stint_runtime.context import LambdaContext
-from stint_runtime.scope import http_scope, is_proxy_event, request_body
+from stint_runtime.scope import http_scope, is_proxy_event, take_body
 
 CONTEXT = LambdaContext(Invocation("id", b"", {}, received_ms=0), {}, None)
 
@@ -86,7 +86,7 @@ def test_single_value_headers_serve_when_there_are_no_others() -> None:
     ],
 )
 def test_the_body_is_decoded(body: str | None, encoded: bool, data: bytes) -> None:
-    assert request_body(proxy_event(body=body, isBase64Encoded=encoded)) == data
+    assert take_body(proxy_event(body=body, isBase64Encoded=encoded)) == data
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ def test_only_functions_that_search_or_write_packed_stores_get_numpy(translated:
 @pytest.mark.parametrize(
     ("index", "second", "memory", "expected"),
     [
+        ("s3-vectors", "", "176", 176),
+        ("s3-vectors", "packed", "176", 512),
         ("s3-vectors", "", "256", 256),
         ("s3-vectors", "packed", "256", 512),
         ("packed", "", "128", 512),

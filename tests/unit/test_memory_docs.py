@@ -1,24 +1,29 @@
-"""The tables of docs/memory.md are those of the command that they name."""
+"""The table of docs/memory.md is that of the command that it names, and has the default."""
 
 import re
 from pathlib import Path
 
 import pytest
-from infra.bench.cost import dollars, seconds, table
+from infra.bench.cost import SIZES, cpu_seconds_at, dollars, table
+from tests.adversarial.sizes import default_megabytes
 
 TEXT = (Path(__file__).parents[2] / "docs" / "memory.md").read_text()
-COMMANDS = re.findall(r"`python -m infra\.bench\.cost (\S+) (\S+)`", TEXT)
+COMMANDS = re.findall(r"`python -m infra\.bench\.cost (\S+) (\S+) (\S+) (\S+)`", TEXT)
 
 
-def test_the_document_has_the_tables_of_its_commands() -> None:
-    assert len(COMMANDS) == 2
-    for cpu_ms, wait in COMMANDS:
-        assert table(float(cpu_ms), float(wait)) in TEXT
+def test_the_document_has_the_table_of_its_command() -> None:
+    [arguments] = COMMANDS
+    assert table(*map(float, arguments)) in TEXT
+
+
+def test_the_document_has_the_default_of_the_template() -> None:
+    assert default_megabytes() in SIZES
+    assert f"sets it: {default_megabytes()} MB by default" in TEXT
 
 
 def test_a_share_of_a_core_takes_longer_and_costs_the_same() -> None:
-    assert seconds(20, 3, 1769) == pytest.approx(3.02)
-    assert seconds(20, 0, 1769 // 4) == pytest.approx(0.08, rel=0.01)
+    assert cpu_seconds_at(20, 1769) == pytest.approx(0.02)
+    assert cpu_seconds_at(20, 1769 // 4) == pytest.approx(0.08, rel=0.01)
     assert dollars(20, 0, 128) == pytest.approx(dollars(20, 0, 1769))
 
 

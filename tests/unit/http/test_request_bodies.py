@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
+from starlette.types import Message
 
-from stint.http.requests import StrictRoute
+from stint.http.requests import StrictRequest, StrictRoute
 from stint.http.routes.inspection import list_parts
 
 ROUTES = [route for part in list_parts() for route in part.routes if isinstance(route, APIRoute) and route.body_field]
@@ -36,3 +37,15 @@ def test_a_body_is_read_strictly_and_its_lists_up_to_the_first_fault(route: APIR
 
 def test_lists_are_found() -> None:
     assert len(list(lists_of(TypeAdapter(list[list[int]]).core_schema, set()))) == 2
+
+
+async def test_a_body_is_not_kept_once_it_is_parsed() -> None:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b'{"a": 1}', "more_body": False}
+
+    request = StrictRequest({"type": "http", "headers": []}, receive)
+
+    assert await request.body() == b"{"
+    assert await request.json() == {"a": 1}
+    assert await request.body() == b"{"
+    assert request._body == b"{"

@@ -34,6 +34,7 @@ async def handle_attempt(handle: ASGIApp, scope: Scope, receive: Receive, send: 
     """Handle a request, whose attempt is then known to the services."""
     body, receive_again = await read_body(receive)
     set_attempt(RequestAttempt(fingerprint_of(scope, body), retry_count_of(scope)))
+    del body  # a large one would take memory until the end of the request
     try:
         await handle(scope, receive_again, send)
     finally:

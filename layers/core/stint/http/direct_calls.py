@@ -15,7 +15,7 @@ by the same field, so the errors are the same.
 
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import iscoroutinefunction, signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request, Response
 from fastapi._compat import ModelField
@@ -26,6 +26,9 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from stint.dataclasses import dataclass
+
+if TYPE_CHECKING:
+    from stint.http.requests import StrictRequest
 
 OTHER_PARAMETERS = (
     "query_params",
@@ -49,8 +52,14 @@ class DirectCall:
     request: str | None
     dependencies: Mapping[str, Callable[[Request], Awaitable[object]]]
 
-    async def answer(self, request: Request, body: Mapping[str, Any]) -> Response:
-        """Call the function. Raises RequestValidationError if the body is invalid."""
+    async def find_arguments(self, request: "StrictRequest") -> dict[str, object] | None:
+        """Return the arguments of the function; None if the body is no JSON object, so that FastAPI refuses it.
+
+        Nothing keeps the object while the function runs. Raises RequestValidationError if the body is invalid.
+        """
+        body = await request.pop_object()
+        if body is None:
+            return None
         arguments: dict[str, object] = dict(request.path_params)
         if self.request is not None:
             arguments[self.request] = request
@@ -59,7 +68,7 @@ class DirectCall:
         arguments[self.body.name], errors = self.body.validate(body, loc=("body",))
         if errors:
             raise RequestValidationError(errors, body=body)
-        return await self.endpoint(**arguments)
+        return arguments
 
 
 def direct_call_of(route: APIRoute) -> DirectCall | None:

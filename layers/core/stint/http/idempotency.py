@@ -101,6 +101,7 @@ async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: R
     # Answers to administrators are not in the table of end users, whom they may name.
     users = () if rule.scope == "admin" else end_users_of(*users_in(body))
     recorder = AnswerRecorder(send, request, attempt, rule, users=users)
+    del body, follow  # a large body would take memory until the end of the request
     try:
         await handle(scope, receive_again, recorder.send)
     except Exception:

@@ -51,25 +51,37 @@ register_url_convertor("path", AnyPath())
 
 
 class StrictRequest(Request):
-    """A request whose body is valid JSON (RFC 8259) and can be stored."""
+    """A request whose body is valid JSON (RFC 8259) and can be stored.
+
+    FastAPI keeps the body that it asks for until the end of the request, although it needs it only to find out whether
+    there is one. A body of 6 MB would take memory during the whole run, so FastAPI gets only its beginning.
+    """
+
+    async def body(self) -> bytes:
+        """Return the first byte of the body."""
+        return (await super().body())[:1]
 
     async def json(self) -> Any:
-        """Parse the body, once. Raises JSONDecodeError."""
+        """Parse the body, and drop its text. Raises JSONDecodeError."""
         if not hasattr(self, "_json"):
-            body = await self.body()
+            body = await super().body()
             try:
                 self._json = parse_json(body)
             except JSONDecodeError as error:
                 raise explain_depth(error, body) from None
+            self._body = body[:1]
         return self._json
 
-    async def read_object(self) -> dict[str, Any] | None:
-        """Return the JSON object of the body; None if it is none."""
+    async def pop_object(self) -> dict[str, Any] | None:
+        """Return the JSON object of the body, once; None if it is none, so that `json` returns or refuses it."""
         try:
             value = await self.json()
         except JSONDecodeError:
             return None
-        return value if isinstance(value, dict) else None
+        if not isinstance(value, dict):
+            return None
+        del self._json
+        return value
 
 
 def explain_depth(error: JSONDecodeError, body: bytes) -> JSONDecodeError:
@@ -172,8 +184,8 @@ class StrictRoute(LazyRoute):
             content_type = request.headers.get("content-type", "")
             if not JSON.fullmatch(content_type) and await strict.body():
                 raise UnsupportedMediaType(explain(content_type), param="content-type")
-            if direct is not None and (body := await strict.read_object()) is not None:
-                return await direct.answer(strict, body)
+            if direct is not None and (arguments := await direct.find_arguments(strict)) is not None:
+                return await direct.endpoint(**arguments)
             return await handle(strict)
 
         return handle_strictly

@@ -23,7 +23,7 @@ from stint.domain.openai.conversations import Conversation, StoredItem
 from stint.domain.paging import Page
 from stint.store import items, keys
 from stint.store.blobs import Blobs
-from stint.store.documents import Documents, context_size, cut_history, fitting, json_size
+from stint.store.documents import MANY_ITEMS, Documents, context_size, cut_history, fitting, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.owners import add_owners, remove_owners
@@ -284,7 +284,13 @@ class ConversationStore:
         return found, own
 
     async def _read(self, found: Sequence[items.Item], *, brief: bool = False) -> Items:
-        return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found, brief=brief)]
+        documents = await self._documents.read(found, brief=brief)
+        if len(documents) <= MANY_ITEMS:
+            return [StoredItem.model_validate_json(raw) for raw in documents]
+        from stint.domain.field_names import FieldNames  # noqa: PLC0415 - few conversations are long
+
+        names = FieldNames()
+        return [names.share(StoredItem.model_validate_json(raw)) for raw in documents]
 
     async def mark_deleted(self, tenant: str, conversation_id: str) -> None:
         """Hide a conversation from all reads at once. A holder of its lease loses it.

@@ -35,6 +35,9 @@ from stint.store.table import NEW, Table
 
 D = TypeVar("D", bound=Schema)
 
+MANY_ITEMS = 1_000
+"""Items of a list from which on their objects share what they have in common (`domain/field_names.py`)."""
+
 MAX_ITEM = 300_000
 """Bytes of an item above which its document is stored in S3. DynamoDB refuses items of more than 400 KB."""
 

@@ -15,7 +15,7 @@ from stint.domain.errors import NotFound
 from stint.domain.ids import pack_name, unpack_name
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.store import keys
-from stint.store.documents import Documents
+from stint.store.documents import MANY_ITEMS, Documents
 from stint.store.keys import Key
 from stint.store.lease import is_unrenewed
 from stint.store.log import LogItems, response_log
@@ -87,7 +87,7 @@ class ResponseLogs:
         return [
             self._settle(
                 StoredResponse(
-                    header=ResponseHeader.model_validate_json(next(documents)),
+                    header=read_header(next(documents)),
                     records=[ResponseRecord.model_validate_json(next(documents)) for _ in log.records],
                     size=log.context_size,
                     taken_up=bool(log.lease and log.lease.get("attempts")),
@@ -114,7 +114,18 @@ class ResponseLogs:
 
     async def read_header(self, log: LogItems) -> ResponseHeader:
         [raw] = await self._documents.read(log.items[:1])
-        return ResponseHeader.model_validate_json(raw)
+        return read_header(raw)
+
+
+def read_header(raw: bytes) -> ResponseHeader:
+    """Parse a header. The items of a long input share the names of their fields."""
+    header = ResponseHeader.model_validate_json(raw)
+    if len(header.input) > MANY_ITEMS:
+        from stint.domain.field_names import FieldNames  # noqa: PLC0415 - few inputs are long
+
+        names = FieldNames()
+        header.input = [names.share(item) for item in header.input]
+    return header
 
 
 MAX_ANCESTORS = 100

@@ -18,7 +18,7 @@ from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.store import keys
-from stint.store.documents import MAX_ITEM, Documents, context_size, pack_counted, put_checked
+from stint.store.documents import MANY_ITEMS, MAX_ITEM, Documents, context_size, pack_counted, put_checked
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.log import LogItems
@@ -79,7 +79,7 @@ class TurnDocuments:
         documents = iter(zip(items, await self._documents.read(items, brief=brief), strict=True))
         return [
             StoredTurn(
-                header=TurnHeader.model_validate(restored(*next(documents))),
+                header=with_shared_names(TurnHeader.model_validate(restored(*next(documents)))),
                 records=[TurnRecord.model_validate(restored(*next(documents))) for _ in log.records],
                 size=log.context_size,
                 skipped=log.skipped,
@@ -96,6 +96,16 @@ class TurnDocuments:
         """Read the calls that a turn waits for."""
         [raw] = await self._documents.read([item])
         return PendingCalls.model_validate(restored(item, raw))
+
+
+def with_shared_names(header: TurnHeader) -> TurnHeader:
+    """Return a header, the many messages of which share the names of their fields."""
+    if len(header.input_messages) > MANY_ITEMS:
+        from stint.domain.field_names import FieldNames  # noqa: PLC0415 - few turns have many messages
+
+        names = FieldNames()
+        header.input_messages = [names.share(message) for message in header.input_messages]
+    return header
 
 
 def shorten(item: Item, document: TurnDocument) -> bytes | None:

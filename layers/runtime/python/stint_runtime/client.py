@@ -32,7 +32,7 @@ _ERROR_BODY = "Lambda-Runtime-Function-Error-Body"
 _PIECE = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Invocation:
     """One event, and the headers of its delivery (names in lower case)."""
 
@@ -40,6 +40,11 @@ class Invocation:
     payload: bytes
     headers: Mapping[str, str]
     received_ms: int
+
+    def take_payload(self) -> bytes:
+        """Return the payload, which the invocation then no longer holds: a large one is not needed once parsed."""
+        payload, self.payload = self.payload, b""
+        return payload
 
     @property
     def deadline_ms(self) -> int:

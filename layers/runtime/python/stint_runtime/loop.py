@@ -26,9 +26,10 @@ from stint_runtime.client import Invocation, RuntimeApi
 from stint_runtime.context import LambdaContext, current_context
 from stint_runtime.errors import DeadlineExceeded, FunctionError, ResponseIncomplete, Stopped, log, log_failure
 from stint_runtime.exchange import App, Exchange
+from stint_runtime.memory import Collector
 from stint_runtime.options import Options
 from stint_runtime.response import BufferedResponse, Response, StreamedResponse
-from stint_runtime.scope import Scope, http_scope, is_proxy_event, request_body
+from stint_runtime.scope import Scope, http_scope, is_proxy_event, take_body
 
 # The app is cancelled MARGIN seconds before the deadline, and then has GRACE seconds to finish. What is left is for the
 # report of the failure.
@@ -46,10 +47,12 @@ async def run(app: App, api: RuntimeApi, options: Options, app_exit: asyncio.Fut
     `app_exit` is done once a task that the app has created has raised SystemExit. A request for an event is not
     withdrawn then: a frozen process continues only because an event has arrived.
     """
+    collector = Collector(options.function_bytes)
     while not app_exit.done():
         invocation = await api.next()
         _set_trace_id(invocation)
         await serve(app, api, invocation, options)
+        collector.collect()  # after the last byte, so that no client waits for it
     end_process()
 
 
@@ -69,11 +72,14 @@ def _set_trace_id(invocation: Invocation) -> None:
 
 async def serve(app: App, api: RuntimeApi, invocation: Invocation, options: Options) -> None:
     """Run the app for one event and respond. Raises SystemExit if the process must end."""
+    response = (BufferedResponse if options.buffered else StreamedResponse)(api, invocation)
+    request: tuple[Scope, Exchange] | None = None
     try:
         context = LambdaContext(invocation, os.environ, options.route_timeout_ms)
         current_context.set(context)
-        event = json.loads(invocation.payload)
-        request = (http_scope(event, context), request_body(event)) if is_proxy_event(event) else None
+        event = json.loads(invocation.take_payload())
+        if is_proxy_event(event):
+            request = http_scope(event, context), Exchange(event["httpMethod"].upper(), take_body(event), response)
     except Exception as exception:  # noqa: BLE001  # no event, however malformed, may end the process
         error = FunctionError.of(exception, "Runtime.UnmarshalError")
         log_failure(error, invocation.request_id)
@@ -82,13 +88,11 @@ async def serve(app: App, api: RuntimeApi, invocation: Invocation, options: Opti
     if request is None:
         await api.respond(invocation, _OTHER_EVENT)
     else:
-        response = (BufferedResponse if options.buffered else StreamedResponse)(api, invocation)
         await _run_app(app, *request, response)
 
 
-async def _run_app(app: App, scope: Scope, body: bytes, response: Response) -> None:
+async def _run_app(app: App, scope: Scope, exchange: Exchange, response: Response) -> None:
     context: LambdaContext = scope["aws.context"]
-    exchange = Exchange(scope["method"], body, response)
     task = asyncio.create_task(_outcome(app, scope, exchange))
     try:
         failure = await _before_deadline(task, context)

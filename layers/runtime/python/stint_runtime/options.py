@@ -14,14 +14,18 @@ _MEMORY_SHARE = 0.8
 class Options:
     """`route_timeout_ms` is the integration's timeout. `buffered` disables streaming, for `sam local`.
 
-    `concurrency` is the number of events that the process takes at once. While it uses more than `memory_bytes`, it
-    requests no further events.
+    `concurrency` is the number of events that the process takes at once, `function_bytes` the memory of the function.
     """
 
     route_timeout_ms: int | None = None
     buffered: bool = False
     concurrency: int = 1
-    memory_bytes: int | None = None
+    function_bytes: int | None = None
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Return the memory above which a process that takes many events at once requests no further ones."""
+        return None if self.function_bytes is None else round(self.function_bytes * _MEMORY_SHARE)
 
 
 def read_options(environment: Mapping[str, str]) -> Options:
@@ -32,7 +36,7 @@ def read_options(environment: Mapping[str, str]) -> Options:
         route_timeout_ms=_milliseconds("STREAM_ROUTE_TIMEOUT_SECONDS", timeout) if timeout else None,
         buffered=bool(environment.get("AWS_SAM_LOCAL")),
         concurrency=_concurrency(environment),
-        memory_bytes=round(int(memory) * 1024 * 1024 * _MEMORY_SHARE) if memory.isdecimal() else None,
+        function_bytes=int(memory) * 1024 * 1024 if memory.isdecimal() else None,
     )
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlencode
 
 from stint_runtime.context import LambdaContext
 
-Event = Mapping[str, Any]
+Event = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 
 _PARAMETER = re.compile(r"\{([^{}+]+)\+?\}")
@@ -57,9 +57,9 @@ def http_scope(event: Event, context: LambdaContext) -> Scope:
     }
 
 
-def request_body(event: Event) -> bytes:
-    """Return the body as bytes. API Gateway sends binary bodies in base64."""
-    body = event.get("body") or ""
+def take_body(event: Event) -> bytes:
+    """Remove the body from the event, and return it as bytes. API Gateway sends binary bodies in base64."""
+    body = event.pop("body", None) or ""
     return b64decode(body) if event.get("isBase64Encoded") else body.encode()
 
 

@@ -151,10 +151,13 @@ class Contexts:
         context = Context(MessageBuilder(Transcript(), lenient=chain.compacted or not chain.complete))
         final = chain.complete
         for previous, link in zip([None, *chain.ids], chain.ids, strict=False):
-            if link not in chain.read:
+            stored = chain.read.get(link)
+            if stored is None:
                 add_cached_link(context, links.used[link])
                 continue
-            added = add_link(context, chain.read[link], self.opaque.encode, previous)
+            if link != last:  # its items and its messages would both be in memory until the chain is read
+                del chain.read[link]
+            added = add_link(context, stored, self.opaque.encode, previous)
             final = final and link in ended
             if final:
                 self.links.put(self.tenant, link, added)
@@ -174,6 +177,7 @@ class Contexts:
             chain = await responses.chain(self.tenant, response_id, self.history_bytes, links if cached else NO_LINKS)
             self.refuse_excess(complete=chain.complete, shortens=shortens)
             if not chain.complete and links.used:
+                chain.read.clear()  # which is read again, and would be in memory twice
                 chain = await responses.chain(self.tenant, response_id, self.history_bytes)
             chain = chain if chain.complete else chain.cut(self.history_bytes)
         except NotFound as error:

@@ -25,6 +25,9 @@ MAX_BYTES = 16_000_000
 ENTRY_BYTES = 2_500
 """Memory of a link without its texts. These take up to four times their bytes of JSON."""
 
+MESSAGE_BYTES, ID_BYTES = 600, 100
+"""Memory of a message, and of an id, without its text: of many empty messages, it is far more than their JSON."""
+
 NOTE_BYTES = 500
 """Memory of a link of which only the previous one is known."""
 
@@ -79,7 +82,8 @@ class CachedLink:
     @property
     def memory(self) -> int:
         """Estimate the bytes that it takes."""
-        return ENTRY_BYTES + 4 * self.size
+        ids = len(self.call_ids) + len(self.item_ids) + len(self.function_calls)
+        return ENTRY_BYTES + 4 * self.size + MESSAGE_BYTES * len(self.messages) + ID_BYTES * ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ OF_A_NEW_TABLE = Limit(4_000, 12_000)
 OF_A_TABLE = Limit(40_000, 40_000)
 """The default quota of a table on demand."""
 UNLIMITED = Limit(math.inf, math.inf)
+ROUNDING = 1e-9
+"""What a sum of parts may differ from the whole."""
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ class Bucket:
     def has_left(self, now: float) -> bool:
         self.left = min(1.0, self.left + now - self.refilled_at)
         self.refilled_at = now
-        return self.left > 0
+        return self.left > ROUNDING
 
     def charge(self, direction: Direction, units: float, now: float) -> None:
         share = self.limit.share(direction, units)

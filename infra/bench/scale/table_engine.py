@@ -11,7 +11,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -28,7 +28,9 @@ NAMESPACE = "com.amazonaws.dynamodb.v20120810"
 THROTTLED = "ProvisionedThroughputExceededException"
 KEY_ATTRIBUTES = {"pk": "S", "sk": "S"}
 KEY_CONDITION = re.compile(r"pk = (:\w+)")
-CHARGED = re.compile(rb'"CapacityUnits": ([0-9.]+)')
+VALUE = re.compile(r":\w+")
+CHOICES = {"FilterExpression", "ProjectionExpression", "Select"}
+"""What changes the answer of a Query, but not what it reads."""
 SINGLE: Mapping[str, tuple[str, Direction]] = {
     "GetItem": ("Key", "read"),
     "PutItem": ("Item", "write"),
@@ -112,35 +114,29 @@ class TableEngine:
         body: bytes = b"",
     ) -> HttpResponse:
         """Let the engine answer, and charge what the request consumes. `body` is that of an unchanged request."""
-        before = [self._size(place) for place in touched]
+        if operation == "Query":
+            before = [await self._size_of_query(request)]
+        else:
+            before = [self._size(place) for place in touched]
         answer = await self._send(operation, body or json.dumps(request).encode())
-        now = self._clock()
-        for place, units in zip(touched, self._units(operation, request, touched, before, answer), strict=True):
-            self.capacity.charge(place.pk, direction, units, now)
+        now, doubled = self._clock(), 2 if operation.startswith("Transact") else 1
+        consistent = operation == "TransactGetItems" or _is_consistent(operation, request)
+        for place, size in zip(touched, before, strict=True):
+            if direction == "read":
+                units = read_units(size, consistent=consistent)
+            else:  # a write whose condition has failed is charged for the record that it found
+                units = write_units(max(size, self._size(place)))
+            self.capacity.charge(place.pk, direction, doubled * units, now)
         return answer
 
-    def _units(
-        self,
-        operation: str,
-        request: Document,
-        touched: Sequence[Place],
-        before: Sequence[int],
-        answer: HttpResponse,
-    ) -> Iterator[float]:
-        """Yield the units of each record, or of all that a Query has read."""
-        if operation == "Query":
-            found = CHARGED.findall(answer.body)
-            yield float(found[-1]) if found else 0
-            return
-        consistent = _is_consistent(operation, request)
-        for place, size in zip(touched, before, strict=True):
-            if operation in ("GetItem", "BatchGetItem"):
-                yield read_units(size, consistent=consistent)
-            elif operation == "TransactGetItems":
-                yield 2 * read_units(size, consistent=True)
-            else:  # a refused write is charged for the record that it found
-                units = write_units(max(size, self._size(place)))
-                yield 2 * units if operation == "TransactWriteItems" else units
+    async def _size_of_query(self, request: Document) -> int:
+        """Return the bytes that a Query reads: of whole records, also of those that it filters."""
+        condition, values = request["KeyConditionExpression"], request["ExpressionAttributeValues"]
+        kept = {name: value for name, value in values.items() if name in VALUE.findall(condition)}
+        whole = {name: value for name, value in request.items() if name not in CHOICES}
+        answer = await self._send("Query", json.dumps(whole | {"ExpressionAttributeValues": kept}).encode())
+        items = json.loads(answer.body)["Items"] if answer.status == 200 else []
+        return sum(self._engine._item_size_bytes(item) for item in items)
 
     def _size(self, place: Place) -> int:
         item = self._engine._tables.get(self.name)["items"].get(place.pk, {}).get(place.sk)
@@ -156,10 +152,12 @@ def load_engine() -> Any:
     """Import the engine's DynamoDB from its own environment of packages."""
     require_engine()
     [packages] = PYTHON.parents[1].glob("lib/python*/site-packages")
-    # At the end: whatever both environments have is this one's.
-    if str(packages) not in sys.path:
-        sys.path.append(str(packages))
-    engine: Any = importlib.import_module("ministack.services.dynamodb")
+    # At the end, and only now: whatever both environments have is this one's.
+    sys.path.append(str(packages))
+    try:
+        engine: Any = importlib.import_module("ministack.services.dynamodb")
+    finally:
+        sys.path.remove(str(packages))
     if not hasattr(engine._condition_syntax_error, "cache_info"):
         engine._condition_syntax_error = lru_cache(1_000)(engine._condition_syntax_error)
     return engine

@@ -9,10 +9,13 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
+from typing import get_args
 
 from infra.bench.scale.capacity import OF_A_NEW_TABLE, OF_A_TABLE
 from infra.bench.scale.load import Load
 from infra.bench.scale.measure import measure
+
+from stint.store.keys import KeyLayout
 
 SPREADS = {"one agent": (1, 1), "zipf": (50, 20)}
 """Tenants, and agents of each."""
@@ -25,8 +28,9 @@ def main() -> int:
     parser.add_argument("--within", type=float, default=Load.within, help="seconds in which all turns arrive")
     parser.add_argument("--spread", choices=SPREADS, help="only this one of the two")
     parser.add_argument("--table", choices=TABLES, default="raised", help="the table's limits: raised, or of a new one")
+    parser.add_argument("--layout", choices=get_args(KeyLayout), default=Load.layout, help="setting `key_layout`")
     given = parser.parse_args()
-    load = Load(sessions=given.sessions, within=given.within, table=TABLES[given.table])
+    load = Load(sessions=given.sessions, within=given.within, table=TABLES[given.table], layout=given.layout)
     loads = {
         name: replace(load, tenants=tenants, agents=agents)
         for name, (tenants, agents) in SPREADS.items()

@@ -97,7 +97,8 @@ class Environment(AgentsComposition):
     @cached_property
     def store(self) -> Store:
         client = EngineClient(self._fleet.engine, self._fleet.throttles)
-        return Store(client, self._fleet.engine.name, Bucket("", no_objects, no_objects))
+        bucket = Bucket("", no_objects, no_objects)
+        return Store(client, self._fleet.engine.name, bucket, self.settings.key_layout)
 
 
 def no_objects() -> NoReturn:
@@ -126,10 +127,8 @@ class TurnResult:
 class Fleet:
     """The environments, which are made when no other one is free, and reused, the last used one first."""
 
-    def __init__(self, engine: TableEngine, word_seconds: float) -> None:
-        self.settings = Settings(
-            auth="none", scripted_models=True, default_model="scripted/demo", scripted_word_seconds=word_seconds
-        )
+    def __init__(self, engine: TableEngine, settings: Settings) -> None:
+        self.settings = settings
         self.adapters = Adapters(self.settings)
         self.engine = engine
         self.throttles = Throttles()

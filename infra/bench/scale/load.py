@@ -6,8 +6,8 @@ third.
 
 import asyncio
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from infra.bench.scale.capacity import OF_A_KEY, OF_A_TABLE, Capacity, Limit
@@ -16,6 +16,8 @@ from infra.bench.scale.table_engine import TableEngine
 from infra.bench.scale.virtual_time import VirtualClock
 
 from stint.domain.llama_stack.agents import AgentConfig
+from stint.settings import Settings
+from stint.store.keys import KeyLayout
 
 CREATIONS = 100
 """Sessions that are created at once, before the limits apply."""
@@ -37,6 +39,15 @@ class Load:
     turns: int = 1
     table: Limit = OF_A_TABLE
     key: Limit = OF_A_KEY
+    layout: KeyLayout = "spread"
+    more: Mapping[str, object] = field(default_factory=dict)
+    """More settings."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the function: the defaults, with the scripted model."""
+        model = Settings(auth="none", scripted_models=True, default_model="scripted/demo", scripted_word_seconds=1.0)
+        return model.model_copy(update={"key_layout": self.layout, **self.more})
 
     @property
     def text(self) -> str:
@@ -92,7 +103,7 @@ async def run_load(clock: VirtualClock, load: Load) -> Outcome:
     chance = random.Random(1)  # noqa: S311 - the same load in each run
     engine = TableEngine(clock.read)
     await engine.create()
-    fleet = Fleet(engine, word_seconds=1.0)
+    fleet = Fleet(engine, load.settings)
     sessions = await create_sessions(fleet, load, chance)
     fleet.replace(load.sessions)
     engine.capacity = Capacity(load.key, load.table)

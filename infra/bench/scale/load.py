@@ -6,8 +6,8 @@ third.
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from infra.bench.scale.capacity import OF_A_KEY, OF_A_TABLE, Capacity, Limit
@@ -40,14 +40,14 @@ class Load:
     table: Limit = OF_A_TABLE
     key: Limit = OF_A_KEY
     layout: KeyLayout = "spread"
-    more: Mapping[str, object] = field(default_factory=dict)
-    """More settings."""
+    limits: str = ""
+    """The limits of tenants, as JSON (`STINT_TENANTS`)."""
 
     @property
     def settings(self) -> Settings:
         """The settings of the function: the defaults, with the scripted model."""
         model = Settings(auth="none", scripted_models=True, default_model="scripted/demo", scripted_word_seconds=1.0)
-        return model.model_copy(update={"key_layout": self.layout, **self.more})
+        return model.model_copy(update={"key_layout": self.layout, "tenants": self.limits})
 
     @property
     def text(self) -> str:

@@ -1,0 +1,82 @@
+"""What each partition takes of 64 turns of one agent: in counts, and of its limit with 10,000 such turns at once.
+
+The turns are run as in `make bench SCALE=1`: each in a process of its own that has served nothing before, against the
+engine that counts units, in virtual time. So renewals and watches of 30 seconds are counted, too.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache, partial
+
+import pytest
+from infra.bench.scale.capacity import UNLIMITED
+from infra.bench.scale.load import Load, Outcome, run_load
+from infra.bench.scale.report import kind_of
+from infra.bench.scale.virtual_time import run_virtually
+
+SESSIONS = 64
+SHORT = Load(sessions=SESSIONS, within=1, silent=0, words=3, table=UNLIMITED, key=UNLIMITED)
+LONG = Load(sessions=SESSIONS, within=1, silent=5, words=25, table=UNLIMITED, key=UNLIMITED)
+BUDGETED = replace(SHORT, limits='{"*": {"budgets": {"dollars_per_month": 1000}}}')
+RENEWALS, PARTS = 2, 5
+"""Of a turn of 30 seconds: its lease lasts 30 seconds, and a part of its step is stored after each 5 seconds."""
+
+
+@cache
+def outcome_of(load: Load) -> Outcome:
+    outcome = run_virtually(partial(run_load, load=load))
+    assert not [result.error for result in outcome.results if result.error]
+    return outcome
+
+
+def per_turn(load: Load) -> tuple[Counter[str], Counter[str]]:
+    """Return the write and the read units of a turn, by the kind of their partition."""
+    writes, reads = Counter[str](), Counter[str]()
+    for pk, bucket in outcome_of(load).capacity.keys.items():
+        writes[kind_of(pk)] += bucket.writes.total / SESSIONS
+        reads[kind_of(pk)] += bucket.reads.total / SESSIONS
+    return +writes, +reads
+
+
+def test_a_short_turn_writes_four_units() -> None:
+    assert per_turn(SHORT)[0].total() == 4
+
+
+def test_a_long_turn_also_writes_its_renewals_and_parts() -> None:
+    writes, _ = per_turn(LONG)
+
+    assert writes.total() == 4 + RENEWALS + PARTS
+    assert writes["T#partial_step:*:*"] == PARTS
+
+
+@pytest.mark.parametrize("load", [SHORT, LONG])
+def test_a_process_reads_agent_and_registrations_once_for_each_turn_that_it_knows_nothing_of(load: Load) -> None:
+    _, reads = per_turn(load)
+
+    assert (reads["T#agent"], reads["T#agent:*"], reads["T#registry"]) == (2, 1, 1)
+
+
+def test_the_watch_reads_stops_and_signals_for_half_a_unit_each_per_second() -> None:
+    _, short = per_turn(SHORT)
+    _, long = per_turn(LONG)
+
+    assert (long.total() - short.total()) / (LONG.seconds - SHORT.seconds) == pytest.approx(1, abs=0.05)
+
+
+def test_the_partitions_of_all_sessions_take_the_same() -> None:
+    own = [
+        (bucket.writes.total, bucket.writes.peak)
+        for pk, bucket in outcome_of(LONG).capacity.keys.items()
+        if kind_of(pk) == "T#session:*:*"
+    ]
+
+    assert len(own) == SESSIONS
+    assert len({writes for writes, _ in own}) == 1
+    assert max(peak for _, peak in own) <= 2
+
+
+def test_a_budget_of_money_is_written_twice_per_turn() -> None:
+    writes, _ = per_turn(BUDGETED)
+
+    assert writes["T#budget:tenant"] == 2
+    assert writes.total() == per_turn(SHORT)[0].total() + 2

@@ -88,10 +88,10 @@ class TableEngine:
         left_name, direction = BATCHES[operation]
         now, [(table, asked)] = self._clock(), request["RequestItems"].items()
         is_read = operation == "BatchGetItem"
-        members = asked["Keys"] if is_read else asked
+        members = members_of(operation, request)
         sorted_out: tuple[list[Document], list[Document]] = ([], [])
         for member in members:
-            sorted_out[self.capacity.admits([_place_of(member).pk], now)].append(member)
+            sorted_out[self.capacity.admits([place_of(member).pk], now)].append(member)
         refused, chosen = sorted_out
         if not chosen:
             return _refuse(operation, len(members))
@@ -100,7 +100,7 @@ class TableEngine:
             return {table: asked | {"Keys": some} if is_read else some}
 
         request["RequestItems"] = part(chosen)
-        answer = await self._run(operation, request, [_place_of(member) for member in chosen], direction)
+        answer = await self._run(operation, request, [place_of(member) for member in chosen], direction)
         if not refused or answer.status != 200:
             return answer
         return _answer(200, json.loads(answer.body) | {left_name: part(refused)})
@@ -120,7 +120,7 @@ class TableEngine:
             before = [self._size(place) for place in touched]
         answer = await self._send(operation, body or json.dumps(request).encode())
         now, doubled = self._clock(), 2 if operation.startswith("Transact") else 1
-        consistent = operation == "TransactGetItems" or _is_consistent(operation, request)
+        consistent = operation == "TransactGetItems" or is_consistent(operation, request)
         for place, size in zip(touched, before, strict=True):
             if direction == "read":
                 units = read_units(size, consistent=consistent)
@@ -173,11 +173,18 @@ def places(operation: str, request: Document) -> tuple[list[Place], Direction]:
         if found is None:
             raise ValueError(f"A Query without `pk = :name`: {request['KeyConditionExpression']}")
         return [Place(request["ExpressionAttributeValues"][found[1]]["S"], "")], "read"
-    members = [_place_of(member) for member in request["TransactItems"]]
+    members = [place_of(member) for member in request["TransactItems"]]
     return members, "read" if operation == "TransactGetItems" else "write"
 
 
-def _place_of(member: Document) -> Place:
+def members_of(operation: str, request: Document) -> list[Document]:
+    """Return the members of a batch for one table."""
+    [asked] = request["RequestItems"].values()
+    members: list[Document] = asked["Keys"] if operation == "BatchGetItem" else asked
+    return members
+
+
+def place_of(member: Document) -> Place:
     """Return the place of a member of a batch or a transaction."""
     if "pk" in member:
         return _place(member)
@@ -189,7 +196,7 @@ def _place(key: Document) -> Place:
     return Place(key["pk"]["S"], key["sk"]["S"])
 
 
-def _is_consistent(operation: str, request: Document) -> bool:
+def is_consistent(operation: str, request: Document) -> bool:
     if operation == "BatchGetItem":
         return all(bool(asked.get("ConsistentRead")) for asked in request["RequestItems"].values())
     return bool(request.get("ConsistentRead"))

@@ -26,11 +26,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.bench.scale", description=__doc__)
     parser.add_argument("--sessions", type=int, default=Load.sessions)
     parser.add_argument("--within", type=float, default=Load.within, help="seconds in which all turns arrive")
+    parser.add_argument("--seconds", type=int, default=30, help="seconds of a turn")
     parser.add_argument("--spread", choices=SPREADS, help="only this one of the two")
     parser.add_argument("--table", choices=TABLES, default="raised", help="the table's limits: raised, or of a new one")
     parser.add_argument("--layout", choices=get_args(KeyLayout), default=Load.layout, help="setting `key_layout`")
     given = parser.parse_args()
-    load = Load(sessions=given.sessions, within=given.within, table=TABLES[given.table], layout=given.layout)
+    silent = min(Load.silent, given.seconds - 1)
+    load = Load(
+        sessions=given.sessions,
+        within=given.within,
+        silent=silent,
+        words=int(given.seconds - silent),
+        table=TABLES[given.table],
+        layout=given.layout,
+    )
     loads = {
         name: replace(load, tenants=tenants, agents=agents)
         for name, (tenants, agents) in SPREADS.items()

@@ -41,7 +41,7 @@ OF_A_TABLE = Limit(40_000, 40_000)
 """The default quota of a table on demand."""
 UNLIMITED = Limit(math.inf, math.inf)
 ROUNDING = 1e-9
-"""What a sum of parts may differ from the whole."""
+"""The largest difference of a sum of parts from the whole."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Consumption:
 
 @dataclass(slots=True)
 class Bucket:
-    """What a key or a table has consumed, and what it has left: the capacity of a second at most."""
+    """The units that a key or a table has consumed and has left: at most those of a second."""
 
     limit: Limit
     refilled_at: float

@@ -61,7 +61,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has become of a load. `in_flight` is the most turns at once, `arrivals` the most that began in a second."""
+    """The results of a load. `in_flight` is the most turns at once, `arrivals` the most that began in a second."""
 
     load: Load
     fleet: Fleet

@@ -1,4 +1,4 @@
-"""What a load has found: what callers saw, what retries have hidden, the hottest keys, and what binds first."""
+"""The report of a load: what callers saw, what retries have hidden, the hottest keys, and what binds first."""
 
 import re
 from collections import Counter

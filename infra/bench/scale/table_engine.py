@@ -30,7 +30,7 @@ KEY_ATTRIBUTES = {"pk": "S", "sk": "S"}
 KEY_CONDITION = re.compile(r"pk = (:\w+)")
 VALUE = re.compile(r":\w+")
 CHOICES = {"FilterExpression", "ProjectionExpression", "Select"}
-"""What changes the answer of a Query, but not what it reads."""
+"""The members that change the answer of a Query, but not what it reads."""
 SINGLE: Mapping[str, tuple[str, Direction]] = {
     "GetItem": ("Key", "read"),
     "PutItem": ("Item", "write"),

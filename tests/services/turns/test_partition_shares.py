@@ -1,4 +1,4 @@
-"""What each partition takes of 64 turns of one agent: in counts, and of its limit with 10,000 such turns at once.
+"""The units that each partition takes of 64 turns of one agent.
 
 The turns are run as in `make bench SCALE=1`: each in a process of its own that has served nothing before, against the
 engine that counts units, in virtual time. So renewals and watches of 30 seconds are counted, too.

@@ -170,8 +170,8 @@ class Turn:
         self.step = {"step_id": "", "started_at": "", "completed_at": "", "step_type": "inference"}
         self.started_at, self.first_event = now(), 0.0
         self._lease_id = os.urandom(8).hex()
-        self._session = f"default#session:{self.ids['agent_id']}", self.ids["session_id"]
-        self._log = ":".join(self._session)
+        self._log = f"default#session:{self.ids['agent_id']}:{self.ids['session_id']}"
+        self._session = self._log, "state"
         table.units.clear()
 
     def elapsed(self) -> float:

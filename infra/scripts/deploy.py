@@ -70,7 +70,10 @@ def deploy_command(environment: Mapping[str, str], root: Path, read_deployed: Re
     check_target({**wanted, **{name: parameters.pop(name) for name in TARGET if name in parameters}}, build)
     overrides = [f"Runtime={build.runtime}", f"Architecture={build.architecture}"]
     refuse_long_parameters(parameters)
-    known = {**read_deployed(stack), **parameters}
+    deployed = read_deployed(stack)
+    if deployed is None:
+        parameters = {**of_new_stack(build), **parameters}
+    known = {**(deployed or {}), **parameters}
     refuse_large_environments(build.template, stack, known)
     refuse_large_policies(build.template, stack, known)
     tags = read_tags(environment.get("TAGS", ""))
@@ -83,6 +86,11 @@ def deploy_command(environment: Mapping[str, str], root: Path, read_deployed: Re
     template = str((build.folder / "template.yaml").relative_to(root))
     named = ["--template-file", template, "--stack-name", stack]
     return [str(sam), "deploy", *named, *options, "--tags", *tags, "--parameter-overrides", *overrides]
+
+
+def of_new_stack(build: Build) -> dict[str, str]:
+    """Return the parameters of a stack that no earlier release has used. Their defaults are those of an update."""
+    return {name: value for name, value in {"KeyLayout": "spread"}.items() if name in build.template["Parameters"]}
 
 
 def current_build(root: Path) -> Build:

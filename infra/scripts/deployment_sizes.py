@@ -30,15 +30,15 @@ ADVICE = (
     '(docs/production.md, "Large settings").'
 )
 
-ReadDeployed = Callable[[str], Mapping[str, str]]
+ReadDeployed = Callable[[str], Mapping[str, str] | None]
 
 
 class Refused(Exception):
     """Nothing was deployed. The message has the reason and the solution."""
 
 
-def read_deployed(stack: str) -> Mapping[str, str]:
-    """Return the parameters of a deployed stack; none if there is no such stack, or if it cannot be read."""
+def read_deployed(stack: str) -> Mapping[str, str] | None:
+    """Return the parameters of a deployed stack; empty if it cannot be read. None if there is no such stack."""
     import boto3  # noqa: PLC0415 - not for a deployment that is refused before
     from botocore.config import Config  # noqa: PLC0415
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
@@ -48,8 +48,9 @@ def read_deployed(stack: str) -> Mapping[str, str]:
         client: Any = boto3.client("cloudformation", config=config)
         [found] = client.describe_stacks(StackName=stack)["Stacks"]
     except ClientError as error:
-        if error.response["Error"]["Code"] != "ValidationError":  # there is no such stack
-            print(f"stint: warning: the parameters of the stack cannot be read: {error}", file=sys.stderr)
+        if error.response["Error"]["Code"] == "ValidationError":  # there is no such stack
+            return None
+        print(f"stint: warning: the parameters of the stack cannot be read: {error}", file=sys.stderr)
         return {}
     except BotoCoreError as error:
         print(f"stint: warning: the parameters of the stack cannot be read: {error}", file=sys.stderr)

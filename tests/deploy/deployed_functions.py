@@ -3,14 +3,20 @@
 The engine ignores the wrapper of streaming functions (`engine_gaps.py`).
 """
 
+import contextlib
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
+from infra.local.cloud import CONCURRENCY, base_url
+from infra.local.front import Front
 from infra.local.function_process import FunctionSpec
+from infra.local.functions import Functions
+from infra.local.intrinsics import STACK
+from infra.local.server import listen, serving
 from infra.local.system import System
 from tests.deploy.account import Account
 
@@ -72,3 +78,18 @@ def deployed_system(account: Account, stack: str) -> System:
         parameters=account.parameters(stack),
         outputs=account.outputs(data),
     )
+
+
+@contextlib.asynccontextmanager
+async def serving_deployed(account: Account, folder: Path, python: Path) -> AsyncIterator[str]:
+    """Serve the API of the first stack, and yield its URL."""
+    log: list[tuple[str, str]] = []
+    note = lambda subject, line: log.append((subject, line))  # noqa: E731
+    specs = deployed_functions(account, STACK, folder, python)
+    functions = Functions(specs, concurrency=CONCURRENCY, log=note)
+    with contextlib.closing(listen()) as listener:
+        try:
+            async with serving(Front(deployed_system(account, STACK), functions, note), listener):
+                yield base_url(listener)
+        finally:
+            await functions.stop()

@@ -4,7 +4,6 @@ The engine ignores routes for any method, and the wrapper of streaming functions
 gateway serves the routes of the deployed API, and functions run behind the local Runtime API.
 """
 
-import contextlib
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,34 +12,15 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from infra.local.cloud import CONCURRENCY, base_url
-from infra.local.front import Front
-from infra.local.functions import Functions
 from infra.local.intrinsics import STACK
-from infra.local.server import listen, serving
 from llama_stack_client import AsyncLlamaStackClient, AuthenticationError
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from tests.deploy.account import Account
 from tests.deploy.callers import create_key
 from tests.deploy.conftest import Update
-from tests.deploy.deployed_functions import deployed_functions, deployed_system
+from tests.deploy.deployed_functions import serving_deployed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@contextlib.asynccontextmanager
-async def serving_deployed(account: Account, folder: Path, python: Path) -> AsyncIterator[str]:
-    """Serve the API of the first stack, and yield its URL."""
-    log: list[tuple[str, str]] = []
-    note = lambda subject, line: log.append((subject, line))  # noqa: E731
-    specs = deployed_functions(account, STACK, folder, python)
-    functions = Functions(specs, concurrency=CONCURRENCY, log=note)
-    with contextlib.closing(listen()) as listener:
-        try:
-            async with serving(Front(deployed_system(account, STACK), functions, note), listener):
-                yield base_url(listener)
-        finally:
-            await functions.stop()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

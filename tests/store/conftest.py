@@ -16,6 +16,7 @@ from stint.domain.ids import new_id
 from stint.store.bucket import Bucket
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.items import Item, encode
+from stint.store.keys import KeyLayout
 from stint.store.store import Store
 from stint.store.table import Table
 
@@ -58,9 +59,9 @@ class Cloud:
         proxy.observers.append(note_partitions)
         s3.meta.events.register("before-call", self._count)
 
-    def other_process(self) -> Store:
+    def other_process(self, key_layout: KeyLayout = "spread") -> Store:
         """Return the store of a process that remembers nothing of this one."""
-        return Store(self.client, self.table_name, self.objects)
+        return Store(self.client, self.table_name, self.objects, key_layout)
 
     def forget(self) -> None:
         self.proxy.forget()

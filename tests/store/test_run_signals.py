@@ -30,7 +30,7 @@ async def test_two_turns_of_a_session_have_their_own_signals(cloud: Cloud, tenan
     """A turn that has lost its lease may still run in the process that runs the next one."""
     ids = new_id(), new_id()
     earlier, running = TurnRef(*ids, "a"), TurnRef(*ids, "b")
-    cloud.write([keys.session(tenant, *ids)._asdict() | {"lease_turn": "b", "created_at": "2026-01-01"}])
+    cloud.write([keys.session_state(tenant, *ids)._asdict() | {"lease_turn": "b", "created_at": "2026-01-01"}])
     assert await cloud.store.run_signals.cancel_turn(tenant, running)
 
     for runs in [earlier, running], [running, earlier]:

@@ -9,14 +9,25 @@ from tests.store.record_samples import SessionFixture, ending, record
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_id
 from stint.domain.run_outcome import RunStatus
+from stint.store.keys import KeyLayout
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
+LAYOUTS: list[tuple[KeyLayout, KeyLayout]] = [
+    ("spread", "spread"),
+    ("compatible", "compatible"),
+    ("compatible", "spread"),
+    ("spread", "compatible"),
+]
 
-@pytest.fixture
-async def session_fixture(store: Store, tenant: str) -> SessionFixture:
-    return await SessionFixture.create(store, tenant)
+
+@pytest.fixture(params=LAYOUTS, ids="-".join)
+async def session_fixture(cloud: Cloud, tenant: str, request: pytest.FixtureRequest) -> SessionFixture:
+    """Return a session that a process with one key layout has made, and one with the same or another layout uses."""
+    made_by, used_by = (cloud.other_process(layout) for layout in request.param)
+    made = await SessionFixture.create(made_by, tenant)
+    return SessionFixture(used_by, *made.ids)
 
 
 async def run_out(session_fixture: SessionFixture, turn_id: str | None = None) -> SessionLease:
@@ -174,7 +185,7 @@ async def test_the_lease_of_a_deleted_session_is_not_renewed(session_fixture: Se
     lease = await session_fixture.acquire()
     await session_fixture.store.sessions.mark_deleted(*session_fixture.ids)
     if removed:
-        await session_fixture.store.sessions.remove(*session_fixture.ids)
+        await session_fixture.store.session_records.remove(*session_fixture.ids)
 
     with pytest.raises(Interrupted):
         await lease.renew(30)
@@ -207,7 +218,7 @@ async def test_a_renewal_and_a_takeover_do_not_both_succeed(cloud: Cloud, sessio
         renewal, takeover = await asyncio.gather(renewed(session_fixture, dead), outcome(session_fixture))
 
         assert renewal is (takeover == "session_locked")
-        await session_fixture.store.sessions.remove(*session_fixture.ids)
+        await session_fixture.store.session_records.remove(*session_fixture.ids)
         session_fixture = await SessionFixture.create(session_fixture.store, session_fixture.tenant)
 
 

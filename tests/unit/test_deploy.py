@@ -314,3 +314,25 @@ def test_only_the_deployment_of_an_open_api_prints_a_warning(
 
     assert deploy(root, STACK="shop") == 0
     assert ("AUTH=none: everyone" in capsys.readouterr().err) == (auth == "none")
+
+
+@pytest.mark.parametrize(
+    ("deployed", "given", "expected"),
+    [
+        (None, "", "spread"),
+        (None, "KeyLayout=compatible", "compatible"),
+        ({}, "", ""),
+        ({"Runtime": "python3.13"}, "", ""),
+    ],
+)
+def test_a_new_stack_has_no_keys_of_an_earlier_release(
+    root: Path, deployed: Mapping[str, str] | None, given: str, expected: str
+) -> None:
+    template = TEMPLATE | {"Parameters": TEMPLATE["Parameters"] | {"KeyLayout": {}}}
+    (root / ".aws-sam/build/template.yaml").write_text(yaml.safe_dump(template))
+    os.utime(root / ".aws-sam/build/template.yaml", (1_000, 1_000))
+
+    assert main({"PATH": os.defpath, "STACK": "shop", "PARAMETERS": given}, root, lambda _: deployed) == 0
+
+    overrides = yaml.safe_load((root / "given").read_text()) if (root / "given").exists() else {}
+    assert str(overrides.get("KeyLayout", "")).strip('"') == expected

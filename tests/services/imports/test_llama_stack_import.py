@@ -112,7 +112,7 @@ async def test_an_import_that_ended_before_the_session_was_stored_is_repeated(
 ) -> None:
     path = write_kv_file(tmp_path / "kv.db", session_rows(*TURNS))
     await run_import(cloud, tenant, path)
-    await cloud.store.sessions.remove(tenant, AGENT, SESSION)
+    await cloud.store.session_records.remove(tenant, AGENT, SESSION)
 
     report = await run_import(cloud, tenant, path)
 

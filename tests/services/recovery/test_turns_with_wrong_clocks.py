@@ -60,7 +60,7 @@ async def test_a_message_that_waits_for_such_a_session_is_started(make_turn_fixt
 
 
 async def has_seen_lease(fixture: TurnFixture) -> bool:
-    return any(key.sk == fixture.session_id for key in fixture.store._table.seen_leases)
+    return any(key.pk.endswith(fixture.session_id) for key in fixture.store._table.seen_leases)
 
 
 async def test_a_reader_shows_a_turn_whose_process_died_with_a_fast_clock_as_failed(

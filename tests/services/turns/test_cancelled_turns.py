@@ -34,7 +34,7 @@ async def cancel(fixture: TurnFixture, turn_id: str) -> Turn:
 
 async def has_signal(fixture: TurnFixture) -> bool:
     """Return whether the session's record has the signal to cancel its turn."""
-    found = await fixture.store._table.get(keys.session(*fixture.ids))
+    found = await fixture.store._table.get(keys.session_state(*fixture.ids))
     return found is not None and "cancelled_turn" in found
 
 

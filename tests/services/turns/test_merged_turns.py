@@ -90,7 +90,7 @@ async def test_a_heartbeat_with_the_id_of_a_merged_message_is_one_of_the_running
 
     cancellation = fixture.services.turn_requests.cancellation
     await cancellation.receive_heartbeat(fixture.agent_id, fixture.session_id, merging.ids[0])
-    record = await fixture.store._table.get(keys.session(*fixture.ids)) or {}
+    record = await fixture.store._table.get(keys.session_state(*fixture.ids)) or {}
     silence.set()
 
     assert record["heartbeat_turn"] == (await running).turn_id

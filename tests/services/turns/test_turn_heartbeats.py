@@ -38,7 +38,7 @@ async def beat(fixture: TurnFixture, turn_id: str) -> HeartbeatReceived:
 
 
 async def session_record(fixture: TurnFixture) -> dict[str, Any]:
-    return dict(await fixture.store._table.get(keys.session(*fixture.ids)) or {})
+    return dict(await fixture.store._table.get(keys.session_state(*fixture.ids)) or {})
 
 
 @dataclass

@@ -15,6 +15,7 @@ AGENT, SESSION, TURN = (f"01990000-0000-7000-8000-00000000000{letter}" for lette
     [
         (keys.agent("acme", AGENT), f"agent:{AGENT}"),
         (keys.session("acme", AGENT, SESSION), f"session:{AGENT}:{SESSION}"),
+        (keys.session_state("acme", AGENT, SESSION), f"session:{AGENT}:{SESSION}:state"),
         (keys.turn("acme", AGENT, SESSION, TURN), f"session:{AGENT}:{SESSION}:{TURN}"),
         (keys.pending("acme", AGENT, SESSION, TURN), f"in_progress_tool_call_step:{AGENT}:{SESSION}:{TURN}"),
     ],

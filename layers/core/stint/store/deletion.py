@@ -4,7 +4,8 @@ An agent may have thousands of sessions, so a deletion takes longer than a reque
 of steps that can be stopped after any of them and repeated from the beginning. Two rules make this safe:
 
 - What names the rest is deleted last. A session's record names its turn, its vector db and its end users, so it goes
-  after them; an agent's list entry goes after its sessions. As long as something is left, a repetition finds it.
+  after them, and then its list entry; an agent's list entry goes after its sessions. As long as something is left, a
+  repetition finds it.
 - Who still writes is stopped first. The mark (`mark_deleted`) refuses new leases and renewals. The holder of the lease
   goes on until it renews it, so seals take the keys that it writes next: the next index of its log, its header, and its
   pending calls. What is deleted afterwards stays deleted, because the writer is refused. Seals expire by themselves.
@@ -27,7 +28,8 @@ from stint.store.keys import session_partials
 from stint.store.log import ENDS, turn_log
 from stint.store.owners import remove_owners
 from stint.store.parallel import map_concurrently
-from stint.store.records import delete_partition, mark_deleted, new_seal, read_marked
+from stint.store.records import delete_partition, new_seal, read_marked
+from stint.store.session_records import SessionRecords
 from stint.store.sessions import SessionStore
 from stint.store.table import WRITE_BATCH, Table, take
 
@@ -43,11 +45,14 @@ class Deletion:
     `delete_vector_db` starts the deletion of a session's own vector db.
     """
 
-    def __init__(self, table: Table, blobs: Blobs, agents: AgentStore, sessions: SessionStore) -> None:
+    def __init__(
+        self, table: Table, blobs: Blobs, agents: AgentStore, sessions: SessionStore, records: SessionRecords
+    ) -> None:
         self._table = table
         self._blobs = blobs
         self._agents = agents
         self._sessions = sessions
+        self._records = records
 
     async def delete_session(
         self,
@@ -58,9 +63,13 @@ class Deletion:
         delete_vector_db: DeleteVectorDB | None = None,
     ) -> bool:
         """Stop the running turn of a marked session, and delete its turns, blobs and record."""
-        session = await read_marked(self._table, keys.session(tenant, agent_id, session_id), "Session", session_id)
-        return session is None or await self._delete_session(
-            tenant, agent_id, session, deadline, delete_vector_db=delete_vector_db
+        entry = await read_marked(self._table, keys.session(tenant, agent_id, session_id), "Session", session_id)
+        if entry is None:
+            return True
+        # Marked here, too: the request that marked the entry may have ended before it marked the state.
+        session = await self._records.mark_state(tenant, agent_id, session_id, entry)
+        return await self._delete_session(
+            tenant, agent_id, session_id, session, deadline=deadline, delete_vector_db=delete_vector_db
         )
 
     async def delete_agent(
@@ -73,9 +82,9 @@ class Deletion:
         async def delete(session_id: str) -> bool:
             if time.monotonic() >= deadline:
                 return False
-            session = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
+            session = await self._records.mark_deleted(tenant, agent_id, session_id)
             return session is None or await self._delete_session(
-                tenant, agent_id, session, deadline, delete_vector_db=delete_vector_db
+                tenant, agent_id, session_id, session, deadline=deadline, delete_vector_db=delete_vector_db
             )
 
         # Also marked and expired sessions. A session that is created later sees the mark of its agent.
@@ -102,11 +111,12 @@ class Deletion:
         self,
         tenant: str,
         agent_id: str,
+        session_id: str,
         session: Item,
+        *,
         deadline: float,
         delete_vector_db: DeleteVectorDB | None,
     ) -> bool:
-        session_id = session["sk"]
         if time.monotonic() >= deadline:
             return False
         if "lease_turn" in session:
@@ -119,7 +129,7 @@ class Deletion:
                 return False
         # The record names the end users, so it is deleted after their entries.
         await remove_owners(self._table, tenant, session, "session", agent_id, session_id)
-        await self._sessions.remove(tenant, agent_id, session_id)
+        await self._records.remove(tenant, agent_id, session_id, sealed="sealed_at" in session)
         return True
 
     async def _stop(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:
@@ -148,7 +158,8 @@ class Deletion:
         ids = tenant, agent_id, session_id
         line = session_line(*ids)
         for pk in (line.places, line.messages, keys.turns(*ids), keys.pending_calls(*ids), session_partials(*ids)):
-            async for _ in delete_partition(self._table, pk):
+            # The state names what the next steps need.
+            async for _ in delete_partition(self._table, pk, spare=[keys.session_state(*ids).sk]):
                 yield
         for prefix in (line.blobs, keys.session_blobs(tenant, agent_id, session_id, expires=ephemeral)):
             async for _ in self._blobs.delete_prefix(prefix):

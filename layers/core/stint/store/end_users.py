@@ -10,6 +10,7 @@ from stint.store.items import Item
 from stint.store.keys import Key, chat_completion
 from stint.store.owners import add_owners, hash_user, user_object, user_objects
 from stint.store.records import mark_deleted
+from stint.store.session_records import SessionRecords
 from stint.store.table import GET_BATCH, Table, take
 
 UNSTORED_SECONDS = 60
@@ -32,8 +33,9 @@ RECORDS: Mapping[OwnedKind, Callable[..., Key]] = {
 class EndUserIndex:
     """The entries of the end users of all tenants."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, sessions: SessionRecords) -> None:
         self._table = table
+        self._sessions = sessions
 
     async def entries(self, tenant: str, user: str, after: str | None = None) -> AsyncGenerator[list[Item], None]:
         """Yield the entries of an end user in the order of their keys, up to 100 per step."""
@@ -44,11 +46,24 @@ class EndUserIndex:
     async def records(self, tenant: str, objects: Sequence[OwnedObject]) -> dict[Key, Item]:
         """Return the marks of the objects that have a record."""
         wanted = [record_key(tenant, each) for each in objects]
-        return await self._table.get_many(wanted, "deleted_at, expires_at, sealed_at, vector_db_id, phase")
+        states = {
+            keys.session_state(tenant, *each.ids): record_key(tenant, each)
+            for each in objects
+            if each.kind == "session"
+        }
+        found = await self._table.get_many([*wanted, *states], "deleted_at, expires_at, sealed_at, vector_db_id, phase")
+        for key, entry in states.items():
+            state = found.pop(key, {})
+            if entry in found and "vector_db_id" in state:
+                found[entry]["vector_db_id"] = state["vector_db_id"]
+        return found
 
     async def mark_deleted(self, tenant: str, owned: OwnedObject) -> None:
         """Hide an object from all reads at once. Nothing if it has no record."""
-        await mark_deleted(self._table, record_key(tenant, owned))
+        if owned.kind == "session":
+            await self._sessions.mark_deleted(tenant, *owned.ids)
+        else:
+            await mark_deleted(self._table, record_key(tenant, owned))
 
     async def add(self, tenant: str, user: str, owned: OwnedObject) -> None:
         """Add an object that exists to those of an end user."""

@@ -243,6 +243,7 @@ session = sessions.record("{session}")
 session_blobs = Prefix("{agent}/{session}/", expiring="ephemeral")
 session_files = Prefix("{agent}/{session}/files/", expiring="ephemeral")
 turns = Partition("session:{agent}:{session}")
+session_state = turns.record("state")
 session_name = turns.record("name")
 turn = turns.record("{turn}")
 turn_blobs = Prefix("{agent}/{session}/{turn}/", expiring="ephemeral")
@@ -370,6 +371,11 @@ def index_of(sk: str) -> int | None:
     """Return the index of a record in its turn's log; None for a header."""
     index = sk.partition(":")[2]
     return int(index) if index else None
+
+
+def state_of(entry: Key) -> Key:
+    """Return the key of a session's state, by that of its list entry."""
+    return Key(f"{entry.pk}:{entry.sk}", "state")
 
 
 def is_header(sk: str) -> bool:

@@ -24,6 +24,7 @@ from stint.store.items import Item, decode, encode
 from stint.store.keys import Key, KeyLayout, checked_tenant
 from stint.store.parallel import map_concurrently
 from stint.store.records import is_live
+from stint.store.session_records import SessionRecords
 from stint.store.table import Table, call_counted
 
 if TYPE_CHECKING:
@@ -133,15 +134,29 @@ SIGNAL_SECONDS = 86_400
 class RunSignalStore:
     """The signals to all runs. Each write costs one unit."""
 
-    def __init__(self, table: Table, stops: StopStore) -> None:
+    def __init__(self, sessions: SessionRecords, table: Table, stops: StopStore) -> None:
+        self._sessions = sessions
         self._table = table
         self._stops = stops
 
     async def read(self, tenant: str, runs: Sequence[RunRef]) -> tuple[Mapping[str, int], Mapping[RunRef, RunSignals]]:
         """Read the stops of a tenant, and the signals to its runs, with one call for up to 99 runs."""
-        records = {run: signal_record(tenant, run) for run in runs}
-        stops, found = await self._stops.read_with(tenant, list(set(records.values())))
-        return stops, {run: signals_of(run, found[key]) for run, key in records.items() if key in found}
+        records = {run: self._records_of(tenant, run) for run in runs}
+        wanted = {key for keys in records.values() for key in keys}
+        stops, found = await self._stops.read_with(tenant, list(wanted))
+        items = {run: [found[key] for key in keys if key in found] for run, keys in records.items()}
+        return stops, {run: signals_of(run, *some) for run, some in items.items() if some}
+
+    def _records_of(self, tenant: str, run: RunRef) -> list[Key]:
+        """Return the keys of the records that may have a run's signals."""
+        match run:
+            case ResponseRef():
+                return [keys.response_lease(tenant, run.response_id)]
+            case TurnRef():
+                session = tenant, run.agent_id, run.session_id
+                # The other layout's processes lease sessions in the list entry.
+                entries = [] if self._sessions.spread else [keys.session(*session)]
+                return [*entries, keys.session_state(*session)]
 
     async def cancel_turn(self, tenant: str, run: TurnRef, owner: str = "") -> bool:
         """Cancel a turn, and return whether the session is leased for it.
@@ -166,7 +181,8 @@ class RunSignalStore:
             condition += " AND (attribute_not_exists(end_users) OR end_users = :owner)"
             values[":owner"] = owner
         try:
-            await self._table.update(signal_record(tenant, run), assign, condition, values)
+            session = tenant, run.agent_id, run.session_id
+            await self._sessions.update(*session, assign=assign, condition=condition, values=values)
         except ConditionFailed as refused:
             found = refused.item
             if not is_live(found):
@@ -212,22 +228,15 @@ class RunSignalStore:
             raise NotFound("Response", response_id) from None
 
 
-def signal_record(tenant: str, run: RunRef) -> Key:
-    """Return the key of the record that has a run's signals."""
+def signals_of(run: RunRef, *items: Item) -> RunSignals:
+    """Return the signals in the records of a run, which may be to an earlier turn."""
     match run:
         case TurnRef():
-            return keys.session(tenant, run.agent_id, run.session_id)
+            beats = [item.get("heartbeat_at") for item in items if item.get("heartbeat_turn") == run.turn_id]
+            cancelled = any(item.get("cancelled_turn") == run.turn_id for item in items)
+            return RunSignals(cancelled=cancelled, heartbeat_at=beats[0] if beats else None)
         case ResponseRef():
-            return keys.response_lease(tenant, run.response_id)
-
-
-def signals_of(run: RunRef, item: Item) -> RunSignals:
-    """Return the signals in a record, which may be to an earlier turn."""
-    match run:
-        case TurnRef():
-            beat = item.get("heartbeat_at") if item.get("heartbeat_turn") == run.turn_id else None
-            return RunSignals(cancelled=item.get("cancelled_turn") == run.turn_id, heartbeat_at=beat)
-        case ResponseRef():
+            [item] = items
             return RunSignals(cancelled="cancelled_at" in item, heartbeat_at=item.get("heartbeat_at"))
 
 

@@ -36,6 +36,7 @@ from stint.store.failures import ConditionFailed
 from stint.store.items import Item, mark_of
 from stint.store.parallel import map_concurrently
 from stint.store.records import is_expired, is_live
+from stint.store.session_records import SessionRecords
 from stint.store.table import Table
 
 logger = logging.getLogger(__name__)
@@ -119,8 +120,9 @@ class NewestTurns:
 class SegmentStore:
     """Writes and reads segments."""
 
-    def __init__(self, table: Table, documents: Documents) -> None:
+    def __init__(self, table: Table, sessions: SessionRecords, documents: Documents) -> None:
         self._table = table
+        self._sessions = sessions
         self._documents = documents
 
     async def put(
@@ -152,7 +154,7 @@ class SegmentStore:
             await self._documents.delete_blob(packed)
             return str(refused.found.get("last") or last.turn_id)
         # After the write: a deletion that has not seen the segment has marked the session before.
-        if not is_live(await self._table.get(keys.session(tenant, agent_id, session_id))):
+        if not is_live(await self._sessions.find(tenant, agent_id, session_id)):
             await self._table.delete(key)
             await self._documents.delete_blob(packed)
             raise NotFound("Session", session_id)

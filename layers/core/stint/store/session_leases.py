@@ -1,5 +1,7 @@
 """The leases of sessions, for one turn at a time. A lease is in the session's record, and each write costs one unit.
 
+`stint.store.session_records` has the places of the record. An old one moves when it is leased first.
+
 The record has two facts that each acquisition needs: the lease, and the end of the history (`last_turn`, and the number
 of its records, `last_records`). A release writes both, so the next turn knows with one write whether the history that
 its process remembers is current. What the acquisitions do (see also `stint.store.lease`):
@@ -28,17 +30,20 @@ of the turn, before this holder resumed it. `lease_records` is written as follow
 
 import time
 from contextlib import suppress
+from typing import TypeAlias
 
-from stint.dataclasses import dataclass
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, Forbidden, NotFound
 from stint.domain.ids import new_id
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.lease import Attempt, Lease, Leases
+from stint.store.keys import Key
+from stint.store.lease import Attempt, Lease, Leases, NextAttempt
 from stint.store.log import ENDS
 from stint.store.owners import add_entries
 from stint.store.records import is_live
+from stint.store.session_records import UNMOVED, SessionRecords
 from stint.store.sessions import UNKNOWN, LastTurn, last_turn
 from stint.store.table import LIVE, Table, take
 
@@ -46,6 +51,9 @@ IS_LAST = "last_turn = :set_lease_turn"
 # Turns are in the order of their ids. A process whose clock is behind would add its turn before those that exist.
 IS_NEWER = "(attribute_not_exists(last_turn) OR last_turn < :set_lease_turn)"
 IS_OWN = "end_users = :set_end_users"
+
+SessionIds: TypeAlias = tuple[str, str, str]
+"""The ids of tenant, agent and session."""
 
 
 @dataclass(slots=True)
@@ -103,11 +111,12 @@ class SessionLease:
 class SessionLeases:
     """Acquires the leases of sessions."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, records: SessionRecords) -> None:
         lease = ("lease_id", "lease_turn", "lease_until", "lease_seconds", "lease_records")
         # Signals to the turn go with its lease, so that none reaches a later turn, or a later part of this one.
         released = dict.fromkeys((*lease, "cancelled_turn", "heartbeat_turn", "heartbeat_at"))
         self._table = table
+        self._records = records
         self._leases = Leases(
             table, "lease_id", "lease_until", LIVE, released=released, busy="session_locked", holder_name="lease_turn"
         )
@@ -135,28 +144,61 @@ class SessionLeases:
             Conflict: `session_locked` while another turn runs; `not_last_turn` if the turn to resume is not the
                 session's last one.
         """
-        leases, key = self._leases, keys.session(tenant, agent_id, session_id)
         keys.turn(tenant, agent_id, session_id, turn_id)  # refuses an invalid id
+        session = tenant, agent_id, session_id
+        entry, state = keys.session(*session), keys.session_state(*session)
         condition = f"attribute_exists(pk) AND {IS_LAST if resume else IS_NEWER}"
         own: Item = {"end_users": owner} if owner else {}
-        claimed = f"{condition} AND (attribute_not_exists(end_users) OR {IS_OWN})" if owner else condition
+        # Only a session that is the end user's already: its entry in their index is written before `end_users`.
+        first = self._leases.attempt(
+            {}, {"lease_turn": turn_id} | own, f"{condition} AND {IS_OWN}" if owner else condition
+        )
 
-        async def next_attempt(found: Item | None) -> Attempt:
+        async def next_attempt(found: Item) -> Attempt:
             if not is_live(found):
                 raise NotFound("Session", session_id)
             if owner:
-                await add_owner(self._table, tenant, agent_id, found, owner=owner)
-            records = await self._count_if_free(keys.turns(tenant, agent_id, session_id), found)
-            admitted_turn = admitted(found, turn_id, resume=resume)
+                await add_owner(self._table, session, found, owner)
+            records = await self._count_if_free(session, found)
+            admitted_turn = admitted(session_id, found, turn_id, resume=resume)
             # A lapsed lease leaves attributes that a release would have removed. A heartbeat of the turn's earlier
             # client must not count for the one that resumes it.
             turn = {"lease_turn": admitted_turn, "lease_records": records if resume else None, "heartbeat_turn": None}
-            return leases.attempt(found, turn | own, claimed)
+            claimed = f"{condition} AND (attribute_not_exists(end_users) OR {IS_OWN})" if owner else condition
+            return self._leases.attempt(found, turn | own, claimed)
 
-        # Only a session that is the end user's already: its entry in their index is written before `end_users`.
-        first = leases.attempt({}, {"lease_turn": turn_id} | own, f"{condition} AND {IS_OWN}" if owner else condition)
-        lease = await leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
+        async def after_state(found: Item | None) -> Attempt:
+            found = found or await self._move(session)
+            return await next_attempt(found) if found else first
+
+        async def after_entry(found: Item | None) -> Attempt | Lease:
+            if is_live(found) and "moved_at" in found:
+                return await acquire(state, first, after_state)
+            if not is_live(found):
+                raise NotFound("Session", session_id)
+            attempt = await next_attempt(found)
+            return replace(attempt, condition=f"{attempt.condition} AND {UNMOVED}")
+
+        async def acquire(key: Key, attempt: Attempt, following: NextAttempt) -> Lease:
+            return await self._leases.acquire(key, f"Session {session_id}", seconds, attempt, next_attempt=following)
+
+        if self._records.spread:
+            lease = await acquire(state, first, after_state)
+        else:
+            lease = await acquire(entry, replace(first, condition=f"{first.condition} AND {UNMOVED}"), after_entry)
         return session_lease(tenant, agent_id, session_id, lease)
+
+    async def _move(self, session: SessionIds) -> Item | None:
+        """Move an old session, or one whose creation stored the entry alone, to its own partition.
+
+        Return its record there; None if other requests have changed it. Raises as `acquire`.
+        """
+        entry = await self._leases.read(keys.session(*session))
+        if not is_live(entry):
+            raise NotFound("Session", session[-1])
+        # A holder that runs renews its lease in the entry. So the session moves when it has ended.
+        await self._count_if_free(session, entry)
+        return await self._records.move(entry)
 
     async def claim(self, tenant: str, agent_id: str, session_id: str, owner: str) -> str:
         """Return the hash of a session's end user, or empty. A session without one becomes that of `owner`, if given.
@@ -165,28 +207,31 @@ class SessionLeases:
             Forbidden: the session belongs to another end user.
             NotFound: the session does not exist, is deleted, or has expired.
         """
-        key = keys.session(tenant, agent_id, session_id)
-        found = await self._table.get(key)
+        session = tenant, agent_id, session_id
+        found = await self._records.find(*session)
         while True:
             if not is_live(found):
                 raise NotFound("Session", session_id)
             if not owner or found.get("end_users") == owner:
                 return str(found.get("end_users", ""))
             # The entry first: an erasure finds the session by it. An entry without a session is removed by its reader.
-            await add_owner(self._table, tenant, agent_id, found, owner=owner)
+            await add_owner(self._table, session, found, owner)
             condition = f"attribute_exists(pk) AND {LIVE} AND attribute_not_exists(end_users)"
             try:
-                found = await self._table.update(key, {"end_users": owner}, condition, {":now": int(time.time())})
+                found = await self._records.update(
+                    *session, assign={"end_users": owner}, condition=condition, values={":now": int(time.time())}
+                )
             except ConditionFailed as refused:
                 found = refused.item
 
     async def find_holder(self, tenant: str, agent_id: str, session_id: str) -> str | None:
         """Return the turn that has a session's lease; None if it is free. Raises NotFound."""
-        found = await self._leases.read(keys.session(tenant, agent_id, session_id))
+        session = tenant, agent_id, session_id
+        found = await self._leases.settle(await self._records.find(*session))
         if not is_live(found):
             raise NotFound("Session", session_id)
         try:
-            await self._count_if_free(keys.turns(tenant, agent_id, session_id), found)
+            await self._count_if_free(session, found)
         except Conflict:
             return str(found["lease_turn"])
         return None
@@ -194,11 +239,13 @@ class SessionLeases:
     async def expire(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:
         """Make the lease for a turn lapse now; do nothing if the session is not leased for it."""
         with suppress(ConditionFailed):
-            key = keys.session(tenant, agent_id, session_id)
             # The lease lapses, and is not released: the next holder must seal the turn.
-            await self._table.update(key, {"lease_until": 0}, "lease_turn = :turn", {":turn": turn_id})
+            lapsed, held = {"lease_until": 0}, {":turn": turn_id}
+            await self._records.update(
+                tenant, agent_id, session_id, assign=lapsed, condition="lease_turn = :turn", values=held
+            )
 
-    async def _count_if_free(self, turns: str, found: Item) -> int | None:
+    async def _count_if_free(self, session: SessionIds, found: Item) -> int | None:
         """Return the `lease_records` of a resume that replaces the lease of a record. Raises Conflict if it is held."""
         if "lease_id" not in found:
             return None
@@ -206,11 +253,12 @@ class SessionLeases:
             return UNKNOWN
         turn_id, before = found["lease_turn"], records_at_lease(found)
         # The newest record is enough: its key has the index. A header and a seal have no `ended_as`.
+        turns = keys.turns(*session)
         newest = await take(self._table.query(turns, prefix=turn_id, newest_first=True, attributes=ENDS, page=1), 1)
         index = keys.index_of(newest[0]["sk"]) if newest and "ended_as" in newest[0] else None
         if index is None or before == UNKNOWN or index < before:
             raise Conflict(
-                f"Session {found['sk']} is running turn {turn_id}. Wait until it ends, or try again later.",
+                f"Session {session[-1]} is running turn {turn_id}. Wait until it ends, or try again later.",
                 code="session_locked",
             )
         return index + 2
@@ -245,25 +293,26 @@ def session_lease(tenant: str, agent_id: str, session_id: str, lease: Lease) -> 
     return acquired
 
 
-async def add_owner(table: Table, tenant: str, agent_id: str, found: Item, owner: str) -> None:
+async def add_owner(table: Table, session: SessionIds, found: Item, owner: str) -> None:
     """Write the entry of a session that becomes an end user's. Raises Forbidden if it is another's."""
     if found.get("end_users", owner) != owner:
         raise Forbidden(
-            f"Session {found['sk']} belongs to another end user. Use a session of the one that X-Stint-User names.",
+            f"Session {session[-1]} belongs to another end user. Use a session of the one that X-Stint-User names.",
             code="other_end_user",
         )
     if "end_users" not in found:
         expires_at = found.get("expires_at")
-        await add_entries(table, tenant, owner, "session", agent_id, found["sk"], expires_at=expires_at)
+        tenant, agent_id, session_id = session
+        await add_entries(table, tenant, owner, "session", agent_id, session_id, expires_at=expires_at)
 
 
-def admitted(found: Item, turn_id: str, *, resume: bool) -> str:
+def admitted(session_id: str, found: Item, turn_id: str, *, resume: bool) -> str:
     """Return an id that sorts after a session's turns. Raises Conflict if the turn cannot be resumed."""
     lapsed, last = found.get("lease_turn"), found.get("last_turn")
     # Earlier turns are in the history of later ones, which their change would make wrong.
     if resume:
         if turn_id not in (lapsed, last):
-            message = f"Turn {turn_id} is not the last one of session {found['sk']}: only the last turn can be resumed."
+            message = f"Turn {turn_id} is not the last one of session {session_id}: only the last turn can be resumed."
             raise Conflict(message, code="not_last_turn")
         return turn_id
     # The turn of a lapsed lease may have a header, although no release has made it the last turn.

@@ -1,19 +1,21 @@
-"""Sessions in the table: one small record each, which also has the lease and the last turn.
+"""Sessions in the table: an entry in the list of their agent, and a record with the lease and the last turn.
 
-The record stays under 1 KB, so that each change of its lease costs one unit: a long name is in a record of its own.
+`stint.store.session_records` has their places. The record stays under 1 KB, so that each change of its lease costs one
+unit: a long name is in a record of its own.
 Nothing holds a session and its agent together in one write. Their orders of writes do, so that each is found by a
 deletion that runs at the same time:
 
     creation of a session          deletion of an agent             outcome
-    1 writes the session           1 marks the agent                if 2 of the creation sees the mark, the creation
+    1 writes the list entry        1 marks the agent                if 2 of the creation sees the mark, the creation
     2 reads the agent              2 reads the ids of sessions      removes the session; otherwise 2 of the deletion
                                    3 deletes them, then the agent   sees the session
 
-An owner's entry and a long name are written before the record, and removed with it. A deletion first marks the record
+An owner's entry and a long name are written before the session, and removed with it. A deletion first marks it
 (`mark_deleted`): reads and leases refuse it from then on. `stint.store.deletion` then deletes the rest, and at last the
-record.
+record and the list entry.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -28,7 +30,8 @@ from stint.store.documents import Documents, fitting
 from stint.store.items import Item
 from stint.store.lease import settle
 from stint.store.owners import add_owners, remove_owners
-from stint.store.records import is_expired, is_live, mark_deleted
+from stint.store.records import is_expired, is_live
+from stint.store.session_records import SessionRecords
 from stint.store.table import Table
 
 MAX_INLINE_NAME = 200
@@ -83,8 +86,9 @@ class SessionStore:
     Only `create` checks that the agent exists.
     """
 
-    def __init__(self, table: Table, documents: Documents) -> None:
+    def __init__(self, table: Table, records: SessionRecords, documents: Documents) -> None:
         self._table = table
+        self._records = records
         self._documents = documents
 
     async def create(
@@ -116,10 +120,12 @@ class SessionStore:
         else:
             name = {"name_size": name_bytes(session.session_name)}
             await self._put_name(tenant, agent_id, session, expiry)
-        await self._table.put_new(key._asdict() | started | name | expiry | ended | owned)
-        # After the write: a deletion that has read the agent's sessions before it has marked the agent before that.
-        if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
-            await self._table.delete(key)
+        entry = key._asdict() | started | name | expiry | ended | owned
+        await self._records.put_entry(entry)
+        # After the entry: a deletion that has read the agent's sessions before it has marked the agent before that.
+        agent, _ = await asyncio.gather(self._table.get(keys.agent(tenant, agent_id)), self._records.put_state(entry))
+        if not is_live(agent):
+            await self._records.remove(tenant, agent_id, session.session_id)
             await self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
             await remove_owners(self._table, tenant, owned, "session", agent_id, session.session_id)
             raise NotFound("Agent", agent_id)
@@ -132,11 +138,11 @@ class SessionStore:
         )
 
     async def get(self, tenant: str, agent_id: str, session_id: str) -> SessionRecord:
-        found = await self._table.get(keys.session(tenant, agent_id, session_id))
+        found = await self._records.find(tenant, agent_id, session_id)
         item = await settle(self._table, found, "lease_id", "lease_until")
         if not is_live(item):
             raise NotFound("Session", session_id)
-        named = await self._with_names(tenant, agent_id, [item])
+        named = await self._with_names(tenant, agent_id, [item | {"sk": session_id}])
         if not named:
             raise NotFound("Session", session_id)
         return session_record(named[0])
@@ -171,18 +177,14 @@ class SessionStore:
         ]
 
     async def mark_deleted(self, tenant: str, agent_id: str, session_id: str) -> None:
-        """Hide a session from all reads at once, and refuse new leases. It may be repeated."""
+        """Hide a session from all reads, and refuse new leases. It may be repeated."""
         # An expired session is marked, too, so that a task for its deletion still finds its rest.
-        item = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
+        item = await self._records.mark_deleted(tenant, agent_id, session_id)
         if item is None or is_expired(item):
             raise NotFound("Session", session_id)
 
-    async def remove(self, tenant: str, agent_id: str, session_id: str) -> None:
-        """Delete the session's own record."""
-        await self._table.delete(keys.session(tenant, agent_id, session_id))
-
     async def ids(self, tenant: str, agent_id: str) -> AsyncGenerator[str, None]:
-        """Yield the ids of all sessions with a record, including deleted and expired ones."""
+        """Yield the ids of all sessions with a list entry, including deleted and expired ones."""
         async for item in self._table.query(keys.sessions(tenant, agent_id), attributes="sk"):
             yield item["sk"]
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from stint.store.run_signals import RunSignalStore, StopStore
     from stint.store.session_files import SessionFiles
     from stint.store.session_leases import SessionLeases
+    from stint.store.session_records import SessionRecords
     from stint.store.sessions import SessionStore
     from stint.store.signing_keys import SigningKeys
     from stint.store.transactions import Transactions
@@ -73,21 +74,28 @@ class Store:
     agents: "Part[AgentStore]" = lazy(
         "stint.store.agents:AgentStore", lambda self, cls: cls(self._table, self._documents, lambda: self._transactions)
     )
+    session_records: "Part[SessionRecords]" = lazy(
+        "stint.store.session_records:SessionRecords",
+        lambda self, cls: cls(self._table, lambda: self._transactions, self._key_layout),
+    )
     sessions: "Part[SessionStore]" = lazy(
-        "stint.store.sessions:SessionStore", lambda self, cls: cls(self._table, self._documents)
+        "stint.store.sessions:SessionStore", lambda self, cls: cls(self._table, self.session_records, self._documents)
     )
     session_files: "Part[SessionFiles]" = lazy(
         "stint.store.session_files:SessionFiles", lambda self, cls: cls(self._blobs)
     )
     session_leases: "Part[SessionLeases]" = lazy(
-        "stint.store.session_leases:SessionLeases", lambda self, cls: cls(self._table)
+        "stint.store.session_leases:SessionLeases", lambda self, cls: cls(self._table, self.session_records)
     )
-    turns: "Part[TurnStore]" = lazy("stint.store.turns:TurnStore", lambda self, cls: cls(self._table, self._documents))
+    turns: "Part[TurnStore]" = lazy(
+        "stint.store.turns:TurnStore", lambda self, cls: cls(self._table, self.session_records, self._documents)
+    )
     partial_steps: "Part[PartialStepStore]" = lazy(
         "stint.store.partial_steps:PartialStepStore", lambda self, cls: cls(self._table, self._documents)
     )
     deletion: "Part[Deletion]" = lazy(
-        "stint.store.deletion:Deletion", lambda self, cls: cls(self._table, self._blobs, self.agents, self.sessions)
+        "stint.store.deletion:Deletion",
+        lambda self, cls: cls(self._table, self._blobs, self.agents, self.sessions, self.session_records),
     )
     registrations: "Part[Registrations]" = lazy(
         "stint.store.registrations:Registrations", lambda self, cls: cls(self._table, self._documents)
@@ -131,7 +139,7 @@ class Store:
         "stint.store.run_signals:StopStore", lambda self, cls: cls(self._dynamodb, self._table_name, self._key_layout)
     )
     run_signals: "Part[RunSignalStore]" = lazy(
-        "stint.store.run_signals:RunSignalStore", lambda self, cls: cls(self._table, self.stops)
+        "stint.store.run_signals:RunSignalStore", lambda self, cls: cls(self.session_records, self._table, self.stops)
     )
     idempotency: "Part[IdempotencyRecords]" = lazy(
         "stint.store.idempotency:IdempotencyRecords", lambda self, cls: cls(self._table)
@@ -169,7 +177,9 @@ class Store:
     file_batches: "Part[FileBatchStore]" = lazy(
         "stint.store.vector_stores:FileBatchStore", lambda self, cls: cls(self._table)
     )
-    end_users: "Part[EndUserIndex]" = lazy("stint.store.end_users:EndUserIndex", lambda self, cls: cls(self._table))
+    end_users: "Part[EndUserIndex]" = lazy(
+        "stint.store.end_users:EndUserIndex", lambda self, cls: cls(self._table, self.session_records)
+    )
     inbox: "Part[Inbox]" = lazy("stint.store.objects:Inbox", lambda self, cls: cls(self._bucket))
     vector_store_contents: "Part[VectorStoreContents]" = lazy(
         "stint.store.vector_store_contents:VectorStoreContents", lambda self, cls: cls(self._blobs)

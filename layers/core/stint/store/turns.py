@@ -34,6 +34,7 @@ from stint.store.log import ENDS, LogItems, turn_log, turn_logs
 from stint.store.records import is_expired, is_live, new_seal
 from stint.store.segments import NewestTurns, SegmentStore, unexpired
 from stint.store.session_leases import SessionLease
+from stint.store.session_records import SessionRecords
 from stint.store.sessions import LastTurn
 from stint.store.table import Table
 from stint.store.turn_documents import TurnDocuments
@@ -58,11 +59,11 @@ class TurnStore:
     A turn exists after its header is stored. Records after a failed or cancelled ending are ignored.
     """
 
-    def __init__(self, table: Table, documents: Documents) -> None:
+    def __init__(self, table: Table, sessions: SessionRecords, documents: Documents) -> None:
         self._table = table
         self._blobs = documents
         self._documents = TurnDocuments(table, documents)
-        self._segments = SegmentStore(table, documents)
+        self._segments = SegmentStore(table, sessions, documents)
 
     async def put_header(self, lease: SessionLease, header: TurnHeader) -> int:
         """Store a turn's header, and return its size. Raises Interrupted if the turn was sealed before it started."""

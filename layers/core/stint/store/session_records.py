@@ -1,0 +1,157 @@
+"""The record of a session: where it is, and how it moves from the list entry to the session's own partition.
+
+The list entries of an agent's sessions are in one partition, which takes 1,000 write units a second (DynamoDB,
+"Partitions and data distribution"). So what each turn changes is not there: lease, last turn, signals, end user and
+mark are in the state, a record in the partition of the session's turns. The list entry changes only with what lists
+show. Earlier releases wrote the entry alone, and a session moves when a process with `spread` first leases it:
+
+    list entry                state     the session's record is
+    without `moved_at`        none      the entry
+    with `moved_at`           exists    the state
+    with `moved_at`           none      the entry: the state was not stored at the creation, so the first lease does it
+    with `deleted_at`         marked    hidden; a state that a creation may still store is sealed
+
+    key layout    creates           reads and leases                             moves
+    compatible    the entry         the entry, or the state of a moved session   no session of the entry alone
+    spread        entry and state   the state, or the entry if there is none     a session that is free, or lapsed
+
+A move is one transaction: it writes the state with all that the entry has, and removes what has moved from the entry,
+so that the condition of a late holder's next write does not hold. An entry with `moved_at` is never leased. Processes
+with both layouts may run at once, and those with `compatible` beside the release before, which knows the entry only.
+
+A session is marked and removed in this order: entry marked, state marked, ..., state removed, entry removed. A move
+requires an entry without a mark, and lists and repeated deletions find the entry as long as there is something left.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from stint.store import keys
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.keys import Key, KeyLayout
+from stint.store.records import mark_deleted, new_seal
+from stint.store.table import LIVE, Table
+
+if TYPE_CHECKING:
+    from stint.store.transactions import Transactions
+
+LISTED = frozenset({"name", "name_size", "started_at", "expires_at"})
+"""The attributes that lists show. The entry keeps them, and the state has them, too."""
+
+OWN = frozenset({"pk", "sk", "nonce", "moved_at"})
+"""The attributes that belong to one of the two records."""
+
+HELD = ("lease_id", "lease_until", "last_turn", "last_records", "vector_db_id", "files", "end_users")
+"""The attributes by which a move recognizes that the entry was not changed since it was read."""
+
+UNMOVED = "attribute_not_exists(moved_at)"
+
+
+class SessionRecords:
+    """The records of sessions, each of which is addressed by tenant, agent and session."""
+
+    def __init__(self, table: Table, transactions: "Callable[[], Transactions]", key_layout: KeyLayout) -> None:
+        self._table = table
+        self._transactions = transactions
+        self.spread = key_layout == "spread"
+
+    async def find(self, tenant: str, agent_id: str, session_id: str) -> Item | None:
+        """Return the record of a session, also of a deleted or expired one: one read, another one for an old form."""
+        state = keys.session_state(tenant, agent_id, session_id)
+        if self.spread and (found := await self._table.get(state)):
+            return found
+        entry = await self._table.get(keys.session(tenant, agent_id, session_id))
+        # Moved in the meantime, or by a process with the other layout.
+        return await self._table.get(state) or entry if entry and "moved_at" in entry else entry
+
+    async def put_entry(self, entry: Item) -> None:
+        """Store the list entry of a new session, by which its agent's deletion finds it; then `put_state`.
+
+        Raises ConditionFailed if there is one.
+        """
+        await self._table.put_new(entry | ({"moved_at": int(time.time())} if self.spread else {}))
+
+    async def put_state(self, entry: Item) -> None:
+        """Store the state of a new session, whose entry is stored."""
+        # Refused if another request has found the entry, and leased or deleted the session.
+        with suppress(ConditionFailed):
+            if self.spread:
+                await self._table.put_new(state_of(entry))
+
+    async def update(
+        self,
+        tenant: str,
+        agent_id: str,
+        session_id: str,
+        assign: Item,
+        *,
+        condition: str,
+        values: Mapping[str, Any] | None = None,
+    ) -> Item:
+        """Change the record of a session, and return it. Raises ConditionFailed with the record, or None."""
+        entry, state = keys.session(tenant, agent_id, session_id), keys.session_state(tenant, agent_id, session_id)
+        if self.spread:
+            try:
+                return await self._table.update(state, assign, f"attribute_exists(pk) AND {condition}", values)
+            except ConditionFailed as refused:
+                if refused.item is not None:
+                    raise
+        try:
+            return await self._table.update(entry, assign, f"{UNMOVED} AND {condition}", values)
+        except ConditionFailed as refused:
+            if refused.item is None or "moved_at" not in refused.item:
+                raise
+        return await self._table.update(state, assign, f"attribute_exists(pk) AND {condition}", values)
+
+    async def move(self, entry: Item) -> Item | None:
+        """Move a session to its own partition, and return its record there; None if its entry has changed.
+
+        The caller has read the entry, and found that no turn runs. Four units.
+        """
+        from stint.store.transactions import Put, TransactionCancelled, Update  # noqa: PLC0415 - few sessions move
+
+        state = state_of(entry)
+        moved = dict.fromkeys(entry.keys() - LISTED - OWN) | {"moved_at": int(time.time())}
+        unchanged = [f"{name} = :{name}" if name in entry else f"attribute_not_exists({name})" for name in HELD]
+        condition = " AND ".join(["attribute_exists(pk)", LIVE, *unchanged])
+        values = {f":{name}": entry[name] for name in HELD if name in entry} | {":now": int(time.time())}
+        writes: list[Put | Update] = [Update(Key(entry["pk"], entry["sk"]), moved, condition, values), Put(state)]
+        try:
+            await self._transactions().write(writes)
+        except TransactionCancelled:
+            return await self._table.get(Key(state["pk"], state["sk"]))
+        return state
+
+    async def mark_deleted(self, tenant: str, agent_id: str, session_id: str) -> Item | None:
+        """Hide a session from lists, and then refuse its lease. Return its record; None if there is none."""
+        entry = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
+        return entry and await self.mark_state(tenant, agent_id, session_id, entry)
+
+    async def mark_state(self, tenant: str, agent_id: str, session_id: str, entry: Item) -> Item:
+        """Refuse the lease of a session whose entry is marked, and return its record. It may be repeated."""
+        if "moved_at" not in entry:
+            return entry
+        key = keys.session_state(tenant, agent_id, session_id)
+        while (state := await mark_deleted(self._table, key)) is None:
+            try:
+                seal: Item = key._asdict() | new_seal() | {"deleted_at": int(time.time())}
+                await self._table.put_new(seal)
+            except ConditionFailed:
+                continue  # the creation has stored it in the meantime
+            return entry | seal
+        return entry | state
+
+    async def remove(self, tenant: str, agent_id: str, session_id: str, *, sealed: bool = False) -> None:
+        """Delete the records of a session. A state that is `sealed` expires by itself."""
+        if not sealed:
+            await self._table.delete(keys.session_state(tenant, agent_id, session_id))
+        await self._table.delete(keys.session(tenant, agent_id, session_id))
+
+
+def state_of(entry: Item) -> Item:
+    """Return the state of a session whose record is its list entry."""
+    key = keys.state_of(Key(entry["pk"], entry["sk"]))
+    return key._asdict() | {name: value for name, value in entry.items() if name not in OWN}

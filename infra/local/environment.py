@@ -58,6 +58,7 @@ def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict
     if not settings.get("STINT_DEFAULT_MODEL"):
         settings["STINT_DEFAULT_MODEL"] = OPENAI_MODEL if openai_variable(shell) else OFFLINE_MODEL
     settings.setdefault("STINT_SCRIPTED_MODELS", "true")
+    settings.setdefault("STINT_KEY_LAYOUT", "spread")  # no function of an earlier release runs beside these
     settings["SANDBOX_NAMESPACES"] = "1"
     settings["STINT_AUTH"] = "authorizer" if authorize else "none"
     settings.setdefault("STINT_EMBEDDING_MODEL", OFFLINE_EMBEDDING_MODEL)

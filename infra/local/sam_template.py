@@ -41,7 +41,7 @@ def running_environment(state: Path) -> dict[str, str]:
     if engine is None:
         raise LocalCloudError("nothing runs: start `make run` in another terminal; functions will use its data")
     models = {"STINT_DEFAULT_MODEL": OFFLINE_MODEL, "STINT_EMBEDDING_MODEL": OFFLINE_EMBEDDING_MODEL}
-    return engine.variables() | models | {"STINT_SCRIPTED_MODELS": "true"}
+    return engine.variables() | models | {"STINT_SCRIPTED_MODELS": "true", "STINT_KEY_LAYOUT": "spread"}
 
 
 def write_template(environment: Mapping[str, str]) -> None:

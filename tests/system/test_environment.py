@@ -64,6 +64,7 @@ def test_only_settings_reach_the_functions() -> None:
 
     made = {"STINT_DEFAULT_MODEL", "STINT_EMBEDDING_MODEL", "STINT_SCRIPTED_MODELS", "STINT_ALLOWED_HOSTS"} | {
         "STINT_IMAGE_MODEL",
+        "STINT_KEY_LAYOUT",
         "STINT_VECTOR_INDEX",
         "STINT_AUTH",
         "SANDBOX_NAMESPACES",

@@ -187,7 +187,7 @@ class Turn:
             ":now": {"N": str(int(time.time()))},
         }
         stops, agent, session = await asyncio.gather(
-            self._table.get("default#stop", "all", consistent=False),
+            self._table.get(f"default#stop:{os.urandom(1)[0] % 8}", "all", consistent=False),
             self._table.get("default#agent", self.ids["agent_id"], consistent=True),
             self._table.update(*self._session, LEASE, IS_FREE, values),
         )

@@ -10,9 +10,11 @@ from tests.api.app_fixture import AppFixture, run_in_thread
 from tests.api.responses_client import RESPONSES, assert_refused
 from tests.api.test_end_users import MARK, erase, listed, sent, stored_bytes
 from tests.api.test_when_busy import SLOW, Sent, running, waiting, waiting_in
+from tests.clock import CLOCK
 
 from stint.domain.stops import stop_name
 from stint.http import streaming
+from stint.spending.stop_monitor import ANSWER_SECONDS
 
 ANN = "ann"
 MODES = ("enqueue", "merge", "interrupt", "reject")
@@ -113,7 +115,8 @@ def test_a_stop_refuses_a_turn_that_must_wait(http: httpx.Client, app_fixture: A
     name = stop_name(kind, session.rpartition("/")[2])
     run_in_thread(app_fixture.store.stops.add(app_fixture.tenant, name, int(time.time())))
 
-    refused = enqueue(http, session)
+    with CLOCK.wrong(2 * ANSWER_SECONDS):  # the answer of the first one's watch is old
+        refused = enqueue(http, session)
     app_fixture.faulty.silence.set()
     first.join(60)
 
@@ -128,7 +131,8 @@ def test_a_stop_refuses_a_response_that_must_wait(http: httpx.Client, app_fixtur
     name = stop_name(kind, conversation)
     run_in_thread(app_fixture.store.stops.add(app_fixture.tenant, name, int(time.time())))
 
-    refused = http.post(RESPONSES, json=WAITING | {"conversation": conversation})
+    with CLOCK.wrong(2 * ANSWER_SECONDS):  # the answer of the first one's watch is old
+        refused = http.post(RESPONSES, json=WAITING | {"conversation": conversation})
     app_fixture.faulty.silence.set()
     first.join(60)
 

@@ -48,6 +48,20 @@ MUTATIONS = [
         "tests/unit/tools/mcp/test_mcp.py -k no_part_of_a_credential",
     ),
     Mutation(
+        "a process compares its copy of the stops with what an older release has written",
+        f"{CORE}/store/stops.py",
+        "self.needed or not 0 <= time.time() - self._equal_at < self._patience",
+        "False",
+        "tests/store/test_stop_copies.py -k older",
+    ),
+    Mutation(
+        "an answer about the stops gets old",
+        f"{CORE}/spending/stop_monitor.py",
+        "age_of(self.known_at) <= ANSWER_SECONDS",
+        "True",
+        "tests/services/turns/test_stop_answers.py -k two_seconds",
+    ),
+    Mutation(
         "the secret of a key is compared",
         f"{CORE}/domain/api_keys.py",
         "current = hmac.compare_digest(sent, self.secret_hash)",

@@ -25,6 +25,7 @@ from tests.store.proxy_rules import (
     Rounds,
     Rule,
     See,
+    Throttling,
     Watching,
 )
 
@@ -153,6 +154,12 @@ class DynamoDBProxy:
         """Answer calls with an error. A `performed` one takes effect, and its answer is replaced."""
         answered = status or (500 if performed else 400)
         with self._having(Replacing(operation, code, answered, message, times, performed)):
+            yield
+
+    @contextmanager
+    def throttling(self, chosen: Callable[[str, str], bool]) -> Iterator[None]:
+        """Throttle attempts, also repeated ones, that `chosen` selects by operation and body. It must not block."""
+        with self._having(Throttling(chosen)):
             yield
 
     @contextmanager

@@ -192,6 +192,17 @@ class Editing(Raising):
         return json.dumps(document).encode()
 
 
+class Throttling(Rule):
+    """Attempts that are throttled, if a function chooses them by their operation and body."""
+
+    def __init__(self, chosen: Callable[[str, str], bool]) -> None:
+        self._chosen = chosen
+
+    async def before(self, exchange: Exchange) -> None:
+        if self._chosen(exchange.operation, exchange.body.decode()):
+            exchange.answer_error(400, "ProvisionedThroughputExceededException", "as the test asked")
+
+
 class Rounds(Rule):
     """Calls that are held until all calls of their round were made."""
 

@@ -14,6 +14,7 @@ CANCELLED = RunSignals(cancelled=True)
 async def test_the_signals_of_all_runs_of_a_process_are_read(cloud: Cloud, tenant: str, count: int) -> None:
     runs = [ResponseRef(name_of("resp", new_id())) for _ in range(count)]
     await cloud.store.stops.add(tenant, "session:a", 1)
+    await cloud.store.stops.read(tenant)  # the first read of a process has one record more
     signalled = sorted({0, min(98, count - 1), min(99, count - 1), min(199, count - 1), count - 1})
     for place in signalled:
         await cloud.store.run_signals.cancel_response(tenant, runs[place].response_id)

@@ -5,7 +5,7 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
 from stint.domain.stops import MAX_STOPS, stop_name
-from stint.store.run_signals import StopStore
+from stint.store.stops import StopStore
 
 KEY = stop_name("key", "k" * 64)
 
@@ -23,9 +23,9 @@ async def test_stops_are_listed_with_their_times_until_they_are_lifted(stops: St
     await stops.add(tenant, "session:a", 1)
     await stops.add(tenant, "tenant", 2)
 
-    assert await stops.read(tenant, consistent=True) == {"session:a": 1, "tenant": 2}
+    assert await stops.read_original(tenant) == {"session:a": 1, "tenant": 2}
     assert await stops.remove(tenant, "session:a") == 1
-    assert await stops.read(tenant, consistent=True) == {"tenant": 2}
+    assert await stops.read_original(tenant) == {"tenant": 2}
 
 
 async def test_the_same_stop_again_keeps_its_time(stops: StopStore, tenant: str) -> None:
@@ -38,7 +38,7 @@ async def test_a_stop_that_was_removed_before_has_no_time(stops: StopStore, tena
     await stops.add(tenant, "session:a", 1)
 
     assert [await stops.remove(tenant, "session:a") for _ in range(2)] == [1, None]
-    assert await stops.read(tenant, consistent=True) == {}
+    assert await stops.read_original(tenant) == {}
 
 
 async def test_a_full_record_refuses_another_stop_but_not_that_of_the_whole_tenant(
@@ -53,7 +53,7 @@ async def test_a_full_record_refuses_another_stop_but_not_that_of_the_whole_tena
     assert f"{MAX_STOPS} stops" in refused[0].message
     await stops.add(tenant, "tenant", 1)
     await stops.remove(tenant, "tenant")
-    [lifted, *_] = await stops.read(tenant, consistent=True)
+    [lifted, *_] = await stops.read_original(tenant)
     await stops.remove(tenant, lifted)
     await stops.add(tenant, "session:new", 1)
 
@@ -63,6 +63,7 @@ async def test_the_longest_stops_of_a_tenant_are_read_for_half_a_unit(
 ) -> None:
     for number in range(MAX_STOPS):
         await stops.add(tenant, f"{KEY[:-2]}{number:02}", 1_800_000_000)
+    await stops.read(tenant)  # the first read of a process compares its copy with the original
     cloud.forget()
 
     assert len(await stops.read(tenant)) == MAX_STOPS

@@ -11,12 +11,13 @@ A run has an error at most once, and the first one stays. Whatever the run await
     no heartbeat for some time, if the     the same, by the clock of this process  Cancelled
     request has `on_disconnect` cancel
 
-The stops are read beside whatever else is read at the beginning, so that no run waits for them. `refuse_stopped` waits
-for the answer; `admit_model_call` does so only if an earlier read found a stop of the tenant (`suspected`).
+The stops are read beside whatever else is read at the beginning, so that no run waits for them, or an answer serves
+that is some seconds old. A stop in an old answer may have been lifted, so it is read again. `refuse_stopped` waits for
+the answer; `admit_model_call` does so only if an earlier read found a stop of the tenant (`suspected`).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Protocol
@@ -82,16 +83,18 @@ class RunStop:
     """Whether a run was stopped. `names` are those of the stops that end it.
 
     `check` reads the stops when the run begins, beside whatever else is read. With `suspected`, a stop was known before
-    that, so that no model is called until the check has ended. `run` is the run as other processes name it, once they
+    that, so that no model is called until the check has ended. If the check is an older answer, `read` reads the stops.
+    `run` is the run as other processes name it, once they
     may send it signals. `client` is set if the run ends without its client.
     """
 
-    __slots__ = ("__weakref__", "check", "client", "error", "limits", "names", "run", "suspected")
+    __slots__ = ("__weakref__", "check", "client", "error", "limits", "names", "read", "run", "suspected")
 
     def __init__(self, names: Collection[str]) -> None:
         self.names = set(names)
         self.suspected = False
-        self.check: asyncio.Task[Collection[str]] | None = None
+        self.check: asyncio.Future[Collection[str]] | None = None
+        self.read: Callable[[], asyncio.Future[Collection[str]]] | None = None
         self.run: RunRef | None = None
         self.client: ClientPresence | None = None
         self.error: StintError | None = None
@@ -121,6 +124,8 @@ class RunStop:
     async def confirm(self) -> None:
         """Wait for the check of the beginning. Raises Stopped, or StoreUnavailable."""
         if self.check is not None:
+            if self.read is not None and self.names.intersection(self.check.result()):
+                self.check, self.read = self.read(), None
             if not self.check.done():
                 await asyncio.wait({self.check})
             self.apply(self.check.result())

@@ -21,7 +21,8 @@ from stint.domain.idempotency import StoredAnswer
 from stint.domain.ids import new_id, new_name
 from stint.retrieval.s3_vectors.client import VectorsClient
 from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
-from stint.store.keys import index_owner, vector_index
+from stint.store.keys import STOP_COPIES, agents, index_owner, registrations, stop_copy, vector_index
+from stint.store.keys import stops as stops_of
 
 Statements = list[dict[str, Any]]
 PARAMETERS = {
@@ -132,7 +133,7 @@ def test_the_inbox_is_that_of_the_tenant_whom_its_rule_names(statements: Stateme
 
 
 ONLY_STOPS = {
-    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*#stop"},
+    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["*#stop", "*#stop:?"]},
     "Null": {"dynamodb:LeadingKeys": "false"},
 }
 """The condition under which admins of the operator stop any tenant."""
@@ -176,6 +177,25 @@ def test_the_administration_reaches_no_stored_answer_of_other_functions(warm_pro
     assert len(others) == len(administration) > 4
     assert [each for each in administration if not is_allowed(statements, each.request, {})] == []
     assert [each for each in others if is_allowed(statements, each.request, {})] == []
+
+
+def test_the_administration_writes_stops_and_their_copies_alone() -> None:
+    role = translate(ROOT / "template.yaml", "us-east-1")["Resources"]["AdminRole"]["Properties"]
+    granted = [each for policy in role["Policies"] for each in in_mode(policy["PolicyDocument"]["Statement"])]
+    statements = [each | {"Resource": TABLE_ARN} for each in granted if each.get("Condition") == ONLY_STOPS]
+    stops = [stops_of("a").pk, *(stop_copy("a", number).pk for number in range(STOP_COPIES))]
+    others = [*("a#stop:", "a#stop:10", "a#stop.1", "a#stops", "stop", "stop:1"), agents("a"), registrations("a")]
+
+    assert [key for key in stops if not is_allowed(statements, put_of(key), {})] == []
+    assert is_allowed(statements, put_of(*stops), {})
+    assert [key for key in others if is_allowed(statements, put_of(key), {})] == []
+    assert not is_allowed(statements, put_of(*stops, agents("a")), {})
+    assert not is_allowed(statements, put_of(), {})
+    assert not is_allowed(statements, Request("dynamodb:DeleteItem", TABLE_ARN, put_of(*stops).context), {})
+
+
+def put_of(*keys: str) -> Request:
+    return Request("dynamodb:PutItem", TABLE_ARN, {"dynamodb:LeadingKeys": keys} if keys else {})
 
 
 async def run_once(requests: IdempotentRequests) -> None:

@@ -39,9 +39,9 @@ class KillableClient:
     def __init__(self, client: Any, death: Death) -> None:
         self.client, self.death = client, death
 
-    async def call(self, operation: str, request: Any) -> Any:
+    async def call(self, operation: str, request: Any, **options: Any) -> Any:
         self.death.pass_moment()
-        answer = await self.client.call(operation, request)
+        answer = await self.client.call(operation, request, **options)
         self.death.pass_moment()
         return answer
 

@@ -145,7 +145,8 @@ async def test_the_budgets_are_reserved_in_the_same_round_trip_as_the_lease(own_
     await fixture.agents.config(fixture.agent_id)
     await fixture.turns.planner.prepare()
 
-    with own_cloud.proxy.held_together("UpdateItem", "UpdateItem", "UpdateItem", "GetItem", "GetItem", "Query") as seen:
+    reads = ("GetItem", "BatchGetItem", "Query")  # BatchGetItem: the stops, which this process has not read before
+    with own_cloud.proxy.held_together("UpdateItem", "UpdateItem", "UpdateItem", *reads) as seen:
         turn = await fixture.start()
 
     assert seen["UpdateItem"] == 3

@@ -52,7 +52,8 @@ async def test_the_model_is_called_after_one_storage_round_trip_and_before_the_h
     def hold_header(operation: str, body: str) -> None:
         assert operation != "PutItem" or opened.wait(10)
 
-    opening = own_cloud.proxy.held_together("UpdateItem", "GetItem", "GetItem", "Query")
+    # BatchGetItem: the stops, which this process has not read before.
+    opening = own_cloud.proxy.held_together("UpdateItem", "GetItem", "BatchGetItem", "Query")
     with opening as seen, own_cloud.proxy.watching(hold_header):
         starting = asyncio.create_task(turn_fixture.start())
         await asyncio.wait_for(model.opened.wait(), 30)
@@ -60,7 +61,7 @@ async def test_the_model_is_called_after_one_storage_round_trip_and_before_the_h
         opened.set()
         turn = await starting
 
-    assert sorted(seen_at_opening) == ["GetItem", "GetItem", "Query", "UpdateItem"]
+    assert sorted(seen_at_opening) == ["BatchGetItem", "GetItem", "Query", "UpdateItem"]
     await turn_fixture.play(turn)
 
 

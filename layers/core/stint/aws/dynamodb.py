@@ -42,13 +42,20 @@ class DynamoDBClient(ServiceClient[dict[str, Any]]):
         self._start = f"{start}user-agent: {USER_AGENT}\r\n"
 
     async def call(
-        self, operation: str, request: Mapping[str, Any], *, credentials: Credentials | None = None
+        self,
+        operation: str,
+        request: Mapping[str, Any],
+        *,
+        credentials: Credentials | None = None,
+        repeat_throttled: bool = True,
     ) -> dict[str, Any]:
         """Call an operation with DynamoDB's JSON, whose binary values are bytes, and return the response.
 
         Raises DynamoDBError or NoResponse after the last attempt. The credentials replace those of the environment.
+        Without `repeat_throttled`, a throttled attempt is the last one, because the caller has another place to read.
         """
-        return await self._call(Call(operation, encode_request(request), credentials))
+        call = Call(operation, encode_request(request), credentials, repeat_throttled=repeat_throttled)
+        return await self._call(call)
 
     def _encode_head(self, call: Call, credentials: Credentials) -> bytes:
         call.signed_at = self._signature_clock()

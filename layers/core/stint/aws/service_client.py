@@ -5,7 +5,8 @@ A call has up to three attempts (`Retries.max_attempts`) with one id. After each
   failure                                            the next attempt
   signature refused for its time, first time         at once, with the server's time
   credentials refused, first time                    at once, if there are other ones
-  throttled                                          after a backoff of up to 1 s, doubled each time
+  throttled                                          after a backoff of up to 1 s, doubled each time, unless the caller
+                                                     has another place (`repeat_throttled`)
   5xx, timeout, cut or damaged answer, no connection after a backoff of up to 25 ms, doubled each time
   reused connection closed without a byte            at once, on a new connection
   no usable credentials                              none
@@ -71,6 +72,8 @@ class Call:
     """Credentials of this call only; None: those of the client."""
     fields: str = ""
     """Headers that are not signed, each with its line break."""
+    repeat_throttled: bool = True
+    """Whether there is another attempt after one that was throttled."""
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     """The same for all attempts, so that AWS can recognize them as one call."""
     attempt: int = 0
@@ -172,7 +175,7 @@ class ServiceClient(ABC, Generic[T]):
             if self._correct_clock(call, error) or await self._renew_credentials(call, error):
                 return 0
             throttled = is_throttled(error.code, error.status)
-            if not throttled and not is_transient(error.code, error.status):
+            if not call.repeat_throttled if throttled else not is_transient(error.code, error.status):
                 return None
             after = retry_after(error.headers)
         elif call.lost is not None and call.lost.stale:  # the server had closed the idle connection

@@ -14,7 +14,7 @@ from stint.store.api_keys import ApiKeyStore
 from stint.store.blobs import Blobs
 from stint.store.clients import make_bucket, make_dynamodb
 from stint.store.documents import Documents
-from stint.store.run_signals import StopStore
+from stint.store.stops import StopStore
 from stint.store.store import Store
 from stint.store.table import Table
 

@@ -3,17 +3,20 @@
 Stops are records, since the process that gets the admin's request is seldom the one that runs the work. Reading them
 before each model call would delay every call, so they are read beside the work:
 
-    when a run begins    a read that the run does not wait for, unless an earlier one found a stop of the tenant
-                         (`suspected`), or the run's code asks for it (`refuse_stopped`)
+    when a run begins    nothing, if other runs are there, and an answer of the last ANSWER_SECONDS does not name it;
+                         otherwise a read that the run does not wait for, unless an earlier one found a stop of the
+                         tenant (`suspected`), or the run's code asks for it (`refuse_stopped`)
     each second          one read for all runs, with the signals to those that can receive them
     no run is left       the task ends, so an idle process reads nothing
 
-A failure of a later read stops no run, because the next one is a second after it. `runs` holds them weakly, so that one
+A failure of the first read refuses the run, because a stop must not fail open. That of a later one stops no run,
+because the next one is a second after it. `runs` holds them weakly, so that one
 whose end was never reached is not watched for ever.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from weakref import WeakSet
@@ -30,6 +33,12 @@ logger = logging.getLogger(__name__)
 WATCH_SECONDS = 1.0
 """Seconds between two reads of the stops: the longest time until a stop ends running work, but for that of a read."""
 
+ANSWER_SECONDS = 2.0
+"""Longest time for which what a read has found holds for runs that begin: until a stop refuses new work.
+
+Two reads of a watch: one that fails leaves the answer of the one before.
+"""
+
 
 class StopMonitor:
     """Ends a tenant's runs that an admin stops or a client cancels. While none runs, nothing is read."""
@@ -38,6 +47,7 @@ class StopMonitor:
         self.tenant = tenant
         self.store = store
         self.known: Collection[str] = ()
+        self.known_at: tuple[float, float] | None = None
         self.runs: WeakSet[RunStop] = WeakSet()
         self.watching: asyncio.Task[None] | None = None
 
@@ -48,20 +58,37 @@ class StopMonitor:
         if principal is not None and principal.key_id:
             stop.names.add(stop_name("key", principal.key_id))
         stop.suspected = bool(self.known)
-        stop.check = asyncio.create_task(self.read())
-        stop.check.add_done_callback(note_result)
+        if self.is_fresh() and not stop.names.intersection(self.known):
+            stop.check, stop.read = asyncio.get_running_loop().create_future(), self.begin_read
+            stop.check.set_result(self.known)
+        else:
+            stop.check = self.begin_read()
         self.runs.add(stop)
         set_run_stop(stop)
         # Done: it found no run, because those that were watched are gone without an `end`, or it failed.
         if self.watching is None or self.watching.done():
             self.watching = asyncio.create_task(self.watch())
 
+    def is_fresh(self) -> bool:
+        """Return whether the last answer holds for runs that begin."""
+        # Only while there are runs: without any, the process may have been frozen, and its clocks may be behind.
+        return bool(self.runs) and self.known_at is not None and age_of(self.known_at) <= ANSWER_SECONDS
+
+    def begin_read(self) -> asyncio.Task[Collection[str]]:
+        """Begin to read the stops, and to end the runs that they name."""
+        check = asyncio.create_task(self.read())
+        check.add_done_callback(note_result)
+        return check
+
     def end(self) -> None:
         """Stop watching the current run."""
         stop = find_run_stop()
         if stop is not None:
             self.runs.discard(stop)
-        if not self.runs and self.watching is not None:
+        if self.runs:
+            return
+        self.known_at = None
+        if self.watching is not None:
             self.watching.cancel()
             self.watching = None
 
@@ -76,10 +103,10 @@ class StopMonitor:
 
     async def read(self) -> Collection[str]:
         """Read the stops, and end the runs that they name. Raises StoreUnavailable."""
-        self.known = await self.store.stops.read(self.tenant)
-        for stop in list(self.runs):
-            stop.apply(self.known)
-        return self.known
+        began = time.time(), time.monotonic()
+        stops = await self.store.stops.read(self.tenant)
+        self.apply(stops, began)
+        return stops
 
     async def read_signals(self) -> None:
         """Read the stops and the signals to the runs together, and end the runs that they name.
@@ -90,11 +117,20 @@ class StopMonitor:
         if not named:
             await self.read()
             return
-        self.known, signals = await self.store.run_signals.read(self.tenant, list(named))
+        began = time.time(), time.monotonic()
+        stops, signals = await self.store.run_signals.read(self.tenant, list(named))
+        self.apply(stops, began)
         for stop in list(self.runs):
-            stop.apply(self.known)
             if stop.run is not None and stop.run in signals:
                 stop.receive(signals[stop.run])
+
+    def apply(self, stops: Collection[str], began: tuple[float, float]) -> None:
+        """End the runs that stops name, which were read from `began` on."""
+        # Several reads may be under way, and a later one may end first.
+        if self.known_at is None or began[1] >= self.known_at[1]:
+            self.known, self.known_at = stops, began
+        for stop in list(self.runs):
+            stop.apply(stops)
 
     async def watch(self) -> None:
         """Read stops and signals once a second, until no run is left. Its units are in the receipt of no run."""
@@ -108,6 +144,15 @@ class StopMonitor:
                 await self.read_signals()
             except StoreUnavailable as error:
                 logger.warning("The stops were not read; trying again", extra={"error": error.message})
+
+
+def age_of(moment: tuple[float, float]) -> float:
+    """Return the seconds since a time of both clocks, by the one that has advanced more.
+
+    The monotonic clock of a frozen process may stand still, and a wall clock may be set back.
+    """
+    wall, monotonic = moment
+    return max(time.time() - wall, time.monotonic() - monotonic)
 
 
 def note_result(check: asyncio.Task[Collection[str]]) -> None:

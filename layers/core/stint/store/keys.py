@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 SHARDS = 8
 """Number of partitions of the list entries of a kind, so that a tenant does not write all of them to one."""
 
+STOP_COPIES = 8
+"""Number of copies of a tenant's stops. A partition serves 6,000 of their reads a second (DynamoDB, "Quotas").
+
+Each running turn causes about one of these reads a second, so one record would hold a tenant at that many.
+"""
+
 LAST_INDEX = 9_999
 """The highest index in a log, because keys have four digits."""
 
@@ -49,7 +55,7 @@ IDS: Mapping[str, tuple[str, str]] = {
 }
 """The placeholders of ids: the name of the kind in NotFound, and the prefix before 32 hex digits. Without: a UUID."""
 
-FREE = frozenset({"day", "event", "first", "folder", "identifier", "kind", "month", "retry_count", "shard"})
+FREE = frozenset({"copy", "day", "event", "first", "folder", "identifier", "kind", "month", "retry_count", "shard"})
 """The placeholders of texts and numbers that callers have checked."""
 
 KEPT = 64
@@ -320,6 +326,8 @@ tenant_budget = Partition("budget:tenant").record("{month}")
 key_budget = Partition("budget:key:{key}").record("{month}")
 subject_budget = Partition("budget:subject:{subject}").record("{month}")
 _usage_of_day = Partition("usage:{day}")
+stops = Partition("stop").record("all")
+stop_copy = Partition("stop:{copy}").record("all")
 
 
 DOCUMENTS = "document:"

@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from stint.store.registrations import Registrations
     from stint.store.response_leases import ConversationLeases, ResponseLeases
     from stint.store.responses import ResponseStore
-    from stint.store.run_signals import RunSignalStore, StopStore
+    from stint.store.run_signals import RunSignalStore
     from stint.store.session_files import SessionFiles
     from stint.store.session_leases import SessionLeases
     from stint.store.session_records import SessionRecords
     from stint.store.sessions import SessionStore
     from stint.store.signing_keys import SigningKeys
+    from stint.store.stops import StopStore
     from stint.store.transactions import Transactions
     from stint.store.turns import TurnStore
     from stint.store.uploads import UploadStore
@@ -136,7 +137,7 @@ class Store:
     )
     usage: "Part[UsageStore]" = lazy("stint.store.budgets:UsageStore", lambda self, cls: cls(self._table, self.budgets))
     stops: "Part[StopStore]" = lazy(
-        "stint.store.run_signals:StopStore", lambda self, cls: cls(self._dynamodb, self._table_name, self._key_layout)
+        "stint.store.stops:StopStore", lambda self, cls: cls(self._dynamodb, self._table_name, self._key_layout)
     )
     run_signals: "Part[RunSignalStore]" = lazy(
         "stint.store.run_signals:RunSignalStore", lambda self, cls: cls(self.session_records, self._table, self.stops)

@@ -6,7 +6,7 @@ The client repeats a call whose answer was lost. So each write must have the sam
     put, put_many, delete     the same record, or none                          -
     put_new                   the condition refuses the second one              a random `nonce` in the record
     update                    the condition may refuse the second one           the caller, by what it has assigned
-    ADD (budgets, stops)      budgets: counted twice; stops: refused            -
+    ADD (budgets)             counted twice                                     -
     transaction               DynamoDB recognizes the token of the request      -
 
 A batch may handle only a part of its records, so the rest is sent again, with pauses. Reads are strongly consistent: a
@@ -307,10 +307,13 @@ def sk_condition(*, prefix: str | None, before: str | None, since: str | None) -
     return condition, {name: values[name] for name in CONDITIONS.get(condition, ())}
 
 
-async def call_counted(client: "DynamoDBClient", operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+async def call_counted(
+    client: "DynamoDBClient", operation: str, request: Mapping[str, Any], *, repeat_throttled: bool = True
+) -> dict[str, Any]:
     """Call an operation, and count the units that it consumed. Raises what `table_error` returns."""
     try:
-        answer = await client.call(operation, {**request, "ReturnConsumedCapacity": "TOTAL"})
+        counted = {**request, "ReturnConsumedCapacity": "TOTAL"}
+        answer = await client.call(operation, counted, repeat_throttled=repeat_throttled)
     except (DynamoDBError, NoResponse) as error:
         raise table_error(error) from error
     if consumed := answer.get("ConsumedCapacity"):

@@ -40,11 +40,12 @@ class TransactionCancelled(ConditionFailed):
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write a record if a condition holds."""
+    """Write a record if a condition holds; an empty one always holds. `names` are those of attributes in it."""
 
     item: Item
     condition: str = NEW
     values: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +74,20 @@ class Transactions:
             TransactionCancelled: a condition did not hold.
             StoreUnavailable: DynamoDB did not answer, or the records are written too often.
         """
-        operations = [self._operation(write) for write in writes]
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - spreads the load
-            if await self._try(operations):
+            if await self.try_to_write(writes):
                 return
         raise StoreUnavailable("Too many requests write the same records. Try again.")
 
-    async def _try(self, operations: Sequence[dict[str, Any]]) -> bool:
-        """Return whether the writes took effect; False if another attempt may succeed."""
+    async def try_to_write(self, writes: Sequence[Put | Update]) -> bool:
+        """Write all or nothing, and return whether it took effect; False if another attempt may succeed.
+
+        Raises as `write`.
+        """
         # The token is new for each attempt: DynamoDB would return the outcome of the cancelled one again.
+        operations = [self._operation(write) for write in writes]
         request = {"TransactItems": operations, "ClientRequestToken": secrets.token_hex(16)}
         try:
             await call_counted(self._client, "TransactWriteItems", request)
@@ -94,14 +98,13 @@ class Transactions:
         return True
 
     def _operation(self, write: Put | Update) -> dict[str, Any]:
-        common: dict[str, Any] = {
-            "TableName": self._name,
-            "ConditionExpression": write.condition,
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+        common: dict[str, Any] = {"TableName": self._name}
+        if write.condition:
+            common |= {"ConditionExpression": write.condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         if isinstance(write, Put):
             values = {"ExpressionAttributeValues": encode(dict(write.values))} if write.values else {}
-            return {"Put": common | values | {"Item": encode(write.item)}}
+            names = {"ExpressionAttributeNames": dict(write.names)} if write.names else {}
+            return {"Put": common | values | names | {"Item": encode(write.item)}}
         named = {f":set_{name}": value for name, value in write.assign.items() if value is not None}
         expression = f"SET {', '.join(f'{name[5:]} = {name}' for name in named)}" if named else ""
         removed = [name for name, value in write.assign.items() if value is None]

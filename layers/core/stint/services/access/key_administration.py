@@ -28,7 +28,7 @@ from stint.domain.paging import Page
 from stint.domain.principals import ANONYMOUS, Principal
 from stint.domain.stops import stop_name
 from stint.services.access.api_keys import ApiKeys
-from stint.store.run_signals import StopStore
+from stint.store.stops import StopStore
 
 ENDS_TOO_LATE = (
     "Keys that a token or a role creates or rotates end at {} at the latest. Send an earlier expires_at, or use the "
@@ -132,7 +132,7 @@ class KeyAdministration:
         """Raise Stopped if the caller's key was stopped: with another one, it could go on, or lift the stop."""
         if not caller.key_id:
             return
-        if stop_name("key", caller.key_id) in await self._stops.read(caller.tenant, consistent=True):
+        if stop_name("key", caller.key_id) in await self._stops.read_original(caller.tenant):
             raise Stopped(f"The API key {caller.key_id} was stopped by an admin. Ask another one to lift the stop.")
 
     def _refuse_excess(

@@ -22,7 +22,7 @@ from stint.domain.stop_requests import StopObject, StopRequest
 from stint.domain.stops import StopKind, describe_stop, stop_name
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
-from stint.store.run_signals import StopStore
+from stint.store.stops import StopStore
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Stops:
 
     async def list(self, tenant: str) -> list[StopObject]:
         """Return the stops of a tenant, the newest first."""
-        found = (await self._store.read(tenant, consistent=True)).items()
+        found = (await self._store.read_original(tenant)).items()
         return [StopObject.of(tenant, name, at) for name, at in sorted(found, key=lambda each: (-each[1], each[0]))]
 
     async def lift(self, tenant: str, kind: StopKind, identifier: str = "") -> StopObject:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 import pytest
-from infra.bench.scale.capacity import UNLIMITED
+from infra.bench.scale.capacity import OF_A_KEY, UNLIMITED, Bucket
 from infra.bench.scale.load import Load, Outcome, run_load
 from infra.bench.scale.report import kind_of
 from infra.bench.scale.virtual_time import run_virtually
@@ -21,6 +21,7 @@ BUDGETED = replace(SHORT, limits='{"*": {"budgets": {"dollars_per_month": 1000}}
 Units = defaultdict[str, float]
 RENEWALS, PARTS = 2, 5
 """Of a turn of 30 seconds: its lease lasts 30 seconds, and a part of its step is stored after each 5 seconds."""
+AT_ONCE = 10_000
 
 
 @cache
@@ -81,3 +82,40 @@ def test_a_budget_of_money_is_written_twice_per_turn() -> None:
 
     assert writes["T#budget:tenant"] == 2
     assert sum(writes.values()) == sum(per_turn(SHORT)[0].values()) + 2
+
+
+def shared(load: Load) -> dict[str, Bucket]:
+    """Return what the partitions have consumed that are not those of one session."""
+    buckets = outcome_of(load).capacity.keys
+    return {pk: bucket for pk, bucket in buckets.items() if not kind_of(pk).endswith(":*:*")}
+
+
+def part_of_limit(bucket: Bucket, load: Load) -> float:
+    """Return what a partition consumes with many of the load's turns at once, as a part of its limit."""
+    rate = AT_ONCE / SESSIONS / load.seconds
+    return OF_A_KEY.share("write", bucket.writes.total * rate) + OF_A_KEY.share("read", bucket.reads.total * rate)
+
+
+@pytest.mark.parametrize("load", [SHORT, LONG])
+def test_a_turn_writes_no_partition_that_sessions_share(load: Load) -> None:
+    assert [pk for pk, bucket in shared(load).items() if bucket.writes.total] == []
+
+
+@pytest.mark.parametrize("load", [SHORT, LONG])
+def test_a_turn_reads_nothing_of_the_list_of_sessions(load: Load) -> None:
+    assert "T#session:*" not in {kind_of(pk) for pk in shared(load)}
+
+
+def test_10000_turns_of_one_agent_at_once_take_less_than_half_of_each_partition() -> None:
+    parts = {kind_of(pk): part_of_limit(bucket, LONG) for pk, bucket in shared(LONG).items()}
+
+    assert parts
+    assert {kind: part for kind, part in parts.items() if part > 0.5} == {}
+
+
+def test_with_the_layout_of_the_release_before_an_agent_has_3400_such_turns_at_once() -> None:
+    load = replace(LONG, layout="compatible")
+    parts = {kind_of(pk): part_of_limit(bucket, load) for pk, bucket in shared(load).items()}
+
+    assert AT_ONCE / parts["T#session:*"] == pytest.approx(3_400, rel=0.02)
+    assert AT_ONCE / parts["T#stop"] == pytest.approx(6_000, rel=0.02)

@@ -24,4 +24,5 @@ app = create_app(
     make_services=composition.make_openai_services,
     read_settings=load_settings,
     buffered=False,
+    open_ahead=composition.open_ahead,
 )

@@ -9,5 +9,10 @@ from stint.settings import load_settings
 composition = AgentsComposition(load_settings)
 start(composition)
 app = create_app(
-    "turns", turns.router, make_services=composition.make_services, read_settings=load_settings, buffered=False
+    "turns",
+    turns.router,
+    make_services=composition.make_services,
+    read_settings=load_settings,
+    buffered=False,
+    open_ahead=composition.open_ahead,
 )

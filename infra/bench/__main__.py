@@ -21,7 +21,7 @@ from infra.bench.report import render
 from infra.bench.responses import measure_responses
 from infra.bench.sessions import measure_sides, rows_against, rows_at_once
 from infra.bench.side import running_side
-from infra.bench.starts import measure_starts, rows_of, rows_of_floor
+from infra.bench.starts import measure_first_tokens, measure_starts, rows_of, rows_of_floor
 from infra.bench.streams import measure_streams
 from infra.bench.tools import measure_tools
 from infra.bench.turns import measure_turns
@@ -60,17 +60,18 @@ async def bench_functions(only: str, model: ModelServer, plan: Plan) -> None:
         front = await stack.enter_async_context(serving_front(cloud, listener, silent))
         launch = await stack.enter_async_context(launcher(cloud, with_model(model.url)))
         if only != "turn":
-            await bench_starts(launch)
+            await bench_starts(launch, front)
         if only != "starts" and sys.platform == "linux":
             print(render("CPU time of a turn", "function", "floor", await measure_turns(launch, front)), flush=True)
         if not only:
             await bench_streams(launch, front)
 
 
-async def bench_starts(launch: Launcher) -> None:
-    """Measure starts, and the memory after them."""
+async def bench_starts(launch: Launcher, front: str) -> None:
+    """Measure starts, the first tokens after them, and the memory."""
     times = await measure_starts(launch)
-    print(render("Cold start", "function", "bare", rows_of(times)), flush=True)
+    rows = rows_of(times) + await measure_first_tokens(launch, front)
+    print(render("Cold start", "function", "bare", rows), flush=True)
     if sys.platform == "linux":
         print(render("CPU time to first /next", "function", "floor", rows_of_floor(times)), flush=True)
         print(render("Idle memory", "function", "bare", await measure_idle_memory(launch)), flush=True)

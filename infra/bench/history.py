@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from infra.bench.client import Api
 from infra.bench.model_server import ModelServer
+from infra.bench.processes import MODEL
 from infra.bench.report import Row
 from infra.bench.responses import LINKS, chain
 from infra.bench.side import Side
@@ -20,7 +21,6 @@ from infra.bench.streams import SHORT
 ROUNDS = 10
 HISTORY = 100
 """Prior turns of the long session. They are run before, one after the other, and not measured."""
-MODEL = "openai/bench"
 Results = dict[str, list[float]]
 
 

@@ -1,20 +1,26 @@
 """A model server in a thread, which measures how long it reads each request."""
 
 import asyncio
+import base64
 import contextlib
 import json
+import random
 import threading
 import time
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 READ_LIMIT = 64 * 1024 * 1024
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 ANSWER = "done"
+DIMENSION = 1_024
+"""Of the vectors of embedded texts."""
 
 
 class ModelServer:
-    """Server of streamed chat completions, whose answer is one word. `url` is its base URL.
+    """Server of embeddings, and of streamed chat completions whose answer is one word. `url` is its base URL.
 
     `request` is the body of the last request, and `reading` the seconds from its head until it was parsed.
     """
@@ -61,7 +67,7 @@ class ModelServer:
                 began = time.perf_counter()
                 self.request = json.loads(await reader.readexactly(content_length(head)))
                 self.reading = time.perf_counter() - began
-                writer.write(HEAD + b"".join(map(chunk, events(len(self.request["messages"])))) + b"0\r\n\r\n")
+                writer.write(answer_to(self.request))
                 await writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             return
@@ -72,6 +78,24 @@ class ModelServer:
 def content_length(head: bytes) -> int:
     fields = (line.partition(b":") for line in head.lower().split(b"\r\n"))
     return next(int(value) for name, _, value in fields if name == b"content-length")
+
+
+def answer_to(request: dict[str, Any]) -> bytes:
+    """Return the response to a request."""
+    if "input" in request:
+        body = json.dumps(embeddings(request["input"])).encode()
+        return JSON_HEAD % len(body) + body
+    return HEAD + b"".join(map(chunk, events(len(request["messages"])))) + b"0\r\n\r\n"
+
+
+def embeddings(texts: Sequence[str]) -> dict[str, Any]:
+    """Return random vectors, of a text always the same."""
+    vectors = [array("f", array("b", random.Random(text).randbytes(DIMENSION))) for text in texts]  # noqa: S311
+    data = [
+        {"index": index, "embedding": base64.b64encode(vector.tobytes()).decode()}
+        for index, vector in enumerate(vectors)
+    ]
+    return {"data": data, "usage": {"prompt_tokens": len(texts), "total_tokens": len(texts)}}
 
 
 def events(messages: int) -> list[bytes]:

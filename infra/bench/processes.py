@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from infra.bench.client import TOKEN
 from infra.local.cloud import Cloud, function_spec, own_environment
 from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
@@ -30,6 +31,7 @@ START_SECONDS = 30.0
 OWN_PATH = os.pathsep.join((str(ROOT / "layers" / "core"), str(ROOT)))
 """The path of programs of this package that import the product."""
 
+MODEL = "openai/bench"
 SETTINGS = {
     "STINT_AUTH": "none",
     "STINT_SCRIPTED_WORD_SECONDS": "0",
@@ -69,6 +71,20 @@ class RunningFunction(Running):
         if invocation.error:
             raise LocalCloudError(f"the function failed: {invocation.error.message}")
         return body
+
+    async def first_token(self, event: bytes) -> float:
+        """Run one event to its end, and return the seconds from the start of the process to its first token."""
+        invocation = Invocation("bench", event)
+        serving = asyncio.create_task(self.process.serve(invocation))
+        found, received = 0.0, b""
+        async for piece in invocation.body():
+            received += piece
+            if not found and TOKEN.search(received):
+                found = self.elapsed()
+        await serving
+        if invocation.error or not found:
+            raise LocalCloudError(f"the function sent no token: {received[-500:]!r}")
+        return found
 
 
 @dataclass
@@ -159,8 +175,8 @@ class Launcher:
 
 
 def with_model(url: str) -> dict[str, str]:
-    """Return the settings with the server of `openai/` models at a base URL."""
-    return SETTINGS | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench"}
+    """Return the settings with the server of `openai/` models at a base URL, of which one is the default model."""
+    return SETTINGS | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench", "STINT_DEFAULT_MODEL": MODEL}
 
 
 async def listening(process: asyncio.subprocess.Process) -> str:

@@ -42,4 +42,5 @@ def render(title: str, ours: str, theirs: str, rows: list[Row]) -> str:
 
 def figure(value: float, unit: str) -> str:
     """Return a rounded value with its unit; a value without a unit is a count."""
-    return f"{value:.{0 if value >= 100 else 1}f} {unit}" if unit else f"{value:.0f}"
+    places = 0 if value >= 100 else 1 if value >= 1 else 2
+    return f"{value:.{places}f} {unit}" if unit else f"{value:.0f}"

@@ -1,7 +1,8 @@
 """`python -m infra.bench.search`: writes to a packed vector store, and searches in a small and a large one.
 
 The stores are in the local engine. A cold search is the first one of a process; the process and its client exist. Warm
-searches by vector are also compared with numpy alone, which multiplies a matrix of the same size by the vector.
+searches by vector are also compared with numpy alone, which multiplies a matrix of the same size by the vector: those
+of the index, and those of the API (`searches.py`).
 """
 
 import asyncio
@@ -9,17 +10,17 @@ import random
 import resource
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from infra.bench.report import Row, render
+from infra.bench.searches import MOST, measure_searches
 from infra.local.engine import Engine
 
-from stint.aws.environment import read_environment
-from stint.aws.s3_reader import S3Reader
+from stint.aws.environment import AwsEnvironment
+from stint.aws.s3_reader import S3Object, S3Reader
 from stint.domain.retrieval import SearchMode
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import Entry, IndexQuery
@@ -57,17 +58,22 @@ def query(mode: SearchMode) -> IndexQuery:
     return IndexQuery(10, mode, vector, "word3 word40 word500 word6000")
 
 
+class CountedReader(S3Reader):
+    """A reader of a bucket that counts its requests."""
+
+    requests = 0
+
+    async def get(self, key: str, *, part: str = "", known: str = "") -> S3Object | None:
+        self.requests += 1
+        return await super().get(key, part=part, known=known)
+
+
 class Bench:
-    """Measurements of one bucket. `requests` counts those to the engine."""
+    """Measurements of one bucket, whose `reader` counts the requests of searches."""
 
-    def __init__(self, s3: "S3Client", bucket: str) -> None:
-        reader = S3Reader(read_environment(), bucket)
-        self._objects = BucketObjects(Bucket(bucket, lambda: s3, lambda: reader))
-        self.requests: Counter[str] = Counter()
-        s3.meta.events.register("before-call", self._count)
-
-    def _count(self, model: Any, **_: Any) -> None:
-        self.requests[model.name] += 1
+    def __init__(self, s3: "S3Client", bucket: str, environment: AwsEnvironment) -> None:
+        self.reader = CountedReader(environment, bucket)
+        self._objects = BucketObjects(Bucket(bucket, lambda: s3, lambda: self.reader))
 
     def process(self) -> PackedIndex:
         """Return the index of a process that has read nothing."""
@@ -89,11 +95,11 @@ class Bench:
         for _ in range(RUNS):
             index = self.process()
             for state in ("cold", "warm"):
-                self.requests.clear()
+                before = self.reader.requests
                 began = time.perf_counter()
                 await index.query(name, query(mode))
                 measured[state].append(1_000 * (time.perf_counter() - began))
-                measured[f"{state} requests"].append(self.requests.total())
+                measured[f"{state} requests"].append(self.reader.requests - before)
         return measured
 
     async def beside_numpy(self, name: str, count: int) -> Row:
@@ -122,7 +128,7 @@ def rows_of(mode: str, large: Mapping[str, list[float]], small: Mapping[str, lis
 def running_bench() -> Iterator[Bench]:
     with Engine() as engine:
         s3 = engine.running.client("s3")
-        yield Bench(s3, engine.outputs["BucketName"])
+        yield Bench(s3, engine.outputs["BucketName"], AwsEnvironment(engine.running.environment()))
         s3.close()
 
 
@@ -146,6 +152,10 @@ def main() -> int:
     print(f"1,000 chunks of {DIMENSION} dimensions are written in {seconds:.1f} s, in batches of {BATCH}.")
     print(render(f"Packed index, {HELD // 1_000_000} MB held", "20,000", "1,000", rows))
     print(render("Search by vector", "search", "numpy", beside_numpy))
+    if sys.platform == "linux":
+        by_api = asyncio.run(measure_searches((SMALL, LARGE)))
+        print(render("CPU time of a search by the API, warm", "search", "numpy", by_api))
+        print(MOST)
     print(f"\nPeak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB, with the random chunks.")
     return 0
 

@@ -6,10 +6,12 @@ import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from infra.bench.client import Api
-from infra.bench.processes import Launcher, Running
+from infra.bench.client import Api, turn_body
+from infra.bench.processes import MODEL, Launcher, Running
 from infra.bench.report import Row
 from infra.bench.side import cpu_seconds
+from infra.bench.streams import SHORT
+from infra.bench.turns import make_sessions
 
 ROUNDS = 9
 BETWEEN_BASES = 2
@@ -87,6 +89,23 @@ async def measure_starts(launcher: Launcher) -> Times:
                 await function.answer(event)
                 times.answered[name].append(function.elapsed() * 1000)
     return times
+
+
+async def measure_first_tokens(launcher: Launcher, front: str) -> list[Row]:
+    """Measure from process start to the first token of a first run, and to the first answer of the bare process."""
+    sessions = await asyncio.to_thread(make_sessions, front, ROUNDS)
+    found, bare = samples(), list[float]()
+    for session in sessions:
+        async with launcher.uvicorn("bare") as server:
+            await asyncio.to_thread(Api(server.url).call, "GET", "/")
+            bare.append(server.elapsed() * 1000)
+        for name, path, body in (
+            ("turns", f"{session}/turn", turn_body(SHORT)),
+            ("responses", "/v1/responses", {"model": MODEL, "input": SHORT, "stream": True}),
+        ):
+            async with launcher.function(name) as function:
+                found[name].append(1000 * await function.first_token(launcher.event("POST", path, body)))
+    return [Row(f"{name}: start to first token", "ms", times, bare, paired=True) for name, times in found.items()]
 
 
 def rows_of(times: Times) -> list[Row]:

@@ -3,8 +3,7 @@
 import asyncio
 
 from infra.bench.client import Api, turn_body
-from infra.bench.history import MODEL
-from infra.bench.processes import Launcher, RunningFunction
+from infra.bench.processes import MODEL, Launcher, RunningFunction
 from infra.bench.report import Row
 from infra.bench.side import cpu_seconds
 from infra.bench.streams import SHORT

@@ -55,6 +55,8 @@ def read_deployed(stack: str) -> Mapping[str, str] | None:
     except BotoCoreError as error:
         print(f"stint: warning: the parameters of the stack cannot be read: {error}", file=sys.stderr)
         return {}
+    if found["StackStatus"] == "REVIEW_IN_PROGRESS":  # its first deployment was broken off
+        return None
     return {each["ParameterKey"]: each["ParameterValue"] for each in found.get("Parameters", [])}
 
 

@@ -3,18 +3,21 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 import pytest
 from tests.clock import CLOCK
 from tests.store.conftest import Cloud
-from tests.store.record_samples import SessionFixture, session
+from tests.store.proxy_rules import Exchange, Rule
+from tests.store.record_samples import SessionFixture, agent, session
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_id
+from stint.domain.llama_stack.sessions import Session
 from stint.domain.paging import Window
 from stint.domain.run_signals import RunSignals, TurnRef
+from stint.domain.schema import now
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
@@ -171,46 +174,80 @@ async def test_an_end_user_keeps_a_session_of_either_layout(
     assert await fixture.store.session_leases.claim(*fixture.ids, "") == owner
 
 
-async def test_a_lease_stores_the_state_that_a_creation_did_not_store(cloud: Cloud, tenant: str) -> None:
+class DeletedBetween(Rule):
+    """Loses the answer of the first call of an operation, and runs a deletion before its retry."""
+
+    def __init__(self, operation: str, delete: Callable[[], Coroutine[None, None, None]]) -> None:
+        self._operation, self._delete = operation, delete
+        self._loop = asyncio.get_running_loop()
+        self._lost = ""
+        self.retried = False
+
+    async def before(self, exchange: Exchange) -> None:
+        if exchange.call_id == self._lost:
+            self.retried = True
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._delete(), self._loop))
+
+    async def after(self, exchange: Exchange) -> None:
+        if not self._lost and exchange.operation == self._operation:
+            self._lost = exchange.call_id
+            exchange.close()
+
+
+async def test_a_retry_of_a_creation_does_not_bring_a_deleted_session_back(own_cloud: Cloud, tenant: str) -> None:
+    created, begun = agent(), session()
+    await own_cloud.store.agents.create(tenant, created)
+    ids = tenant, created.agent_id, begun.session_id
+
+    async def delete() -> None:
+        other = own_cloud.other_process()
+        await other.sessions.mark_deleted(*ids)
+        assert await other.deletion.delete_session(*ids, time.monotonic() + 60)
+
+    rule = DeletedBetween("TransactWriteItems", delete)
+    with own_cloud.proxy._having(rule):
+        await own_cloud.store.sessions.create(tenant, created.agent_id, begun, None)
+
+    assert rule.retried
+    with pytest.raises(NotFound):
+        await own_cloud.store.sessions.get(*ids)
+    assert not [item for item in own_cloud.items(tenant) if "#session" in item["pk"]["S"]]
+
+
+async def test_a_session_that_exists_is_not_created_again(cloud: Cloud, tenant: str) -> None:
     fixture = await SessionFixture.create(cloud.store, tenant)
-    await cloud.table.delete(keys.session_state(*fixture.ids))
-    assert (await fixture.store.sessions.get(*fixture.ids)).name == "talk"
-
-    for layout in ("compatible", "spread"):
-        await SessionFixture(cloud.other_process(layout), *fixture.ids).turn()
-
-    _, state = await records_of(cloud, fixture)
-    assert state is not None
-
-
-async def test_a_creation_does_not_replace_a_state_that_a_lease_has_stored(cloud: Cloud, tenant: str) -> None:
-    fixture = await SessionFixture.create(cloud.store, tenant)
-    entry, _ = await records_of(cloud, fixture)
-    assert entry is not None
     lease = await fixture.acquire()
+    begun = Session(session_id=fixture.session_id, session_name="other", started_at=now())
 
-    await cloud.store.session_records.put_state(entry)
+    with pytest.raises(ConditionFailed):
+        await cloud.store.sessions.create(tenant, fixture.agent_id, begun, None)
 
     await lease.renew(30)
 
 
-async def test_a_creation_that_is_late_stores_no_state_of_a_deleted_session(cloud: Cloud, tenant: str) -> None:
-    fixture = await SessionFixture.create(cloud.store, tenant)
-    entry, _ = await records_of(cloud, fixture)
+async def test_a_signal_that_arrives_before_a_move_is_not_lost(
+    cloud: Cloud, old_session: SessionFixture, new_session: SessionFixture
+) -> None:
+    lapsed = await old_session.acquire(seconds=-0.001)
+    entry, _ = await records_of(cloud, old_session)
     assert entry is not None
-    await cloud.table.delete(keys.session_state(*fixture.ids))
+    run = TurnRef(old_session.agent_id, old_session.session_id, lapsed.turn_id)
+    assert await old_session.store.run_signals.cancel_turn(old_session.tenant, run)
 
-    await cloud.store.sessions.mark_deleted(*fixture.ids)
-    assert await cloud.store.deletion.delete_session(*fixture.ids, time.monotonic() + 60)
-    await cloud.store.session_records.put_state(entry)
+    assert await cloud.store.session_records.move(entry) is None
+    await new_session.acquire(lapsed.turn_id, resume=True)
 
-    with pytest.raises(NotFound):
-        await fixture.store.sessions.get(*fixture.ids)
-    with pytest.raises(NotFound):
-        await fixture.acquire()
-    _, seal = await records_of(cloud, fixture)
-    assert seal is not None
-    assert "expires_at" in seal
+    _, signals = await new_session.store.run_signals.read(new_session.tenant, [run])
+    assert signals == {run: RunSignals(cancelled=True)}
+
+
+@pytest.mark.parametrize("layout", ["spread", "compatible"])
+async def test_a_new_session_is_used_before_its_first_lease(cloud: Cloud, tenant: str, layout: keys.KeyLayout) -> None:
+    fixture = await SessionFixture.create(cloud.store, tenant)
+    store, owner = cloud.other_process(layout), hash_user("ann")
+
+    assert await store.session_leases.claim(*fixture.ids, owner) == owner
+    assert not await store.run_signals.cancel_turn(tenant, TurnRef(fixture.agent_id, fixture.session_id, new_id()))
 
 
 @pytest.mark.parametrize("moved", [False, True])

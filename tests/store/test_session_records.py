@@ -54,13 +54,15 @@ async def test_the_record_of_a_session_stays_under_one_unit(cloud: Cloud) -> Non
     assert size({name: next(iter(value.values())) for name, value in item.items()}) < 1_000
 
 
-async def test_a_session_costs_two_writes_and_one_read(cloud: Cloud, tenant: str, agent_id: str) -> None:
+async def test_a_session_costs_one_transaction_and_one_read(
+    cloud: Cloud, tenant: str, agent_id: str
+) -> None:
     cloud.forget()
 
     await cloud.store.sessions.create(tenant, agent_id, session(), None)
 
-    assert cloud.calls == {"PutItem": 2, "GetItem": 1}
-    assert cloud.units == {"PutItem": 2, "GetItem": 1}
+    assert cloud.calls == {"TransactWriteItems": 1, "GetItem": 1}
+    assert cloud.units == {"TransactWriteItems": 4, "GetItem": 1}
 
 
 @pytest.mark.parametrize("removed", [False, True])

@@ -20,7 +20,9 @@ from tests.store.dynamodb_proxy import DynamoDBProxy
 
 ROUNDS = (("GetItem", "GetItem", "UpdateItem"), ("PutItem",), ("PutItem",), ("UpdateItem",))
 """Calls of a turn that are made at once, in the order of the rounds."""
-VARYING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d{4}-\d\d-\d\d[T ][\d:.,]+|1-[0-9a-f]{8}-bench")
+VARYING = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d{4}-\d\d-\d\d[T ][\d:.,]+|1-[0-9a-f]{8}-bench|(?<=#stop:)\d"
+)
 EXPRESSIONS = ("ConditionExpression", "UpdateExpression")
 
 

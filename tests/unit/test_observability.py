@@ -4,7 +4,7 @@ import logging
 import re
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -16,16 +16,16 @@ from stint.domain.known_secrets import remember
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.principals import Principal
-from stint.domain.receipts import Consumption
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
 from stint.embedded_metrics import namespace
 from stint.log_keys import add_log_keys, begin_log_keys, log_keys
 from stint.observability import Observation, make_logger, serialize, write_request_line
 from stint.request_totals import count_dollars, count_model_error
+from stint.services.turns.turn_handles import number_events
 
 
-async def play(*events: Event) -> AsyncIterator[Event]:
+async def play(*events: Event) -> AsyncGenerator[Event, None]:
     for event in events:
         yield event
 
@@ -46,7 +46,7 @@ def turn(tokens: int) -> Turn:
 
 async def measure(used: Usage | None, *events: Event) -> dict[str, Any]:
     observation = Observation("r", "turns")
-    followed = [event async for event in observation.follow_turn(play(*events), used)]
+    followed = [each.event async for each in number_events(play(*events), 0, observation, used)]
     assert followed == list(events)
     return observation.metrics.to_document({})
 
@@ -168,8 +168,8 @@ def test_failed_model_calls_and_the_cost_of_runs_are_metrics_of_a_request(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     observation = Observation("r", "worker")
-    for dollars in (0.25, None):
-        count_dollars(Consumption(model_dollars=dollars, infrastructure_dollars=0.01))
+    for dollars in (0.26, 0.01):
+        count_dollars(dollars)
     count_model_error(ModelError("down"))
 
     observation.finish_request("TASK", "response", 200)

@@ -177,19 +177,35 @@ class Meter:
         now = self.read_own(further_writes)
         return now if self.earlier is None else self.earlier + now
 
+    @property
+    def infrastructure_dollars(self) -> float:
+        """Return the price of what the run has consumed besides its model calls since the meter began."""
+        return self._price(round(self.write_units), self._milliseconds())
+
+    @property
+    def dollars(self) -> float:
+        """Return the price of all that the run has consumed since the meter began, as far as it is known."""
+        return (self.counted.model_dollars or 0.0) + self.infrastructure_dollars
+
     def read_own(self, further_writes: int = 0) -> Consumption:
         """Return what the run has consumed since the meter began."""
-        writes, milliseconds = round(self.write_units) + further_writes, round((time.monotonic() - self.started) * 1000)
-        cost = self.prices.infrastructure.cost_of(writes, self.read_units, milliseconds, self.memory_mb)
+        writes, milliseconds = round(self.write_units) + further_writes, self._milliseconds()
         return self.counted.model_copy(
             update={
                 "write_units": writes,
                 "read_units": ceil(self.read_units),
                 "milliseconds": milliseconds,
                 "memory_mb": self.memory_mb,
-                "infrastructure_dollars": round(self.counted.infrastructure_dollars + cost, DIGITS),
+                "infrastructure_dollars": self._price(writes, milliseconds),
             }
         )
+
+    def _milliseconds(self) -> int:
+        return round((time.monotonic() - self.started) * 1000)
+
+    def _price(self, writes: int, milliseconds: int) -> float:
+        cost = self.prices.infrastructure.cost_of(writes, self.read_units, milliseconds, self.memory_mb)
+        return round(self.counted.infrastructure_dollars + cost, DIGITS)
 
 
 _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # they cost a cold start 30 ms or more, and few functions ans
     from stint.domain.openai.response_resource import Response, ResponseUsage
 
 T = TypeVar("T")
+write_json = json.JSONEncoder(default=str, separators=(",", ":")).encode
 SERVICE = "stint"
 """The name of the logger, and the service of its lines."""
 
@@ -66,7 +67,7 @@ def serialize(line: dict[str, Any]) -> str:
     """
     if trace := log_keys().get("xray_trace_id"):
         line["xray_trace_id"] = trace
-    return redact(json.dumps(line, default=str, separators=(",", ":")))
+    return redact(write_json(line))
 
 
 def write_request_line(fields: Mapping[str, object]) -> None:
@@ -163,26 +164,13 @@ class Observation:
                     first = False
                 yield event
 
-    async def follow_turn(self, events: AsyncIterator[T], used: Usage | None) -> AsyncGenerator[T, None]:
-        """Yield a turn's events, and record its metrics. `used` is the usage before the turn was resumed."""
-        from stint.domain.llama_stack.events import (  # noqa: PLC0415 - see above
-            TurnAwaitingInput,
-            TurnComplete,
-            TurnFailed,
-            TurnStart,
-        )
+    def count_started_turn(self) -> None:
+        self.count("Turns")
 
-        first = True
-        async for event in events:
-            if first:
-                self.time_first_event()
-                first = False
-            if isinstance(event, TurnStart):
-                self.count("Turns")
-            if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed):
-                self.count("TurnErrors", int(isinstance(event, TurnFailed)))
-                self.count_tokens(event.turn.usage or Usage(), used or Usage())
-            yield event
+    def count_ended_turn(self, usage: Usage | None, used: Usage | None, *, failed: bool) -> None:
+        """Count the end of a turn, or its pause, and its tokens. `used` is the usage before the turn was resumed."""
+        self.count("TurnErrors", int(failed))
+        self.count_tokens(usage or Usage(), used or Usage())
 
     def count_tokens(self, usage: "Usage | ResponseUsage", used: Usage) -> None:
         self.count("InputTokens", usage.input_tokens - used.input_tokens)
@@ -212,4 +200,4 @@ class Observation:
         if is_metrics_disabled():
             return
         with suppress(OSError, ValueError):
-            sys.stdout.write(json.dumps(self.metrics.to_document(log_keys()), separators=(",", ":")) + "\n")
+            sys.stdout.write(write_json(self.metrics.to_document(log_keys())) + "\n")

@@ -8,7 +8,6 @@ from contextvars import ContextVar
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import ContextLengthExceeded, ModelError
-from stint.domain.receipts import Consumption
 
 
 @dataclass(slots=True)
@@ -31,11 +30,11 @@ def begin_totals() -> RequestTotals:
     return totals
 
 
-def count_dollars(consumption: Consumption) -> None:
+def count_dollars(dollars: float) -> None:
     """Add the price of a run that has ended to the totals of the request."""
     totals = _totals.get()
     if totals is not None:
-        totals.dollars += (consumption.model_dollars or 0.0) + consumption.infrastructure_dollars
+        totals.dollars += dollars
 
 
 def count_model_error(error: ModelError) -> None:

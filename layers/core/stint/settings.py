@@ -61,7 +61,7 @@ class Settings(BaseModel):
 
     table: str = Field(default="", description="Name of the DynamoDB table.")
     key_layout: Literal["compatible", "spread"] = Field(
-        default="spread",
+        default="compatible",
         description="`compatible` writes the keys of the release before, too.",
     )
     keys_table: str = Field(default="", description="Name of the DynamoDB table of API keys.")

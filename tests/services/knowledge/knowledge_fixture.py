@@ -25,7 +25,7 @@ from stint.domain.openai.vector_stores import (
 from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask, WaitingTask
 from stint.models.routing import Router
 from stint.retrieval.embedder_router import EmbedderRouter
-from stint.retrieval.port import VectorIndex
+from stint.retrieval.port import Embedder, VectorIndex
 from stint.services.deletions import Deletions
 from stint.services.knowledge.files import NewFile
 from stint.settings import Settings
@@ -76,19 +76,24 @@ class KnowledgeFixture:
         index = self.make_index(death)
         chosen = Settings(lease_seconds=LEASE_SECONDS, bucket=cloud.bucket, **settings)
         adapters = Adapters(chosen, router=Router({}, "scripted/demo"), tool_providers={})
-        adapters.embedders = EmbedderRouter({"words": lambda: self.embedder}, "words/four")
+        adapters.embedders = EmbedderRouter({"words": self.make_embedder}, "words/four")
         self.deletions = Deletions(delete_knowledge_objects(store, lambda: index), self.queue.send)
         meters = make_meters(tenant, chosen, store)
         parts = KnowledgeParts(adapters, store, lambda: index, self.deletions, self.queue.send, lambda _: meters)
         services = compose_vector_stores(tenant, parts)
         self.stores, self.documents, self.search = services.stores, services.documents, services.search
         self.insertions, self.batches = services.insertions, services.batches
-        self.files = compose_knowledge(tenant, parts, services).files
+        self.services = compose_knowledge(tenant, parts, services)
+        self.files = self.services.files
         self.ingestion = compose_ingestion(tenant, parts)
 
     def make_index(self, death: Death | None) -> VectorIndex:
         """Return the index of this process."""
         return self.index if death is None else KillableIndex(self.index, death)
+
+    def make_embedder(self) -> Embedder:
+        """Return the embedder of this process."""
+        return self.embedder
 
     async def upload(self, text: str, filename: str = "a.txt") -> str:
         return (await self.files.create(NewFile(filename, "assistants"), text.encode())).id

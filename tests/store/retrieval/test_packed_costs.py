@@ -33,8 +33,22 @@ async def test_a_small_store_is_read_once_and_then_only_its_manifest(cloud: Clou
     assert cloud.calls == {"GetObject": 2, "PutObject": 4, "DeleteObjects": 1, "ListObjectsV2": 1}
 
 
+async def test_a_store_of_at_most_a_quarter_of_the_memory_is_held_with_its_texts(cloud: Cloud, name: str) -> None:
+    index = process(cloud, 8_000_000)
+    await index.create(name, 256)
+    await index.upsert(name, [entry(f"{at:03}", [1.0, at, *[0.0] * 254], "word " * 200) for at in range(900)])
+
+    cloud.forget()
+    await index.query(name, near([1.0] * 256, 1))
+    assert cloud.calls == {"GetObject": 2}
+
+    cloud.forget()
+    assert len(await index.query(name, near([1.0] * 256, 100))) == 100
+    assert cloud.calls == {"GetObject": 1}
+
+
 async def test_of_a_large_store_only_the_texts_that_were_found_are_read(cloud: Cloud, name: str) -> None:
-    index = process(cloud)
+    index = process(cloud, 4_000_000)
     await index.create(name, 256)
     await index.upsert(name, [entry(f"{at:03}", [1.0, at, *[0.0] * 254], "word " * 400) for at in range(500)])
     await index.query(name, near([1.0] * 256, 1))

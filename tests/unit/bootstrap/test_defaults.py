@@ -78,7 +78,7 @@ def test_providers_that_take_plain_names_of_tools_only_get_no_others(name: str) 
     model, _ = Adapters(Settings()).router.resolve(f"{name}/m")
 
     assert isinstance(model, MeteredModel)
-    assert type(model._model) is SanitizedToolNames
+    assert type(model.wrapped) is SanitizedToolNames
 
 
 def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def origin_of(adapters: Adapters, model_id: str) -> str:
     part, name = adapters.router.resolve(model_id)
     model: Any = part
     while not isinstance(model, OpenAICompatible):
-        model = model._model
+        model = model.wrapped
     request = InferenceRequest(name, (UserInput("Hello"),))
     api: Any = model._api_of(ModelRoute(model.server.base_url, "responses"))
     return str(api.reader(request).origin)

@@ -18,6 +18,7 @@ from stint.domain.inference import (
 )
 from stint.domain.limits import MAX_IMAGE_URLS
 from stint.models.fetched_images import FetchedImages
+from stint.models.port import close_chunks
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 
@@ -140,7 +141,7 @@ async def test_closing_ends_the_models_call() -> None:
     stream = FetchedImages(model, Web().fetch).stream(InferenceRequest("m", (UserInput("hi"),)))
 
     await anext(stream)
-    await stream.aclose()
+    await close_chunks(stream)
 
     assert model.closed
 

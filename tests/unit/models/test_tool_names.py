@@ -17,6 +17,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
+from stint.models.port import close_chunks
 from stint.models.tool_names import SanitizedToolNames, sanitize_name
 
 LONG = "x" * 65
@@ -126,6 +127,6 @@ async def test_closing_ends_the_models_call() -> None:
     stream = SanitizedToolNames(model).stream(InferenceRequest("m", ()))
 
     await anext(stream)
-    await stream.aclose()
+    await close_chunks(stream)
 
     assert model.closed

@@ -23,6 +23,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from stint.aws.credentials import (
@@ -116,6 +117,13 @@ class ServiceClient(ABC, Generic[T]):
         self._retries = options.retries or Retries()
         self._read_timeout, self._sleep = options.read_timeout, options.sleep
         self._signature_clock = SignatureClock(options.now)
+
+    async def connect(self, count: int) -> None:
+        """Open connections and load the credentials before the first call, which meets what fails here."""
+        with suppress(TransportError):
+            await self._pools.open_ahead(count)
+        with suppress(CredentialsError):
+            await self._credentials.get()
 
     async def close(self) -> None:
         """Close the connections of the running event loop, and load the credentials again for the next call."""

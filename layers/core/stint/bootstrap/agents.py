@@ -8,13 +8,15 @@ tests compose it with others, and nothing below this package chooses an adapter.
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from stint.apis.agents import AgentsServices
+from stint.aws.dynamodb import DynamoDBClient
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import defer_cache_keys, make_registry
 from stint.bootstrap.restore import Composition, per_tenant
 from stint.documents.document_reader import DocumentReader
+from stint.domain.ids import TENANT
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
 from stint.domain.redaction import SHORTEST
@@ -53,6 +55,9 @@ logger = logging.getLogger(__name__)
 class AgentsComposition(Composition):
     """The parts of one process, each made when first used."""
 
+    calls_at_once: ClassVar[int] = 5
+    """Calls of DynamoDB that the first run of a process makes at once."""
+
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
         self.make_services: Callable[[str], AgentsServices] = per_tenant(self.compose_services)
@@ -62,10 +67,13 @@ class AgentsComposition(Composition):
         return Adapters(self.settings)
 
     @cached_property
+    def dynamodb(self) -> DynamoDBClient:
+        return make_dynamodb(self.adapters.data_credentials)
+
+    @cached_property
     def store(self) -> Store:
-        credentials = self.adapters.data_credentials
-        bucket = make_bucket(self.settings.bucket, credentials)
-        return Store(make_dynamodb(credentials), self.settings.table, bucket, self.settings.key_layout)
+        bucket = make_bucket(self.settings.bucket, self.adapters.data_credentials)
+        return Store(self.dynamodb, self.settings.table, bucket, self.settings.key_layout)
 
     @cached_property
     def transcripts(self) -> TranscriptCache:
@@ -82,6 +90,17 @@ class AgentsComposition(Composition):
     def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
         """Return the functions that delete the objects of this composition, by their kind."""
         return delete_agent_objects(self.store, self.queue.send)
+
+    async def open_ahead(self) -> None:
+        """Load and open what the first run needs; see `first_run`."""
+        from stint.bootstrap.first_run import open_ahead  # noqa: PLC0415 - for streaming functions only
+
+        await open_ahead(self.load_ahead, self.dynamodb, self.adapters, at_once=self.calls_at_once)
+
+    def load_ahead(self) -> None:
+        """Load what a run needs from its submission on."""
+        services = self.make_services(TENANT)
+        _ = services.turn_requests, self.store.run_signals
 
     def compose_services(self, tenant: str) -> AgentsServices:
         return compose(tenant, self.adapters, self.store, self.deletions, transcripts=self.transcripts)

@@ -6,7 +6,7 @@ few requests need are functions with a cache, whose modules are loaded by the fi
 
 from collections.abc import Callable
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from stint.apis.agents import AgentsServices
 from stint.apis.openai import OpenAIServices
@@ -15,6 +15,7 @@ from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import per_tenant
 from stint.documents.document_reader import DocumentReader, StoredFileContent
 from stint.domain.errors import InvalidRequest
+from stint.domain.ids import TENANT
 from stint.domain.tasks import ObjectKind
 from stint.services.background.background import Background
 from stint.services.background.notifications import CompletionEvents, EventBus
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 class OpenAIComposition(KnowledgeComposition):
     """The parts of a process that serves the Responses API or runs its worker."""
 
+    calls_at_once: ClassVar[int] = 3
+
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
         self.make_openai_services: Callable[[str], OpenAIServices] = per_tenant(self.compose_openai_services)
@@ -62,6 +65,9 @@ class OpenAIComposition(KnowledgeComposition):
     @cached_property
     def links(self) -> LinkCache:
         return LinkCache(self.settings.cache_bytes)
+
+    def load_ahead(self) -> None:
+        _ = self.make_openai_services(TENANT).response_requests, self.store.run_signals
 
     def compose_openai_services(self, tenant: str) -> OpenAIServices:
         services = self.make_services(tenant)

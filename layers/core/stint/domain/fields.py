@@ -5,7 +5,8 @@ mislead its caller, so it is declared with a marker that refuses its values by n
 because clients send it for whatever is unset.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import not_
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, GetCoreSchemaHandler
@@ -21,17 +22,8 @@ def is_none(value: object) -> bool:
     return value is None
 
 
-def is_false(value: object) -> bool:
-    return value is False
-
-
-def is_unset(value: object) -> bool:
-    return value in ("", 0)
-
-
-def is_empty(value: object) -> bool:
-    return value == []
-
+is_unset: Callable[[object], bool] = not_
+"""Return whether a value is 0, false or empty. A function of C, since each document is written with a dozen calls."""
 
 Omitted = Annotated[T | None, Field(exclude_if=is_none)]
 """A field that is omitted if it has no value. Clients of Open Responses refuse null instead."""

@@ -171,7 +171,8 @@ def _id_at(ticks: int, tail: int | None = None) -> str:
     """Return the id with a time, and with the last 62 bits, which are random by default."""
     tail = secrets.randbits(62) if tail is None else tail
     value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | tail
-    return str(uuid.UUID(int=value))
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _ticks_of(identifier: str) -> int:

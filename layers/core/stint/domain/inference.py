@@ -214,11 +214,7 @@ class InferenceRequest:
     """For whom the call is made. A provider that keeps a log may write them to it."""
 
 
-def is_zero(value: object) -> bool:
-    return value == 0
-
-
-WrittenTokens = Annotated[int, Field(exclude_if=is_zero)]
+WrittenTokens = Annotated[int, Field(exclude_if=is_unset)]
 """Tokens that were written to a cache. Few calls write any, and each record pays for its bytes."""
 
 

@@ -4,14 +4,11 @@ from typing import Any
 
 from pydantic import Field
 
+from stint.domain.fields import is_unset
 from stint.domain.inference import Reasoning
 from stint.domain.run_events import StepStart, ToolCallDelta
 from stint.domain.schema import Schema
 from stint.domain.steps import StepType
-
-
-def is_unset(value: object) -> bool:
-    return not value
 
 
 class PartialStep(Schema):

@@ -9,14 +9,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stint.domain.inference import CACHE_COUNTS, Usage, is_zero
+from stint.domain.fields import is_unset
+from stint.domain.inference import CACHE_COUNTS, Usage
 from stint.domain.schema import Schema
 
 DIGITS = 9
 """Decimal places of dollars. A write unit costs less than a millionth."""
 
 
-Count = Annotated[int, Field(exclude_if=is_zero)]
+Count = Annotated[int, Field(exclude_if=is_unset)]
 """A count that is not stored while it is 0, because each record pays for its bytes."""
 
 
@@ -44,8 +45,8 @@ class Consumption(Schema):
     """Memory of the function; 0 outside of Lambda."""
     model_dollars: float | None = None
     """None if the price of a model is not known."""
-    infrastructure_dollars: Annotated[float, Field(exclude_if=is_zero)] = 0.0
-    hides_cache: Annotated[bool, Field(exclude_if=is_zero)] = False
+    infrastructure_dollars: Annotated[float, Field(exclude_if=is_unset)] = 0.0
+    hides_cache: Annotated[bool, Field(exclude_if=is_unset)] = False
     """Receipts show neither the counts of the provider's cache nor the dollars, which tell them."""
 
     def __add__(self, other: "Consumption") -> "Consumption":

@@ -1,7 +1,9 @@
 """The base classes of wire objects."""
 
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache, lru_cache
+from threading import RLock
 from types import NoneType
 from typing import Annotated, Any, get_args
 
@@ -12,21 +14,40 @@ MOST_FIELDS = 1_000
 """Maximum fields of an object from a caller, including unknown ones. No object has a tenth of them."""
 
 
+_lock = RLock()
+_building: ContextVar[frozenset[type]] = ContextVar("building", default=frozenset())
+"""The classes that this thread is building. Each but one is within another."""
+
+
 class Schema(BaseModel):
     """A wire object: the API shape, the object in memory and the stored document at once.
 
-    Unknown fields are ignored. Validators are built on first use, so that they cost no cold start. A list is validated
-    up to its first invalid entry, because pydantic's errors for 200,000 entries take 600 MB. Errors contain no values,
-    which could reach a log.
+    Unknown fields are ignored. Validators are built on first use, so that they cost no cold start, and once, however
+    many objects contain theirs. A list is validated up to its first invalid entry, because pydantic's errors for
+    200,000 entries take 600 MB. Errors contain no values, which could reach a log.
     """
 
     model_config = ConfigDict(extra="ignore", defer_build=True, protected_namespaces=(), hide_input_in_errors=True)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # An object within another is built first. Otherwise each object that contains it would build it again.
+        if not cls.__pydantic_complete__ and cls not in _building.get():
+            cls.model_rebuild()
         schema = handler(source)
-        fail_fast(schema)
+        if cls in _building.get():
+            fail_fast(schema, cls)
         return schema
+
+    @classmethod
+    def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
+        """Build the validator and the serializer, which their first use does."""
+        building = _building.set(_building.get() | {cls})
+        try:
+            with _lock:  # pydantic removes what another thread has built meanwhile
+                return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
+        finally:
+            _building.reset(building)
 
     def without_images(self) -> "Schema | None":
         """Return a document as models get it; None if it has no large generated image."""
@@ -37,16 +58,19 @@ class Schema(BaseModel):
         return self.__pydantic_serializer__.to_json(self, exclude_none=exclude_none)
 
 
-def fail_fast(schema: Any) -> None:
-    """Make the lists of a core schema stop at their first invalid entry."""
+def fail_fast(schema: Any, owner: type[Schema]) -> None:
+    """Make the lists of a class's core schema stop at their first invalid entry. Those of other classes do already."""
     if isinstance(schema, dict):
-        if schema.get("type") == "list":
+        kind = schema.get("type")
+        if kind == "model" and schema["cls"] is not owner and issubclass(schema["cls"], Schema):
+            return
+        if kind == "list":
             schema["fail_fast"] = True
         for part in schema.values():
-            fail_fast(part)
+            fail_fast(part, owner)
     elif isinstance(schema, list | tuple):
         for part in schema:
-            fail_fast(part)
+            fail_fast(part, owner)
 
 
 @cache

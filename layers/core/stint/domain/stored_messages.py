@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from stint.domain.content import Content
-from stint.domain.fields import is_empty, is_unset
+from stint.domain.fields import is_unset
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
 from stint.domain.schema import Schema
 from stint.domain.tools import ToolCall
@@ -75,7 +75,7 @@ class CompactedHistory(Schema):
     """
 
     summary: str
-    instructions: Annotated[list[str], Field(exclude_if=is_empty)] = Field(default_factory=list)
+    instructions: Annotated[list[str], Field(exclude_if=is_unset)] = Field(default_factory=list)
     messages: list[StoredMessage] = Field(default_factory=list)
     output_tokens: Annotated[int, Field(exclude_if=is_unset)] = 0
 

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, Self, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
-from stint.domain.fields import Omitted, is_false
+from stint.domain.fields import Omitted, is_unset
 from stint.domain.ids import TenantName
 from stint.domain.principals import Principal
 from stint.domain.schema import Schema
@@ -97,7 +97,7 @@ class DeletionTask(Schema):
     document: Omitted[str] = None
     """The key of a document in its vector store."""
     container_id: Omitted[str] = None
-    orphan: Annotated[bool, Field(exclude_if=is_false)] = False
+    orphan: Annotated[bool, Field(exclude_if=is_unset)] = False
     """Delete what the creation of an object has left if that object has no record."""
     delay_seconds: Delay = 0
 
@@ -142,7 +142,7 @@ class ResponseTask(Schema):
     kind: Literal["response"] = "response"
     tenant: TenantName
     response_id: str
-    unstarted_only: Annotated[bool, Field(exclude_if=is_false)] = False
+    unstarted_only: Annotated[bool, Field(exclude_if=is_unset)] = False
     delay_seconds: Delay = 0
 
 
@@ -156,7 +156,7 @@ class IngestionTask(Schema):
     """The keys of the documents."""
     creator: Omitted[dict[str, str]] = None
     """The principal whose request sent the task, as in the context of a request, without a credential."""
-    unstarted_only: Annotated[bool, Field(exclude_if=is_false)] = False
+    unstarted_only: Annotated[bool, Field(exclude_if=is_unset)] = False
     """Only those that no worker has begun."""
     delay_seconds: Delay = 0
 

@@ -2,8 +2,9 @@
 
 import logging
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 
 from fastapi import APIRouter, FastAPI
 from pydantic.warnings import UnsupportedFieldAttributeWarning
@@ -41,6 +42,9 @@ async def prepare(app: FastAPI) -> AsyncIterator[None]:
     """Make the services at the start of the server, because their clients take time, if it sends a lifespan event."""
     try:
         app.state.make_services(TENANT)
+        if app.state.open_ahead is not None:
+            import_module("stint.http.attempts")
+            await app.state.open_ahead()
     except Exception:  # the first request tries again, and returns the error
         logger.exception("The services could not be created before the first request")
     yield
@@ -52,8 +56,11 @@ def create_app(
     make_services: MakeServices,
     read_settings: Callable[[], Settings],
     buffered: bool,
+    open_ahead: Callable[[], Awaitable[None]] | None = None,
 ) -> FastAPI:
     """Make the app of a route group. `buffered` groups keep their responses within Lambda's limit.
+
+    `open_ahead` opens what most first requests need. It is called once the services are made.
 
     The registry group serves the OpenAPI document of the whole API.
     """
@@ -71,6 +78,7 @@ def create_app(
     app.state.make_services = make_services
     app.state.read_settings = read_settings
     app.state.list_routers = list_routers
+    app.state.open_ahead = open_ahead
     for router in routers:  # `include_router` would declare each route again, at its first request
         app.router.routes.extend(scoped_routes(router) if isinstance(router, APIRouter) else [router])
     add_error_handlers(app)

@@ -6,7 +6,7 @@ A request passes these checks in this order, so that the cheap ones and those th
     2. LazyRoute          a POST with an idempotency key, or of a client that retries: see `http/scopes.py`
     3. StrictRoute        the content type: 415
     4. StrictRequest      the body is JSON (RFC 8259): 400
-    5. FastAPI            the types of the route's function: 400
+    5. DirectCall         the types of the route's function: 400; or FastAPI, for what `http/direct_calls.py` lacks
 
 FastAPI reads the types of all functions when a module declares its routes, for which the first user would wait.
 LazyRoute declares only what matching needs, and builds itself when anything else is read of it, so a process that gets
@@ -31,6 +31,7 @@ from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
 from stint.domain.json_text import TOO_DEEP, parse_json
 from stint.http.deferred_models import without_pydantic_v1
+from stint.http.direct_calls import direct_call_of
 from stint.http.scopes import check_scope, rule_of
 from stint.log_keys import add_log_keys
 
@@ -53,12 +54,22 @@ class StrictRequest(Request):
     """A request whose body is valid JSON (RFC 8259) and can be stored."""
 
     async def json(self) -> Any:
-        """Parse the body. Raises JSONDecodeError."""
-        body = await self.body()
+        """Parse the body, once. Raises JSONDecodeError."""
+        if not hasattr(self, "_json"):
+            body = await self.body()
+            try:
+                self._json = parse_json(body)
+            except JSONDecodeError as error:
+                raise explain_depth(error, body) from None
+        return self._json
+
+    async def read_object(self) -> dict[str, Any] | None:
+        """Return the JSON object of the body; None if it is none."""
         try:
-            return parse_json(body)
-        except JSONDecodeError as error:
-            raise explain_depth(error, body) from None
+            value = await self.json()
+        except JSONDecodeError:
+            return None
+        return value if isinstance(value, dict) else None
 
 
 def explain_depth(error: JSONDecodeError, body: bytes) -> JSONDecodeError:
@@ -153,7 +164,7 @@ class StrictRoute(LazyRoute):
         add_log_keys(**{name: value for name, value in request.path_params.items() if is_id(value)})
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+        handle, direct = super().get_route_handler(), direct_call_of(self)
 
         async def handle_strictly(request: Request) -> Response:
             self.name_lines(request)
@@ -161,6 +172,8 @@ class StrictRoute(LazyRoute):
             content_type = request.headers.get("content-type", "")
             if not JSON.fullmatch(content_type) and await strict.body():
                 raise UnsupportedMediaType(explain(content_type), param="content-type")
+            if direct is not None and (body := await strict.read_object()) is not None:
+                return await direct.answer(strict, body)
             return await handle(strict)
 
         return handle_strictly

@@ -104,6 +104,12 @@ class HttpClient:
                 stream.close()
             pool.release(connection)
 
+    async def connect(self, url: str) -> None:
+        """Have an idle connection to the server of a URL. Raises TransportError, InvalidURL and InvalidProxy."""
+        origin = split_url(url).origin
+        _, pools = self._servers.get(origin) or self._add(origin)
+        await pools.open_ahead()
+
     async def close(self) -> None:
         """Close the idle connections of the running event loop."""
         for _, pools in list(self._servers.values()):

@@ -184,6 +184,16 @@ class ConnectionPools:
         entry = self._pools.get(loop) or await self._add(loop)
         return entry[0]
 
+    async def open_ahead(self, count: int = 1) -> None:
+        """Have idle connections in the pool of the running loop. Raises TransportError."""
+        pool = await self.pool()
+
+        async def open_one() -> None:
+            pool.release(await pool.acquire())
+
+        # None is idle before all are begun, so each opens one.
+        await asyncio.gather(*(open_one() for _ in range(count)))
+
     async def close(self) -> None:
         """Close the idle connections of the running loop."""
         entry = self._pools.pop(asyncio.get_running_loop(), None)

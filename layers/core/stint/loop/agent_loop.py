@@ -3,7 +3,7 @@
 It knows neither sessions nor HTTP. It stores steps through a `Log`, each before its event, so that a process which
 continues the run reads all that a client has seen. One pass of the loop:
 
-    begin_run      once: checks of the client's results, of the input; retrieval     input blocked: the end
+    begin_run      once, if any: checks of results and input; retrieval              input blocked: the end
     RunTools       checks of arguments, then the calls of the last answer            `then` is set: the end
     prepare_call   messages that arrived meanwhile, with their check; compaction     input blocked: the end
     infer          one answer, of which the output shields release parts
@@ -56,11 +56,13 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
         StintError: the model, a shield or the store failed, or time ran out. Stored steps are kept.
     """
     try:
-        async with aclosing(begin_run(run, retrieves=first is None)) as beginning:
-            async for event in beginning:
-                yield event
-                if isinstance(event, RunEnded):
-                    return
+        set_deadline(run.deadline)
+        if run.begins_with_steps:
+            async with aclosing(begin_run(run, retrieves=first is None)) as beginning:
+                async for event in beginning:
+                    yield event
+                    if isinstance(event, RunEnded):
+                        return
         next_step: NextStep = first or RunTools(run.approved)
         while True:
             if isinstance(next_step, RunTools):
@@ -70,19 +72,21 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
                         async for event in checking:
                             yield event
                     next_step = checks.next_step
-                async with aclosing(answer_calls(run, next_step)) as events:
-                    async for event in events:
-                        yield event
+                if next_step.calls:
+                    async with aclosing(answer_calls(run, next_step)) as events:
+                        async for event in events:
+                            yield event
                 # Without `then` it stays a round of tools, so that the model is called with the results.
                 next_step = next_step.then or next_step
             if not isinstance(next_step, RunTools):
                 yield RunEnded(status_after(next_step))
                 return
-            async with aclosing(prepare_call(run)) as preparing:
-                async for event in preparing:
-                    yield event
-                    if isinstance(event, RunEnded):
-                        return
+            if run.iterations or run.plan.compaction is not None:
+                async with aclosing(prepare_call(run)) as preparing:
+                    async for event in preparing:
+                        yield event
+                        if isinstance(event, RunEnded):
+                            return
             answer = Answer(run.run_id, max_calls=run.plan.calls_at_once, aliases=run.plan.toolbox.aliases)
             guard = OutputGuard(run.output_check(), run.plan.shield_window)
             async with aclosing(infer(run, answer, guard)) as chunks:
@@ -100,7 +104,6 @@ async def begin_run(run: Run, *, retrieves: bool) -> AsyncGenerator[LoopEvent, N
 
     If the input is blocked, the last event is `RunEnded`.
     """
-    set_deadline(run.deadline)
     for check in run.checks:
         yield shield_start(check.step_id, check.metadata or {})
         yield await run.store_step(check, None)

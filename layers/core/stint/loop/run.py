@@ -186,6 +186,11 @@ class Run:
         return bool(older) and (self.history_is_full or rule.is_exceeded(tokens, older))
 
     @property
+    def begins_with_steps(self) -> bool:
+        """Return whether the run has steps before its first model call: of checks, or of retrieval."""
+        return bool(self.checks or self.plan.input_shields) or self.needs_context
+
+    @property
     def needs_context(self) -> bool:
         """Return whether context is retrieved before the next model call, which is the first one of the run."""
         return self.plan.retriever is not None and self.iterations == 0

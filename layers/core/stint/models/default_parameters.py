@@ -14,7 +14,7 @@ class DefaultParameters:
     """A model whose requests get the parameters that they do not set. `place` names the setting in errors."""
 
     def __init__(self, model: ChatModel, defaults: Decoding, place: str) -> None:
-        self._model, self._place = model, place
+        self.wrapped, self._place = model, place
         self._defaults = {name: value for name, value in asdict(defaults).items() if value is not None}
 
     def check(self, request: InferenceRequest) -> None:
@@ -22,15 +22,15 @@ class DefaultParameters:
 
         Raises ModelError for a default that it lacks, because the caller cannot remove it.
         """
-        self._model.check(request)
+        self.wrapped.check(request)
         try:
-            self._model.check(self._fill(request))
+            self.wrapped.check(self._fill(request))
         except InvalidRequest as error:
             raise ModelError(f"The model does not support {self._place}: {error.message}") from error
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call; see the port."""
-        chunks = self._model.stream(self._fill(request))
+        chunks = self.wrapped.stream(self._fill(request))
         try:
             async for chunk in chunks:
                 yield chunk
@@ -39,7 +39,7 @@ class DefaultParameters:
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens; see the port."""
-        return await self._model.count_tokens(self._fill(request))
+        return await self.wrapped.count_tokens(self._fill(request))
 
     def _fill(self, request: InferenceRequest) -> InferenceRequest:
         """Return the request with the defaults.

@@ -11,7 +11,7 @@ images are counted with their repetitions, before they are encoded, and only two
 import asyncio
 import base64
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from itertools import chain
 from typing import Protocol
 
@@ -45,17 +45,24 @@ class FetchedImages:
     """
 
     def __init__(self, model: ChatModel, fetch: Fetch, most_bytes: int = MOST_BYTES) -> None:
-        self._model = model
+        self.wrapped = model
         self._fetch = fetch
         self._most_bytes = most_bytes
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse parameters that the model's provider lacks; see the port."""
-        self._model.check(request)
+        self.wrapped.check(request)
 
-    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
-        """Start a model call; see the port."""
-        chunks = self._model.stream(await self._fill_request(request))
+    def stream(self, request: InferenceRequest) -> AsyncIterator[ModelChunk]:
+        """Start a model call; see the port. Without images to fetch, the chunks are those of the model itself."""
+        counts = count_urls(request)
+        return self._stream_filled(request, counts) if counts else self.wrapped.stream(request)
+
+    async def _stream_filled(
+        self, request: InferenceRequest, counts: Mapping[str, int]
+    ) -> AsyncGenerator[ModelChunk, None]:
+        """Fetch the images of a request, and yield the chunks of its answer."""
+        chunks = self.wrapped.stream(await self._fill_request(request, counts))
         try:
             async for chunk in chunks:
                 yield chunk
@@ -64,17 +71,20 @@ class FetchedImages:
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens, including those of the images; see the port."""
-        return await self._model.count_tokens(await self._fill_request(request))
+        counts = count_urls(request)
+        return await self.wrapped.count_tokens(await self._fill_request(request, counts) if counts else request)
 
-    async def _fill_request(self, request: InferenceRequest) -> InferenceRequest:
-        # most messages are texts, and a session may have thousands
-        mixed = (each for each in request.messages if not isinstance(getattr(each, "content", ""), str))
-        counts = Counter(filter(None, map(url_of, chain.from_iterable(map(items_in, mixed)))))
-        if not counts:
-            return request
+    async def _fill_request(self, request: InferenceRequest, counts: Mapping[str, int]) -> InferenceRequest:
         with error_param("messages"):
             images = await ImageFetcher(self._fetch, counts, self._most_bytes).fetch_all()
         return replace(request, messages=tuple(fill(message, images) for message in request.messages))
+
+
+def count_urls(request: InferenceRequest) -> Mapping[str, int]:
+    """Return the URLs of a request's images, with the number of their uses."""
+    # most messages are texts, and a session may have thousands
+    mixed = [each for each in request.messages if not isinstance(getattr(each, "content", ""), str)]
+    return Counter(filter(None, map(url_of, chain.from_iterable(map(items_in, mixed))))) if mixed else {}
 
 
 @dataclass(slots=True)

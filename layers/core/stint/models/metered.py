@@ -38,12 +38,12 @@ class MeteredModel:
     """A model of a provider. Outside of a run, nothing is counted."""
 
     def __init__(self, model: ChatModel, provider: str) -> None:
-        self._model = model
+        self.wrapped = model
         self._provider = provider
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse parameters that the provider lacks; see the port."""
-        self._model.check(request)
+        self.wrapped.check(request)
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens, if necessary by a short answer, which costs as much as the messages; see the port.
@@ -51,7 +51,7 @@ class MeteredModel:
         Raises NotSupported if the provider counts nothing.
         """
         try:
-            return await self._model.count_tokens(request)
+            return await self.wrapped.count_tokens(request)
         except CountNeedsAnswer:
             shortest = replace(request.decoding, max_tokens=COUNTING_TOKENS)
             return await self._count_by_answer(replace(request, decoding=shortest))
@@ -102,12 +102,12 @@ class MeteredModel:
             await close_chunks(chunks)
 
     def _open(self, call: "MeteredCall | None", request: InferenceRequest) -> AsyncIterator[ModelChunk]:
-        return self._model.stream(request) if call is None or call.limit is None else self._open_limited(call)
+        return self.wrapped.stream(request) if call is None or call.limit is None else self._open_limited(call)
 
     async def _open_limited(self, call: "MeteredCall") -> AsyncGenerator[ModelChunk, None]:
         """Yield the chunks of a call. One whose limit the model refuses is sent again without it."""
         while True:
-            chunks, begun = self._model.stream(call.limited_request), False
+            chunks, begun = self.wrapped.stream(call.limited_request), False
             try:
                 async for chunk in chunks:
                     begun = True

@@ -201,6 +201,11 @@ class OpenAICompatible:
             f"{told} (check its api, and {self.server.settings.base_url})", upstream_status=refusal.status
         )
 
+    async def connect(self, model_id: str) -> None:
+        """Load the API of a model, read the key, and open a connection to the server; see the port."""
+        self._api_of(self._routes_to(InferenceRequest(model_id, ()))[0])
+        await self.server.connect()
+
     async def aclose(self) -> None:
         """Close the idle connections, also those of others that share the client."""
         await self.server.client.close()

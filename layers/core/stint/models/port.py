@@ -17,7 +17,7 @@ numbers, no ids that the header of a tool cannot have.
 import math
 import re
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from stint.dataclasses import replace
 from stint.domain.errors import NotSupported
@@ -81,6 +81,30 @@ class ChatModel(Protocol):
         ...
 
 
+@runtime_checkable
+class WrappingModel(Protocol):
+    """A model that changes the requests or the chunks of another one."""
+
+    wrapped: ChatModel
+
+
+@runtime_checkable
+class ConnectedModel(Protocol):
+    """A model that can open, before its first call, what each call needs."""
+
+    async def connect(self, model_id: str) -> None:
+        """Make the client, read the key, and open a connection. Raises any error."""
+        ...
+
+
+async def connect(model: ChatModel, model_id: str) -> None:
+    """Open what the first call of a model needs, if its adapter can. Raises any error."""
+    while isinstance(model, WrappingModel):
+        model = model.wrapped
+    if isinstance(model, ConnectedModel):
+        await model.connect(model_id)
+
+
 async def close_chunks(chunks: AsyncIterator[ModelChunk]) -> None:
     """End a model's answer. An iterator without `aclose` ends by itself."""
     aclose = getattr(chunks, "aclose", None)
@@ -90,7 +114,7 @@ async def close_chunks(chunks: AsyncIterator[ModelChunk]) -> None:
 
 def characters_of(chunk: ModelChunk) -> int:
     """Return the number of characters of a piece of an answer."""
-    return len(words_of(chunk))
+    return len(chunk.text if isinstance(chunk, TextChunk) else words_of(chunk))  # nearly all are texts
 
 
 def words_of(chunk: ModelChunk) -> str:
@@ -107,7 +131,9 @@ def storable_chunk(chunk: ModelChunk) -> ModelChunk:
     """Return a piece of an answer in a form that can be stored, and sent as JSON. An unusable id of a call is empty."""
     match chunk:
         case TextChunk(text=text, logprobs=logprobs):
-            return TextChunk(storable_text(text), tuple(map(storable_logprob, logprobs)))
+            storable = storable_text(text)
+            is_same = storable is text and not logprobs
+            return chunk if is_same else TextChunk(storable, tuple(map(storable_logprob, logprobs)))
         case RefusalChunk(text=text):
             return RefusalChunk(storable_text(text))
         case ReasoningChunk(text=text, signature=signature, redacted=redacted, late=late):

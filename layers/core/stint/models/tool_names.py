@@ -8,7 +8,7 @@ as well, also those of tools that no longer exist. They are never read back.
 
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 
 from stint.dataclasses import replace
 from stint.domain.errors import InvalidRequest
@@ -35,17 +35,23 @@ class SanitizedToolNames:
     """
 
     def __init__(self, model: ChatModel) -> None:
-        self._model = model
+        self.wrapped = model
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse two tools that would have the same name, and parameters that the provider lacks; see the port."""
         real_names(request.tools)
-        self._model.check(sanitize_request(request))
+        self.wrapped.check(sanitize_request(request))
 
-    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
-        """Start a model call; see the port."""
-        names = real_names(request.tools)
-        chunks = self._model.stream(sanitize_request(request))
+    def stream(self, request: InferenceRequest) -> AsyncIterator[ModelChunk]:
+        """Start a model call; see the port. Without tools, the chunks are those of the model itself."""
+        chunks = self.wrapped.stream(sanitize_request(request))
+        return self._name_calls(chunks, request.tools) if request.tools else chunks
+
+    async def _name_calls(
+        self, chunks: AsyncIterator[ModelChunk], tools: Sequence[ToolSignature]
+    ) -> AsyncGenerator[ModelChunk, None]:
+        """Yield the chunks with the real names of tools."""
+        names = real_names(tools)
         try:
             async for chunk in chunks:
                 if isinstance(chunk, ToolCallChunk) and chunk.name:
@@ -56,7 +62,7 @@ class SanitizedToolNames:
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens; see the port."""
-        return await self._model.count_tokens(sanitize_request(request))
+        return await self.wrapped.count_tokens(sanitize_request(request))
 
 
 def sanitize_name(name: str) -> str:

@@ -1,5 +1,6 @@
 """Checks of what is written to an index, and searched in it."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 from stint.domain.errors import InvalidRequest, error_param
@@ -28,17 +29,21 @@ def check_needs(query: IndexQuery) -> None:
 
 def check_query(query: IndexQuery, dimension: int) -> None:
     """Raise InvalidRequest also for a vector of another dimension."""
-    check_needs(query)
     if query.mode != "keyword" and query.vector is not None:
-        check_vector(query.vector, dimension, QUERY_VECTOR)
+        check_dimension(query.vector, dimension, QUERY_VECTOR)
+    check_needs(query)
 
 
 def check_vector(vector: Vector, dimension: int, name: str) -> None:
+    check_dimension(vector, dimension, name)
+    # min and max may miss a NaN, which makes the sum one. There is no loop of Python, for each search has a vector.
+    if not (min(vector) >= -LARGEST and max(vector) <= LARGEST and math.isfinite(sum(vector))):
+        raise InvalidRequest(f"{name} has a component that is not a finite number of 32 bits.")
+
+
+def check_dimension(vector: Vector, dimension: int, name: str) -> None:
     if len(vector) != dimension:
         raise InvalidRequest(f"{name} has dimension {len(vector)}, expected {dimension}")
-    # Also false for NaN, which compares with nothing.
-    if not all(abs(component) <= LARGEST for component in vector):
-        raise InvalidRequest(f"{name} has a component that is not a finite number of 32 bits.")
 
 
 def check_vectors(vectors: Sequence[Vector | None], dimension: int) -> None:

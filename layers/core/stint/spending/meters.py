@@ -81,9 +81,9 @@ class Meters:
             return
         meter.closed = True
         if started:
-            count_dollars(meter.read_own())
+            count_dollars(meter.dollars)
         if meter.spending is not None:
-            await meter.spending.close(meter.read_own().infrastructure_dollars, started=started)
+            await meter.spending.close(meter.infrastructure_dollars, started=started)
         if started and self.sums_usage:
             await self.usage.add(meter.agent_id, meter.session_id, meter.read_own())
 

@@ -129,7 +129,7 @@ class Deletion:
                 return False
         # The record names the end users, so it is deleted after their entries.
         await remove_owners(self._table, tenant, session, "session", agent_id, session_id)
-        await self._records.remove(tenant, agent_id, session_id, sealed="sealed_at" in session)
+        await self._records.remove(tenant, agent_id, session_id)
         return True
 
     async def _stop(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:

@@ -10,7 +10,8 @@ WRITE_UNIT = 1024
 
 def encode(item: Item) -> dict[str, Any]:
     """Return a record in DynamoDB's typed form."""
-    return {name: _typed(value) for name, value in item.items()}
+    # Most values are texts.
+    return {name: {"S": value} if isinstance(value, str) else _typed(value) for name, value in item.items()}
 
 
 def decode(item: dict[str, Any]) -> Item:
@@ -23,23 +24,22 @@ def size(item: Item) -> int:
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
     """
-    return sum([len(name.encode()) + _size(value) for name, value in item.items()])
+    values = [len(value.encode()) if isinstance(value, str) else _size(value) for value in item.values()]
+    return len("".join(item).encode()) + sum(values)
 
 
 def write_units(item: Item) -> int:
     return -(-size(item) // WRITE_UNIT)
 
 
-def _size(value: str | bytes | int) -> int:
+def _size(value: bytes | int) -> int:
     if isinstance(value, int):
         return 1 + (len(str(abs(value)).rstrip("0")) + 1) // 2 + (value < 0)
-    return len(value.encode() if isinstance(value, str) else value)
+    return len(value)
 
 
-def _typed(value: str | bytes | int) -> dict[str, Any]:
-    if isinstance(value, int):
-        return {"N": str(value)}
-    return {"B" if isinstance(value, bytes) else "S": value}
+def _typed(value: bytes | int) -> dict[str, Any]:
+    return {"N": str(value)} if isinstance(value, int) else {"B": value}
 
 
 def mark_of(compaction: object) -> Item:

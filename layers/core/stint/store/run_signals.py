@@ -39,7 +39,7 @@ class RunSignalStore:
         self._stops = stops
 
     async def read(self, tenant: str, runs: Sequence[RunRef]) -> tuple[Mapping[str, int], Mapping[RunRef, RunSignals]]:
-        """Read the stops of a tenant, and the signals to its runs, with one call for up to 99 runs."""
+        """Read the stops of a tenant, and the signals to its runs, with one call for up to 98 records."""
         records = {run: self._records_of(tenant, run) for run in runs}
         wanted = {key for places in records.values() for key in places}
         stops, found = await self._stops.read_with(tenant, list(wanted))

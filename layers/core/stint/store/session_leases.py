@@ -154,7 +154,7 @@ class SessionLeases:
             {}, {"lease_turn": turn_id} | own, f"{condition} AND {IS_OWN}" if owner else condition
         )
 
-        async def next_attempt(found: Item) -> Attempt:
+        async def next_attempt(found: Item | None) -> Attempt:
             if not is_live(found):
                 raise NotFound("Session", session_id)
             if owner:
@@ -172,10 +172,8 @@ class SessionLeases:
             return await next_attempt(found) if found else first
 
         async def after_entry(found: Item | None) -> Attempt | Lease:
-            if is_live(found) and "moved_at" in found:
+            if found is not None and "moved_at" in found:
                 return await acquire(state, first, after_state)
-            if not is_live(found):
-                raise NotFound("Session", session_id)
             attempt = await next_attempt(found)
             return replace(attempt, condition=f"{attempt.condition} AND {UNMOVED}")
 
@@ -189,13 +187,15 @@ class SessionLeases:
         return session_lease(tenant, agent_id, session_id, lease)
 
     async def _move(self, session: SessionIds) -> Item | None:
-        """Move an old session, or one whose creation stored the entry alone, to its own partition.
+        """Move an old session to its own partition, and return its record there; None if others have changed it.
 
-        Return its record there; None if other requests have changed it. Raises as `acquire`.
+        Raises as `acquire`.
         """
         entry = await self._leases.read(keys.session(*session))
         if not is_live(entry):
             raise NotFound("Session", session[-1])
+        if "moved_at" in entry:
+            return await self._table.get(keys.session_state(*session))
         # A holder that runs renews its lease in the entry. So the session moves when it has ended.
         await self._count_if_free(session, entry)
         return await self._records.move(entry)

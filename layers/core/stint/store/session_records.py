@@ -8,16 +8,16 @@ show. Earlier releases wrote the entry alone, and a session moves when a process
     list entry                state     the session's record is
     without `moved_at`        none      the entry
     with `moved_at`           exists    the state
-    with `moved_at`           none      the entry: the state was not stored at the creation, so the first lease does it
-    with `deleted_at`         marked    hidden; a state that a creation may still store is sealed
+    with `deleted_at`         marked    hidden, and being deleted
 
     key layout    creates           reads and leases                             moves
-    compatible    the entry         the entry, or the state of a moved session   no session of the entry alone
+    compatible    the entry         the entry, or the state of a moved session   none
     spread        entry and state   the state, or the entry if there is none     a session that is free, or lapsed
 
-A move is one transaction: it writes the state with all that the entry has, and removes what has moved from the entry,
-so that the condition of a late holder's next write does not hold. An entry with `moved_at` is never leased. Processes
-with both layouts may run at once, and those with `compatible` beside the release before, which knows the entry only.
+A creation and a move are one transaction each. A move writes the state with all that the entry has, and removes what
+has moved from the entry, so that the condition of a late holder's next write does not hold. An entry with `moved_at` is
+never leased. Processes with both layouts may run at once, and those with `compatible` beside the release before, which
+knows the entry only.
 
 A session is marked and removed in this order: entry marked, state marked, ..., state removed, entry removed. A move
 requires an entry without a mark, and lists and repeated deletions find the entry as long as there is something left.
@@ -25,14 +25,13 @@ requires an entry without a mark, and lists and repeated deletions find the entr
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key, KeyLayout
-from stint.store.records import mark_deleted, new_seal
+from stint.store.records import mark_deleted
 from stint.store.table import LIVE, Table
 
 if TYPE_CHECKING:
@@ -44,7 +43,10 @@ LISTED = frozenset({"name", "name_size", "started_at", "expires_at"})
 OWN = frozenset({"pk", "sk", "nonce", "moved_at"})
 """The attributes that belong to one of the two records."""
 
-HELD = ("lease_id", "lease_until", "last_turn", "last_records", "vector_db_id", "files", "end_users")
+CHANGING = (
+    *("lease_id", "lease_until", "last_turn", "last_records", "cancelled_turn", "heartbeat_turn", "heartbeat_at"),
+    *("vector_db_id", "files", "end_users"),
+)
 """The attributes by which a move recognizes that the entry was not changed since it was read."""
 
 UNMOVED = "attribute_not_exists(moved_at)"
@@ -64,22 +66,24 @@ class SessionRecords:
         if self.spread and (found := await self._table.get(state)):
             return found
         entry = await self._table.get(keys.session(tenant, agent_id, session_id))
+        if entry is None or "moved_at" not in entry:
+            return entry
         # Moved in the meantime, or by a process with the other layout.
-        return await self._table.get(state) or entry if entry and "moved_at" in entry else entry
+        return await self._table.get(state)
 
-    async def put_entry(self, entry: Item) -> None:
-        """Store the list entry of a new session, by which its agent's deletion finds it; then `put_state`.
+    async def create(self, session: Item) -> None:
+        """Store a new session, whose key is that of its list entry: one unit, or four with `spread`.
 
         Raises ConditionFailed if there is one.
         """
-        await self._table.put_new(entry | ({"moved_at": int(time.time())} if self.spread else {}))
+        if not self.spread:
+            await self._table.put_new(session)
+            return
+        from stint.store.transactions import Put  # noqa: PLC0415 - few functions create sessions
 
-    async def put_state(self, entry: Item) -> None:
-        """Store the state of a new session, whose entry is stored."""
-        # Refused if another request has found the entry, and leased or deleted the session.
-        with suppress(ConditionFailed):
-            if self.spread:
-                await self._table.put_new(state_of(entry))
+        entry = {name: value for name, value in session.items() if name in LISTED | OWN}
+        # A retry of a write alone could store a record again that a deletion has removed in the meantime.
+        await self._transactions().write([Put(entry | {"moved_at": int(time.time())}), Put(state_of(session))])
 
     async def update(
         self,
@@ -115,9 +119,9 @@ class SessionRecords:
 
         state = state_of(entry)
         moved = dict.fromkeys(entry.keys() - LISTED - OWN) | {"moved_at": int(time.time())}
-        unchanged = [f"{name} = :{name}" if name in entry else f"attribute_not_exists({name})" for name in HELD]
+        unchanged = [f"{name} = :{name}" if name in entry else f"attribute_not_exists({name})" for name in CHANGING]
         condition = " AND ".join(["attribute_exists(pk)", LIVE, *unchanged])
-        values = {f":{name}": entry[name] for name in HELD if name in entry} | {":now": int(time.time())}
+        values = {f":{name}": entry[name] for name in CHANGING if name in entry} | {":now": int(time.time())}
         writes: list[Put | Update] = [Update(Key(entry["pk"], entry["sk"]), moved, condition, values), Put(state)]
         try:
             await self._transactions().write(writes)
@@ -134,24 +138,17 @@ class SessionRecords:
         """Refuse the lease of a session whose entry is marked, and return its record. It may be repeated."""
         if "moved_at" not in entry:
             return entry
-        key = keys.session_state(tenant, agent_id, session_id)
-        while (state := await mark_deleted(self._table, key)) is None:
-            try:
-                seal: Item = key._asdict() | new_seal() | {"deleted_at": int(time.time())}
-                await self._table.put_new(seal)
-            except ConditionFailed:
-                continue  # the creation has stored it in the meantime
-            return entry | seal
-        return entry | state
+        # None: DynamoDB has removed it when it expired, or an earlier deletion has.
+        state = await mark_deleted(self._table, keys.session_state(tenant, agent_id, session_id))
+        return entry | state if state else entry
 
-    async def remove(self, tenant: str, agent_id: str, session_id: str, *, sealed: bool = False) -> None:
-        """Delete the records of a session. A state that is `sealed` expires by itself."""
-        if not sealed:
-            await self._table.delete(keys.session_state(tenant, agent_id, session_id))
+    async def remove(self, tenant: str, agent_id: str, session_id: str) -> None:
+        """Delete the records of a session."""
+        await self._table.delete(keys.session_state(tenant, agent_id, session_id))
         await self._table.delete(keys.session(tenant, agent_id, session_id))
 
 
 def state_of(entry: Item) -> Item:
-    """Return the state of a session whose record is its list entry."""
+    """Return the state of a session whose record has the key and the attributes of a list entry."""
     key = keys.state_of(Key(entry["pk"], entry["sk"]))
     return key._asdict() | {name: value for name, value in entry.items() if name not in OWN}

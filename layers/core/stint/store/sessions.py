@@ -6,7 +6,7 @@ Nothing holds a session and its agent together in one write. Their orders of wri
 deletion that runs at the same time:
 
     creation of a session          deletion of an agent             outcome
-    1 writes the list entry        1 marks the agent                if 2 of the creation sees the mark, the creation
+    1 writes the session           1 marks the agent                if 2 of the creation sees the mark, the creation
     2 reads the agent              2 reads the ids of sessions      removes the session; otherwise 2 of the deletion
                                    3 deletes them, then the agent   sees the session
 
@@ -15,7 +15,6 @@ An owner's entry and a long name are written before the session, and removed wit
 record and the list entry.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -57,7 +56,7 @@ class SessionRecord:
     """A stored session."""
 
     session_id: str
-    """The id, which is also the sort key."""
+    """The id, which is also the sort key of the list entry."""
     name: str
     """The whole name, also if it is in a record of its own."""
     started_at: datetime
@@ -120,11 +119,9 @@ class SessionStore:
         else:
             name = {"name_size": name_bytes(session.session_name)}
             await self._put_name(tenant, agent_id, session, expiry)
-        entry = key._asdict() | started | name | expiry | ended | owned
-        await self._records.put_entry(entry)
-        # After the entry: a deletion that has read the agent's sessions before it has marked the agent before that.
-        agent, _ = await asyncio.gather(self._table.get(keys.agent(tenant, agent_id)), self._records.put_state(entry))
-        if not is_live(agent):
+        await self._records.create(key._asdict() | started | name | expiry | ended | owned)
+        # After the write: a deletion that has read the agent's sessions before it has marked the agent before that.
+        if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
             await self._records.remove(tenant, agent_id, session.session_id)
             await self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
             await remove_owners(self._table, tenant, owned, "session", agent_id, session.session_id)

@@ -99,7 +99,7 @@ async def ask(adapters: Adapters, model: str) -> str:
     finally:
         part: Any = chat_model
         while not isinstance(part, OpenAICompatible):
-            part = part._model
+            part = part.wrapped
         await part.aclose()
     return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
 

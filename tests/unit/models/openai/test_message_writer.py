@@ -25,7 +25,7 @@ from stint.domain.inference import (
 )
 from stint.domain.json_text import parse_json
 from stint.domain.tools import ToolCall
-from stint.models.fetched_images import FetchedImages
+from stint.models.fetched_images import FetchedImages, count_urls
 from stint.models.openai import message_writer
 from stint.models.openai.chat_completions import ChatCompletions
 from stint.models.openai.message_writer import MessageWriter
@@ -222,7 +222,7 @@ async def test_plain_messages_reach_the_adapter_as_the_same_objects() -> None:
         return Served()
 
     request = sanitize_request(InferenceRequest("m", (*texts, image)))
-    filled = await FetchedImages(Caught(), fetch)._fill_request(request)
+    filled = await FetchedImages(Caught(), fetch)._fill_request(request, count_urls(request))
 
     assert all(one is other for one, other in zip(filled.messages, texts, strict=False))
     assert filled.messages[4] != image

@@ -135,7 +135,7 @@ class StoredTurn:
     def ending(self) -> RunOutcome | None:
         """Return the ending of the turn, or of its part before a pause; None while it runs."""
         for record in reversed(self.records):
-            if not record.fence:
+            if record.ending is not None or not record.fence:
                 return record.ending
         return None
 
@@ -151,10 +151,12 @@ class StoredTurn:
     def entries(self) -> list[Any]:
         """Return steps, compactions in place of theirs, and messages merged before them, in the model's order."""
         entries: list[Any] = []
+        appended = 0
         for record in self.records:
             shown = record.compaction or record.step
             entries += [*(record.merged or ()), *([shown] if shown is not None else [])]
-        return [*entries, *self.steps[sum(record.step is not None for record in self.records) :]]
+            appended += record.step is not None
+        return [*entries, *self.steps[appended:]]
 
     @property
     def details(self) -> dict[str, AnswerDetails]:
@@ -189,24 +191,28 @@ class StoredTurn:
 
         A completed turn that is resumed keeps its answer until it ends again, also if it then fails.
         """
-        if (status := self.status) in (RunStatus.awaiting_input, RunStatus.completed):
-            return output_message_of(self.steps, status)
+        return self._output_message(self.steps, self.status)
+
+    def _output_message(self, steps: list[Any], status: RunStatus) -> CompletionMessage:
+        if status in (RunStatus.awaiting_input, RunStatus.completed):
+            return output_message_of(steps, status)
         complete = [place for place, record in enumerate(self.records, 1) if record.completes]
         return output_message_of(steps_of(self.records[: max(complete, default=0)]), RunStatus.completed)
 
     def to_turn(self) -> Turn:
         """Derive the API's turn from the log."""
-        ending = self.ending
+        ending, steps = self.ending, self.steps
+        status = ending.status if ending else RunStatus.in_progress
         return Turn(
             turn_id=self.header.turn_id,
             session_id=self.header.session_id,
             input_messages=[*self.header.input_messages, *(each for one in self.merged for each in one.input_messages)],
-            steps=self.steps,
-            output_message=self.output_message,
-            output_attachments=attachments_of(self.steps),
+            steps=steps,
+            output_message=self._output_message(steps, status),
+            output_attachments=attachments_of(steps),
             started_at=self.header.started_at,
             completed_at=ending.completed_at if ending else None,
-            status=TurnStatus(self.status),
+            status=TurnStatus(status),
             usage=self.usage,
             error=ending.error if ending else None,
             receipt=Receipt.of(ending.consumption) if ending and ending.consumption else None,
@@ -216,8 +222,11 @@ class StoredTurn:
 def steps_of(records: list[TurnRecord]) -> list[Any]:
     """Return the steps of records. Early ones that were not appended before the turn broke off come last."""
     steps = [record.step for record in records if record.step is not None]
+    early = [step for record in records for step in record.early or ()]
+    if not early:
+        return steps
     known = {step.step_id for step in steps}
-    return [*steps, *(step for record in records for step in record.early or () if step.step_id not in known)]
+    return [*steps, *(step for step in early if step.step_id not in known)]
 
 
 def unanswered_calls(steps: list[Step]) -> list[ToolCall]:

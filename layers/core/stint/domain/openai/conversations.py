@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from stint.domain.expiry import Expiry
-from stint.domain.fields import Metadata, Omitted, refusal
+from stint.domain.fields import Metadata, Omitted, is_unset, refusal
 from stint.domain.limits import PartLimit
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.input_items import InputItem
@@ -28,10 +28,6 @@ class Conversation(Schema):
     expires_at: Omitted[int] = None
 
 
-def is_empty(value: list[str]) -> bool:
-    return not value
-
-
 class StoredItem(Schema):
     """An item of a conversation as it is stored, with the texts of its files in order.
 
@@ -42,7 +38,7 @@ class StoredItem(Schema):
     """
 
     item: Item
-    texts: list[str] = Field(default_factory=list, exclude_if=is_empty)
+    texts: list[str] = Field(default_factory=list, exclude_if=is_unset)
     call_id: Omitted[str] = None
     begins_answer: Omitted[bool] = None
     late: Omitted[str] = None

@@ -24,7 +24,7 @@ from pydantic import ConfigDict, Field
 from stint.dataclasses import dataclass, field
 from stint.domain.context_management import ContextManagements
 from stint.domain.errors import StintError, rename_param
-from stint.domain.fields import Metadata, Omitted, is_empty, is_false
+from stint.domain.fields import Metadata, Omitted, is_unset
 from stint.domain.inference import DEFAULT_TIER, AnswerDetails, Decoding, PromptCache, Usage
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import Item, OutputItem
@@ -215,7 +215,7 @@ class ResponseHeader(Schema):
     depth: int = 0
     """The number of previous responses."""
     background: bool = False
-    streamed: Annotated[bool, Field(exclude_if=is_false)] = False
+    streamed: Annotated[bool, Field(exclude_if=is_unset)] = False
     """The events of a background response are stored, too."""
     creator: Omitted[dict[str, str]] = None
     """The principal of a background response, as in the context of a request, without a credential."""
@@ -257,7 +257,7 @@ class ResponseOutcome(Schema):
     incomplete_reason: Omitted[str] = None
     """max_output_tokens, content_filter, max_tool_calls, max_infer_iters or budget."""
     consumption: Omitted[Consumption] = None
-    partial: Annotated[list[OutputItem], Field(exclude_if=is_empty)] = Field(default_factory=list)
+    partial: Annotated[list[OutputItem], Field(exclude_if=is_unset)] = Field(default_factory=list)
     """The items of an interrupted answer, which were streamed and are in no step. The API returns them, but no
     response continues from them."""
 

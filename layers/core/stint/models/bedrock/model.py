@@ -100,6 +100,10 @@ class Bedrock:
         self._lock = threading.Lock()
         self._refused: dict[str, set[str]] = {}
 
+    async def connect(self, model_id: str) -> None:  # noqa: ARG002 - the client is the same for all models
+        """Make the client; see the port. Its first call opens the connection."""
+        await asyncio.to_thread(self._client)
+
     def check(self, request: InferenceRequest) -> None:
         """Refuse parameters that Converse or the model's family lacks; see the port."""
         check_converse(request)

@@ -172,6 +172,11 @@ class OpenAIServer:
             raise ModelError(f"{self.settings.key} contains characters that cannot be sent. Set it again")
         return key
 
+    async def connect(self) -> None:
+        """Read the key, and open a connection. Raises TransportError, and what `read_key` does."""
+        await self.read_key()
+        await self.client.connect(self.base_url)
+
     @asynccontextmanager
     async def open(
         self, method: str, url: str, content: bytes = b"", accept: str = "application/json"

@@ -5,6 +5,7 @@ import binascii
 import math
 import struct
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from stint.domain.errors import ModelError
@@ -45,5 +46,5 @@ def check_vectors(vectors: Sequence[Vector], count: int, dimensions: int | None)
             f"The embedding model's provider sent {found[0]} dimensions where {dimensions} were requested. The model "
             "may have a fixed dimension."
         )
-    if not all(math.isfinite(each) for vector in vectors for each in vector):
+    if not all(map(math.isfinite, chain.from_iterable(vectors))):
         raise ModelError("The embedding model's provider sent a vector with a component that is not a finite number.")

@@ -158,13 +158,14 @@ class PackedIndex:
         alive: dict[str, Mask] = known if known is not None else {}
         hidden: set[bytes] = set()
 
-        def look(info: BlockInfo, block: Block) -> None:
-            if known is None:
-                alive[info.name] = live_rows(block, hidden)
-            scan.add(info.name, block, alive[info.name])
+        def look(part: Sequence[tuple[BlockInfo, Block]]) -> None:
+            for info, block in part:
+                if known is None:
+                    alive[info.name] = live_rows(block, hidden)
+                scan.add(info.name, block, alive[info.name])
 
-        async for info, block in self._blocks.each(index, newest_first):
-            await asyncio.to_thread(look, info, block)
+        async for part in self._blocks.parts(index, newest_first):
+            await asyncio.to_thread(look, part)
         # After the last block: a search that was interrupted knows only a part.
         snapshot.alive.update(alive)
         return await self._hits(index, await asyncio.to_thread(scan.results))

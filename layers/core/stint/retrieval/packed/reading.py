@@ -3,10 +3,10 @@
 A block begins with what a search compares, its vectors and words, and ends with the records of its chunks. So a search
 reads the beginning of a block, and then only the records of the few chunks that it returns.
 
-    block             read by a search        then
-    in memory         nothing                 records of the chunks that were found, unless it is there as a whole
-    up to WHOLE       all of it, at once      nothing
-    larger            the beginning           records of the chunks that were found; close ones by one request
+    block               read by a search        then
+    in memory           nothing                 records of the chunks that were found, unless it is there as a whole
+    of a small store    all of it, at once      nothing
+    of a larger one     the beginning           records of the chunks that were found; close ones by one request
 
 Blocks never change under their name, so one in memory is never outdated. One that was merged into another is missing in
 the bucket: NotFound tells the caller to begin again with a newer manifest.
@@ -14,7 +14,7 @@ the bucket: NotFound tells the caller to begin again with a newer manifest.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Container, Sequence
+from collections.abc import AsyncIterator, Container, Iterator, Sequence
 
 from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.block import Block
@@ -24,8 +24,9 @@ from stint.retrieval.packed.scan import FoundRow
 
 AT_ONCE = 4
 """Blocks that are read concurrently, each of up to 8 MB."""
-WHOLE = 256_000
-"""Size up to which a block is read with its texts, so that a small store needs no further request."""
+SMALL_PART = 4
+"""A store is small if its blocks would take at most a quarter of the memory. They are read and held with their texts,
+so that a search needs no request but that of the manifest."""
 GAP = 64_000
 """Bytes between two records up to which they are read by one request."""
 
@@ -34,7 +35,7 @@ class BlockCache:
     """Blocks by the keys of their objects, up to a number of bytes. The least recently used ones are dropped first."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
+        self.most = most_bytes
         self._blocks: OrderedDict[str, Block] = OrderedDict()
         self.size = 0
 
@@ -51,7 +52,7 @@ class BlockCache:
         """
         if key in self._blocks:
             return
-        free = self._most - self.size
+        free = self.most - self.size
         dropped = []
         for other, held in self._blocks.items():
             if free >= len(block.body):
@@ -86,19 +87,37 @@ class Blocks:
 
     async def each(self, index: str, infos: Sequence[BlockInfo]) -> AsyncIterator[tuple[BlockInfo, Block]]:
         """Yield the part of each block that a search reads, in the order of `infos`."""
-        kept = {block_key(index, info.name) for info in infos}
-        for at in range(0, len(infos), AT_ONCE):
-            part = infos[at : at + AT_ONCE]
-            blocks = await asyncio.gather(*(self._read(block_key(index, info.name), info, kept) for info in part))
-            for info, block in zip(part, blocks, strict=True):
+        async for part in self.parts(index, infos):
+            for info, block in part:
                 yield info, block
 
-    async def _read(self, key: str, info: BlockInfo, kept: set[str]) -> Block:
+    async def parts(self, index: str, infos: Sequence[BlockInfo]) -> AsyncIterator[list[tuple[BlockInfo, Block]]]:
+        """Yield the same in groups: up to AT_ONCE blocks that are read, and those between them that are in memory."""
+        kept = {block_key(index, info.name) for info in infos}
+        small = sum(info.size for info in infos) <= self._cache.most // SMALL_PART
+        for part in self._groups(index, infos):
+            reads = [self._read(block_key(index, info.name), info, kept, whole=small) for info in part]
+            blocks = await asyncio.gather(*reads)
+            yield list(zip(part, blocks, strict=True))
+
+    def _groups(self, index: str, infos: Sequence[BlockInfo]) -> Iterator[list[BlockInfo]]:
+        """Yield successive blocks, of which at most AT_ONCE must be read."""
+        group: list[BlockInfo] = []
+        unread = 0
+        for info in infos:
+            missing = self._cache.get(block_key(index, info.name)) is None
+            if missing and unread == AT_ONCE:
+                yield group
+                group, unread = [], 0
+            group.append(info)
+            unread += missing
+        if group:
+            yield group
+
+    async def _read(self, key: str, info: BlockInfo, kept: set[str], *, whole: bool) -> Block:
         if (held := self._cache.get(key)) is not None:
             return held
-        # One request for a small block, and for a large one only what a search needs.
-        length = info.size if info.size <= WHOLE else info.search_size
-        block = Block(await self._objects.read_range(key, 0, length))
+        block = Block(await self._objects.read_range(key, 0, info.size if whole else info.search_size))
         self._cache.add(key, block, kept)
         return block
 

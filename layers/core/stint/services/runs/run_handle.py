@@ -36,8 +36,16 @@ logger = logging.getLogger(__name__)
 class RunObserver(Protocol):
     """Records the metrics of a request from the events of the run that it starts. Followed runs are not counted."""
 
-    def follow_turn(self, events: AsyncIterator[T], used: Usage | None, /) -> AsyncGenerator[T, None]:
-        """Yield the events of a turn. `used` is its usage before it was resumed."""
+    def time_first_event(self) -> None:
+        """Record that the first event of a turn is there."""
+        ...
+
+    def count_started_turn(self) -> None:
+        """Count a turn that begins with this request."""
+        ...
+
+    def count_ended_turn(self, usage: Usage | None, used: Usage | None, *, failed: bool) -> None:
+        """Count the end of a turn, or its pause, and its tokens. `used` is its usage before it was resumed."""
         ...
 
     def follow_response(self, events: AsyncIterator[T], /) -> AsyncGenerator[T, None]:

@@ -127,6 +127,7 @@ def has_refused_input(turn: StoredTurn) -> bool:
 def was_refused(turn: StoredTurn) -> bool:
     """Return whether a turn failed because the model refused the results of its tools."""
     error = ending.error if (ending := turn.ending) else None
-    refused = error is not None and error.type == InvalidRequest.type
+    if error is None or error.type != InvalidRequest.type:
+        return False
     steps = [step for step in turn.steps if not (isinstance(step, ShieldCallStep) and step.metadata)]
-    return refused and bool(steps) and isinstance(steps[-1], ToolExecutionStep)
+    return bool(steps) and isinstance(steps[-1], ToolExecutionStep)

@@ -4,7 +4,15 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 from stint.domain.errors import DeadlineExceeded, StintError, StoreUnavailable
-from stint.domain.llama_stack.events import Event, NumberedEvent, TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.inference import Usage
+from stint.domain.llama_stack.events import (
+    Event,
+    NumberedEvent,
+    TurnAwaitingInput,
+    TurnComplete,
+    TurnFailed,
+    TurnStart,
+)
 from stint.domain.llama_stack.turns import Turn
 from stint.services.runs.run_handle import RunHandle, RunObserver, close_on, open_events
 from stint.services.turns.turn_run import TurnRun
@@ -29,10 +37,7 @@ class StartedTurn:
         return await open_events(self.events(), seconds, self)
 
     def events(self) -> AsyncGenerator[NumberedEvent, None]:
-        events = self._turns.run(self._run)
-        if self._observer is not None:
-            events = self._observer.follow_turn(events, self._run.used)
-        return number_events(events, self._run.first_event)
+        return number_events(self._turns.run(self._run), self._run.first_event, self._observer, self._run.used)
 
     async def wait_for_start(self, _until: float) -> None:
         return None
@@ -71,12 +76,25 @@ class FollowedTurn:
         """Do nothing: the process that runs the turn does it."""
 
 
-async def number_events(events: AsyncGenerator[Event, None], first: int) -> AsyncGenerator[NumberedEvent, None]:
-    """Yield the events of a run with their numbers among those of the turn."""
+async def number_events(
+    events: AsyncGenerator[Event, None], first: int, observer: RunObserver | None, used: Usage | None
+) -> AsyncGenerator[NumberedEvent, None]:
+    """Yield the events of a run with their numbers among those of the turn, and let the observer record its metrics.
+
+    `used` is the usage of the turn before it was resumed.
+    """
+    number = first
     async with aclosing(events):
         async for event in events:
-            yield NumberedEvent(first, event)
-            first += 1
+            if observer is not None:
+                if number == first:
+                    observer.time_first_event()
+                if isinstance(event, TurnStart):
+                    observer.count_started_turn()
+                elif isinstance(event, ENDINGS):
+                    observer.count_ended_turn(event.turn.usage, used, failed=isinstance(event, TurnFailed))
+            yield NumberedEvent(number, event)
+            number += 1
 
 
 async def read_outcome(events: AsyncIterator[NumberedEvent]) -> Turn:

@@ -1,0 +1,113 @@
+"""Calls of routes' functions without FastAPI's search for their arguments.
+
+FastAPI can fill in many kinds of parameters, and looks for each kind in every request, and again for each dependency.
+Most functions of POST routes need little of it, so that `DirectCall` fills in their arguments itself:
+
+    parameter         its argument
+    an id             the part of the path
+    the body          the JSON object of the request, as the model of the parameter
+    the request       itself
+    a dependency      what its function returns for the request
+
+FastAPI calls the functions that have others. It also reads the bodies that are not JSON objects, and checks the others
+by the same field, so the errors are the same.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import iscoroutinefunction, signature
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi._compat import ModelField
+from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Body, Form
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from stint.dataclasses import dataclass
+
+OTHER_PARAMETERS = (
+    "query_params",
+    "header_params",
+    "cookie_params",
+    "websocket_param_name",
+    "http_connection_param_name",
+    "response_param_name",
+    "background_tasks_param_name",
+    "security_scopes_param_name",
+)
+"""The attributes of FastAPI's description of a function with the kinds of parameters that only FastAPI fills in."""
+
+
+@dataclass(frozen=True)
+class DirectCall:
+    """The function of a route, with the parameters of its body, of the request, and of its dependencies."""
+
+    endpoint: Callable[..., Awaitable[Response]]
+    body: ModelField
+    request: str | None
+    dependencies: Mapping[str, Callable[[Request], Awaitable[object]]]
+
+    async def answer(self, request: Request, body: Mapping[str, Any]) -> Response:
+        """Call the function. Raises RequestValidationError if the body is invalid."""
+        arguments: dict[str, object] = dict(request.path_params)
+        if self.request is not None:
+            arguments[self.request] = request
+        for name, find in self.dependencies.items():
+            arguments[name] = await find(request)
+        arguments[self.body.name], errors = self.body.validate(body, loc=("body",))
+        if errors:
+            raise RequestValidationError(errors, body=body)
+        return await self.endpoint(**arguments)
+
+
+def direct_call_of(route: APIRoute) -> DirectCall | None:
+    """Return the direct call of a route's function; None if FastAPI must call it."""
+    described, body = route.dependant, route.body_field
+    if body is None or route._embed_body_fields or not is_model(body):
+        return None
+    if has_other_parameters(described) or not answers_itself(route.endpoint):
+        return None
+    if {field.name for field in described.path_params if is_text(field)} != set(route.param_convertors):
+        return None
+    if not all(is_plain(each) for each in described.dependencies):
+        return None
+    dependencies = {str(each.name): each.call for each in described.dependencies if each.call is not None}
+    return DirectCall(route.endpoint, body, described.request_param_name, dependencies)
+
+
+def has_other_parameters(described: Dependant) -> bool:
+    return any(getattr(described, name) for name in OTHER_PARAMETERS)
+
+
+def is_plain(dependency: Dependant) -> bool:
+    """Return whether a dependency is a coroutine function of the request alone, whose result is an argument."""
+    return not (
+        has_other_parameters(dependency)
+        or dependency.dependencies
+        or dependency.path_params
+        or dependency.body_params
+        or dependency.concurrency
+        or not dependency.name
+        or list(signature(dependency.call or is_plain).parameters) != [dependency.request_param_name]
+        or not iscoroutinefunction(dependency.call)
+    )
+
+
+def is_model(body: ModelField) -> bool:
+    """Return whether a body is one object of a required model."""
+    kind, info = body.field_info.annotation, body.field_info
+    is_json = isinstance(info, Body) and not isinstance(info, Form) and info.is_required()
+    return is_json and isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def is_text(field: ModelField) -> bool:
+    """Return whether a parameter of the path is any text."""
+    return field.field_info.annotation is str and not field.field_info.metadata and field.alias == field.name
+
+
+def answers_itself(endpoint: Callable[..., Any]) -> bool:
+    """Return whether a function is a coroutine function that returns a response, and not what FastAPI writes as one."""
+    returned = signature(endpoint, eval_str=True).return_annotation
+    return iscoroutinefunction(endpoint) and isinstance(returned, type) and issubclass(returned, Response)

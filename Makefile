@@ -156,8 +156,8 @@ test-october: setup .venv-october/.installed .venv-october-0.0.40/.installed ## 
 test-deploy: setup .venv-deploy/.installed .venv-sam/.installed ## deploy the build into a local CloudFormation; run, update and delete what was deployed (needs `make build`; three minutes)
 	@$(BIN)/pytest -q -n 0 --timeout 600 tests/deploy $(ARGS)
 
-bench: setup ## measure cold start, turns beside a floor, streaming, many sessions, tools, memory (five minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, TURN=1 only measures turns beside the floor, SEARCH=1 only searches vector stores, CACHE=1 only the price of cached input, TEMPLATES=1 only templates of callers)
-	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search)$(if $(CACHE),.prompt_cache)$(if $(TEMPLATES),.templates) $(if $(TURN),turn) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
+bench: setup ## measure cold start, turns beside a floor, streaming, many sessions, tools, memory (five minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, TURN=1 only measures turns beside the floor, SEARCH=1 only searches vector stores, CACHE=1 only the price of cached input, TEMPLATES=1 only templates of callers, SCALE=1 only 10,000 sessions at once, see docs/scale.md)
+	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search)$(if $(CACHE),.prompt_cache)$(if $(TEMPLATES),.templates)$(if $(SCALE),.scale) $(if $(TURN),turn) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
 
 measure: setup ## print sizes of the product: lines, comments, imports, importers, files of a turn (one minute; BASE=commit: of another one, too)
 	@exec $(BIN)/python -m infra.scripts.measure $(if $(BASE),--base "$(BASE)")

@@ -54,9 +54,7 @@ async def test_the_record_of_a_session_stays_under_one_unit(cloud: Cloud) -> Non
     assert size({name: next(iter(value.values())) for name, value in item.items()}) < 1_000
 
 
-async def test_a_session_costs_one_transaction_and_one_read(
-    cloud: Cloud, tenant: str, agent_id: str
-) -> None:
+async def test_a_session_costs_one_transaction_and_one_read(cloud: Cloud, tenant: str, agent_id: str) -> None:
     cloud.forget()
 
     await cloud.store.sessions.create(tenant, agent_id, session(), None)

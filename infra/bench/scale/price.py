@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 
-from infra.bench.cost import seconds
+from infra.bench.cost import cpu_seconds_at
 from infra.bench.scale.fleet import Environment, Fleet, Session, run_turn
 from infra.bench.scale.load import Load
 from infra.bench.scale.report import kind_of
@@ -21,7 +21,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.prices import InfrastructurePrices
 
 MILLION = 1_000_000
-MEMORY_MB, CPU_MS = 256, 20.0
+MEMORY_MB, CPU_MS = 176, 10.0
 GATEWAY = 3.50
 """Dollars per million requests of a REST API in us-east-1: https://aws.amazon.com/api-gateway/pricing/"""
 TURNS = (Load(sessions=1, silent=0, words=3), Load(sessions=1, silent=5, words=25))
@@ -67,7 +67,7 @@ def dollars(load: Load, units: Units) -> dict[str, float]:
     """Return the prices of a million turns."""
     prices = InfrastructurePrices()
     waiting = load.seconds * MEMORY_MB / 1024 * prices.gb_seconds * MILLION
-    busy = seconds(CPU_MS, 0, MEMORY_MB) * MEMORY_MB / 1024 * prices.gb_seconds * MILLION
+    busy = cpu_seconds_at(CPU_MS, MEMORY_MB) * MEMORY_MB / 1024 * prices.gb_seconds * MILLION
     parts = {
         "memory while waiting": waiting,
         "CPU time": busy,

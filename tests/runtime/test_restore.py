@@ -111,6 +111,9 @@ async def test_a_restored_function_has_new_connections_credentials_and_random_nu
         "AWS_REGION": "eu-west-1",
         "AWS_DEFAULT_REGION": "eu-west-1",
         "STINT_AUTH": "none",
+        # The client of Bedrock, which the start makes for the usual default model, loads credentials of its own.
+        "STINT_DEFAULT_MODEL": "scripted/demo",
+        "STINT_SCRIPTED_MODELS": "true",
         "STINT_TABLE": "table",
         "STINT_BUCKET": "bucket",
         "PYTHONPATH": os.pathsep.join((str(ROOT / "layers" / "core"), str(ROOT))),

@@ -163,7 +163,7 @@ def test_a_session_whose_write_may_have_happened_is_created_once(http: httpx.Cli
     agent = create_agent(http)
     send = sender(http, f"/v1/agents/{agent}/session", {"session_name": "talk"})
 
-    with app_fixture.proxy.fail("PutItem", "InternalServerError", times=1, performed=True):
+    with app_fixture.proxy.fail("TransactWriteItems", "InternalServerError", times=1, performed=True):
         refused = send()
     again = [send(), send()]
 

@@ -15,7 +15,7 @@ by the same field, so the errors are the same.
 
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import iscoroutinefunction, signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi._compat import ModelField
@@ -27,8 +27,8 @@ from pydantic import BaseModel
 
 from stint.dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from stint.http.requests import StrictRequest
+PopObject = Callable[[], Awaitable[dict[str, Any] | None]]
+"""A function that returns the JSON object of a request's body once; None if it is none."""
 
 OTHER_PARAMETERS = (
     "query_params",
@@ -52,12 +52,12 @@ class DirectCall:
     request: str | None
     dependencies: Mapping[str, Callable[[Request], Awaitable[object]]]
 
-    async def find_arguments(self, request: "StrictRequest") -> dict[str, object] | None:
+    async def find_arguments(self, request: Request, pop_object: PopObject) -> dict[str, object] | None:
         """Return the arguments of the function; None if the body is no JSON object, so that FastAPI refuses it.
 
         Nothing keeps the object while the function runs. Raises RequestValidationError if the body is invalid.
         """
-        body = await request.pop_object()
+        body = await pop_object()
         if body is None:
             return None
         arguments: dict[str, object] = dict(request.path_params)

@@ -184,7 +184,7 @@ class StrictRoute(LazyRoute):
             content_type = request.headers.get("content-type", "")
             if not JSON.fullmatch(content_type) and await strict.body():
                 raise UnsupportedMediaType(explain(content_type), param="content-type")
-            if direct is not None and (arguments := await direct.find_arguments(strict)) is not None:
+            if direct is not None and (arguments := await direct.find_arguments(strict, strict.pop_object)) is not None:
                 return await direct.endpoint(**arguments)
             return await handle(strict)
 

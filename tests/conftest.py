@@ -67,6 +67,13 @@ def engine() -> Iterator[Engine]:
         yield engine
 
 
+@pytest.fixture(scope="module")
+def empty_engine() -> Iterator[Engine]:
+    """Run an engine for a module whose tests use the default tenant: others may have left registrations in it."""
+    with Engine() as engine:
+        yield engine
+
+
 @pytest.fixture(scope="session")
 def mcp_server() -> Iterator[str]:
     """Yield the base URL of a real MCP server in a separate process."""

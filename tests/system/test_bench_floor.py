@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from contextlib import AsyncExitStack, closing, suppress
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,6 @@ ROUNDS = (("GetItem", "GetItem", "UpdateItem"), ("PutItem",), ("PutItem",), ("Up
 VARYING = re.compile(
     r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d{4}-\d\d-\d\d[T ][\d:.,]+|1-[0-9a-f]{8}-bench|(?<=#stop:)\d"
 )
-ATTEMPTS = 3
 EXPRESSIONS = ("ConditionExpression", "UpdateExpression")
 
 
@@ -42,13 +41,9 @@ class Recorded:
 
 
 @pytest.fixture(scope="module")
-def recorded(engine: Engine) -> tuple[Recorded, Recorded]:
+def recorded(empty_engine: Engine) -> tuple[Recorded, Recorded]:
     """Return a turn of the product and one of the floor."""
-    # On a busy machine, a turn may take more than a second. Then it is watched, which is a call more.
-    for _ in range(ATTEMPTS - 1):
-        with suppress(AssertionError):
-            return asyncio.run(record_both(engine))
-    return asyncio.run(record_both(engine))
+    return asyncio.run(record_both(empty_engine))
 
 
 async def record_both(engine: Engine) -> tuple[Recorded, Recorded]:

@@ -79,8 +79,10 @@ def ignore(subject: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "at_once"), [("turns", 5), ("responses", 3)])
-async def test_a_first_run_loads_no_module_and_opens_no_connection(engine: Engine, name: str, at_once: int) -> None:
-    found = await first_run(engine, name)
+async def test_a_first_run_loads_no_module_and_opens_no_connection(
+    empty_engine: Engine, name: str, at_once: int
+) -> None:
+    found = await first_run(empty_engine, name)
 
     assert found.printed["modules"] == []
     assert found.printed["request"] == []
@@ -89,8 +91,8 @@ async def test_a_first_run_loads_no_module_and_opens_no_connection(engine: Engin
 
 
 @pytest.mark.parametrize("name", ["turns", "responses"])
-async def test_a_process_starts_although_its_model_server_cannot_be_reached(engine: Engine, name: str) -> None:
-    found = await first_run(engine, name, UNREACHABLE)
+async def test_a_process_starts_although_its_model_server_cannot_be_reached(empty_engine: Engine, name: str) -> None:
+    found = await first_run(empty_engine, name, UNREACHABLE)
 
     assert found.dynamodb in found.printed["start"]
     assert "Cannot reach the model's provider" in found.printed["answer"]

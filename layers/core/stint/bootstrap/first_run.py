@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from stint.aws.dynamodb import DynamoDBClient
 from stint.bootstrap.adapters import Adapters
+from stint.domain.errors import StintError
 from stint.models.port import connect
 
 logger = logging.getLogger(__name__)
@@ -26,9 +27,13 @@ OPEN_SECONDS = 1.0
 async def open_ahead(load: Callable[[], None], dynamodb: DynamoDBClient, adapters: Adapters, *, at_once: int) -> None:
     """Call `load`, and open connections to DynamoDB, which calls use `at_once`, and to the server of a model."""
     load()
-    # Made before the time is taken, because the libraries of an adapter may take as long to load.
-    model, model_id = adapters.router.resolve(adapters.settings.default_model)
-    opening = asyncio.gather(dynamodb.connect(at_once), connect(model, model_id), return_exceptions=True)
+    opened = [dynamodb.connect(at_once)]
+    try:
+        # Made before the time is taken, because the libraries of an adapter may take as long to load.
+        opened.append(connect(*adapters.router.resolve(adapters.settings.default_model)))
+    except StintError as error:
+        logger.warning(f"The default model cannot be called: {error.message}")
+    opening = asyncio.gather(*opened, return_exceptions=True)
     try:
         async with asyncio.timeout(OPEN_SECONDS):
             failures = [each for each in await opening if each is not None]

@@ -1,4 +1,8 @@
-"""Handles of turns that this process runs, and of those that another one runs."""
+"""Handles of turns that this process runs, and of those that another one runs.
+
+A route gets one of them for each turn, and does not see the difference: the events of a run, or those that a process
+reads from the store. Only the run itself has its metrics recorded, so a turn that many clients follow counts once.
+"""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""What a process opens before its first run, if its default model cannot be called."""
+"""Opening connections before the first run, if the default model cannot be called."""
 
 import logging
 from typing import cast

@@ -8,6 +8,7 @@ from tests.store.conftest import Cloud, connect
 
 from stint.domain.ids import new_id
 from stint.models.port import ChatModel
+from stint.store.keys import KeyLayout
 from stint.tools.knowledge.file_search import KnowledgeSearch
 
 MakeTurnFixture = Callable[..., TurnFixture]
@@ -52,7 +53,12 @@ def make_turn_fixture(cloud: Cloud, tenant: str) -> MakeTurnFixture:
 def make_worker_fixture(cloud: Cloud, tenant: str) -> MakeWorkerFixture:
     """Return a function that creates a WorkerFixture for a model; `lease` is in seconds."""
 
-    def make(model: ChatModel, lease: float = 30, knowledge: KnowledgeSearch | None = None) -> WorkerFixture:
-        return WorkerFixture(cloud, tenant, model, lease, knowledge=knowledge)
+    def make(
+        model: ChatModel,
+        lease: float = 30,
+        knowledge: KnowledgeSearch | None = None,
+        key_layout: KeyLayout = "spread",
+    ) -> WorkerFixture:
+        return WorkerFixture(cloud, tenant, model, lease, knowledge=knowledge, key_layout=key_layout)
 
     return make

@@ -39,6 +39,7 @@ from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
 from stint.services.runs.run_handle import RequestContext
 from stint.settings import Settings
+from stint.store.keys import KeyLayout
 from stint.tools.knowledge.file_search import KnowledgeSearch
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
@@ -152,6 +153,7 @@ class WorkerFixture:
         queue: FakeQueue | None = None,
         knowledge: KnowledgeSearch | None = None,
         history: int = 4_000_000,
+        key_layout: KeyLayout = "spread",
     ) -> None:
         self.cloud, self.tenant, self.queue, self.fake_mcp, self.lease = (
             cloud,
@@ -160,7 +162,8 @@ class WorkerFixture:
             FakeMcp(),
             lease,
         )
-        self.store, self.knowledge, self.history = cloud.store, knowledge, history
+        self.store = cloud.store if key_layout == "spread" else cloud.other_process(key_layout)
+        self.knowledge, self.history, self.key_layout = knowledge, history, key_layout
         make_knowledge = not_composed if knowledge is None else lambda: knowledge
         self.links = LinkCache()
         settings = Settings(
@@ -169,11 +172,11 @@ class WorkerFixture:
         router = Router(
             {"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m", with_cache_keys=self.with_cache_keys
         )
-        kinds = delete_agent_objects(cloud.store, self.queue.send) | delete_response_objects(self.store)
+        kinds = delete_agent_objects(self.store, self.queue.send) | delete_response_objects(self.store)
         self.deletions = Deletions(kinds, self.queue.send)
         providers = {"model-context-protocol": self.fake_mcp}
         adapters = Adapters(settings, router=router, tool_providers=providers)
-        base = compose(tenant, adapters, cloud.store, self.deletions)
+        base = compose(tenant, adapters, self.store, self.deletions)
         self.turns = base
         self.services = compose_responses(tenant, adapters, self.store, base, self.queue, self.links, make_knowledge)
         self.worker = compose_worker(tenant, settings, self.store, self.services, self.queue)
@@ -181,7 +184,8 @@ class WorkerFixture:
 
     def other_process(self, model: ChatModel) -> "WorkerFixture":
         """Return another process of the same system."""
-        return WorkerFixture(self.cloud, self.tenant, model, self.lease, self.queue, self.knowledge, self.history)
+        own = (self.lease, self.queue, self.knowledge, self.history)
+        return WorkerFixture(self.cloud, self.tenant, model, *own, key_layout=self.key_layout)
 
     async def create(self, text: str = "Hello", attempt: RequestAttempt = NO_ATTEMPT, **fields: Any) -> str:
         """Create a background response, and return its id."""

@@ -95,15 +95,15 @@ async def test_items_of_every_kind_read_back_in_the_order_of_their_ids(
     assert await any_conversation_fixture.history() == any_conversation_fixture.first + added
 
 
-async def test_items_are_added_for_a_unit_each_and_one_read(
+async def test_items_are_added_for_a_unit_each_and_two_for_the_conversation(
     cloud: Cloud, conversation_fixture: ConversationFixture
 ) -> None:
     cloud.forget()
 
     await conversation_fixture.add(*stored(*("Hello",) * 20))
 
-    assert cloud.calls == {"BatchWriteItem": 1, "GetItem": 1}
-    assert cloud.units == {"BatchWriteItem": 20, "GetItem": 1}
+    assert cloud.calls == {"BatchWriteItem": 1, "UpdateItem": 2}
+    assert cloud.units == {"BatchWriteItem": 20, "UpdateItem": 2}
 
 
 async def test_any_number_of_items_is_added(conversation_fixture: ConversationFixture) -> None:

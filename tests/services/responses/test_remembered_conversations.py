@@ -4,9 +4,11 @@ import asyncio
 import base64
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.clock import CLOCK
 from tests.script_model import Part, called, said, script, words_of
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
@@ -25,12 +27,16 @@ from stint.services.responses.conversation_reader import MOST_FETCHED, Conversat
 from stint.services.responses.link_cache import MOST_LATER, CachedConversation, LinkCache
 from stint.services.responses.links import Context
 from stint.store.conversations import ConversationStore, ItemKeys
+from stint.store.item_changes import CHANGE_SECONDS, announce_change
 from stint.store.keys import Key
 from stint.store.lease import Leases
 from stint.store.table import LIVE, Table
 
-LISTED = {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 2, "PutItem": 1, "GetItem": 2}
-"""The calls of a response in a conversation, whether it is remembered or not."""
+KNOWN = {"UpdateItem": 2, "BatchWriteItem": 2, "PutItem": 1, "GetItem": 2}
+"""The calls of a response in a conversation whose items are known to be those that the process remembers."""
+
+LISTED = KNOWN | {"Query": 1}
+"""The calls of one whose items are listed, or read."""
 
 
 class Process(Responder):
@@ -78,6 +84,13 @@ def warm(make_worker_fixture: MakeWorkerFixture) -> Process:
     return Process(make_worker_fixture, *(said(f"re {number}") for number in range(60)))
 
 
+@pytest.fixture
+def early(make_worker_fixture: MakeWorkerFixture) -> Process:
+    """Return a process beside which an earlier release may write, so it lists the items of each conversation."""
+    make = partial(make_worker_fixture, key_layout="compatible")
+    return Process(make, *(said(f"re {number}") for number in range(60)))
+
+
 def contexts_of(responder: Responder, links: LinkCache | None = None, history_bytes: int = 1_000_000) -> Contexts:
     """Return the contexts of a process with this memory, or a new one."""
     fixture = responder.worker_fixture
@@ -120,24 +133,115 @@ def model_says(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": text}
 
 
-async def test_a_remembered_conversation_costs_the_calls_and_units_of_one_that_is_read(warm: Process) -> None:
+async def test_a_response_after_the_process_s_own_reads_no_items(warm: Process) -> None:
     conversation = await warm.conversation()
     await warm.add(conversation, *(user(f"x{number}" * 100) for number in range(20)))
     await warm.talk(conversation, "one", "two")
-    units = []
     for text in ("three", "four"):
         warm.cloud.forget()
         await warm.respond(text, conversation=conversation)
-        units.append(dict(warm.cloud.units))
-        assert warm.cloud.calls == LISTED
+        assert warm.cloud.calls == KNOWN
 
-    cold = warm.other(said("cold"), said("cold"))
-    await cold.respond(store=False)
+    assert warm.heard[-5:] == ["two", "re 1", "three", "re 2", "four"]
+
+
+async def test_items_that_are_being_added_are_looked_for_until_they_are_all_there(warm: Process) -> None:
+    conversation = await warm.conversation()
+    await warm.talk(conversation, "one", "two")
+    store = warm.cloud.store.conversations
+    first, second = (StoredItem(item=message(text)) for text in ("first", "second"))
+
+    change = await announce_change(warm.cloud.table, warm.tenant, conversation)
+    await warm.cloud.table.put_many(await store.pack_items(warm.tenant, conversation, [first], None))
+    await warm.talk(conversation, "three")
+    assert warm.heard[-2:] == ["first", "three"]
+
+    await warm.cloud.table.put_many(await store.pack_items(warm.tenant, conversation, [second], None))
+    await change.complete()
     warm.cloud.forget()
+    await warm.talk(conversation, "four")
+    assert "second" in warm.heard
+    assert warm.cloud.calls == LISTED | {"BatchGetItem": 1}
+
+    warm.cloud.forget()
+    await warm.talk(conversation, "five")
+    assert warm.cloud.calls == KNOWN
+
+
+async def test_items_of_a_writer_that_died_are_looked_for_also_when_its_change_has_ended(warm: Process) -> None:
+    conversation = await warm.conversation()
+    await warm.talk(conversation, "one", "two")
+    await announce_change(warm.cloud.table, warm.tenant, conversation)
+    lost = StoredItem(item=message("from the dead"))
+    packed = await warm.cloud.store.conversations.pack_items(warm.tenant, conversation, [lost], None)
+    await warm.cloud.table.put_many(packed)
+
+    CLOCK.move(CHANGE_SECONDS + 1)
+    await warm.talk(conversation, "three")
+
+    assert "from the dead" in warm.heard
+    warm.cloud.forget()
+    await warm.talk(conversation, "four")
+    assert warm.cloud.calls == KNOWN
+
+
+async def test_items_that_a_caller_adds_after_the_lease_was_acquired_are_read_by_the_next_response(
+    warm: Process,
+) -> None:
+    conversation, other = await warm.conversation(), warm.other()
+    await warm.talk(conversation, "one")
+    run = await warm.start("two", conversation=conversation)
+    await other.add(conversation, user("meanwhile"))
+    await warm.play(run)
+
+    await warm.talk(conversation, "three")
+
+    assert sorted(warm.heard) == sorted(["one", "re 0", "meanwhile", "two", "re 1", "three"])
+
+
+async def test_a_reader_without_the_lease_does_not_hide_the_items_of_a_response_that_ends(warm: Process) -> None:
+    """It has listed the items before, and remembers them after the response has added its own."""
+    conversation = await warm.conversation()
+    await warm.talk(conversation, "one")
+    run = await warm.start("two", conversation=conversation)
+    await read(warm, conversation, warm.links)
+    late = warm.known(conversation)
+    await warm.play(run)
+    warm.links.put_conversation(warm.tenant, conversation, late)
+
+    await warm.talk(conversation, "three")
+
+    assert warm.heard == ["one", "re 0", "two", "re 1", "three"]
+
+
+async def test_a_large_item_of_a_response_is_looked_for(warm: Process) -> None:
+    """Its record is not kept, so the items that are known are not all."""
+    conversation = await warm.conversation()
+    await warm.talk(conversation, "one", "x" * 500_000)
+
+    await warm.talk(conversation, "three")
+
+    assert [len(each) for each in warm.heard] == [3, 4, 500_000, 4, 5]
+
+
+async def test_a_conversation_that_is_listed_costs_the_calls_and_units_of_one_that_is_read(early: Process) -> None:
+    conversation = await early.conversation()
+    await early.add(conversation, *(user(f"x{number}" * 100) for number in range(20)))
+    await early.talk(conversation, "one", "two")
+    units = []
+    for text in ("three", "four"):
+        early.cloud.forget()
+        await early.respond(text, conversation=conversation)
+        units.append(dict(early.cloud.units))
+        assert early.cloud.calls == LISTED
+
+    cold = early.other(said("cold"), said("cold"))
+    await cold.respond(store=False)
+    early.cloud.forget()
     await cold.respond("five", conversation=conversation)
 
-    assert warm.cloud.calls == LISTED
-    assert units == [dict(warm.cloud.units)] * 2
+    assert early.cloud.calls == LISTED
+    assert units == [dict(early.cloud.units)] * 2
 
 
 async def test_a_conversation_is_remembered_by_the_keys_of_its_items(warm: Process) -> None:
@@ -163,50 +267,50 @@ async def test_the_messages_of_earlier_responses_are_the_same_objects(warm: Proc
     assert first is not second
 
 
-async def test_a_process_lists_the_items_in_the_round_trip_that_takes_the_lease(warm: Process) -> None:
-    conversation = await warm.conversation()
-    await warm.talk(conversation, "one", "two")
+async def test_a_process_lists_the_items_in_the_round_trip_that_takes_the_lease(early: Process) -> None:
+    conversation = await early.conversation()
+    await early.talk(conversation, "one", "two")
 
-    with warm.cloud.proxy.held_in_rounds(["GetItem", "UpdateItem", "Query"], ["BatchWriteItem"]):
-        run = await warm.start("three", conversation=conversation)
+    with early.cloud.proxy.held_in_rounds(["GetItem", "UpdateItem", "Query"], ["BatchWriteItem"]):
+        run = await early.start("three", conversation=conversation)
 
-    await warm.play(run)
+    await early.play(run)
 
 
-async def test_a_process_that_another_one_followed_lists_the_items_under_its_lease(warm: Process) -> None:
-    conversation = await warm.conversation()
-    other = warm.other(*(said("elsewhere") for _ in range(9)))
+async def test_a_process_that_another_one_followed_lists_the_items_under_its_lease(early: Process) -> None:
+    conversation = await early.conversation()
+    other = early.other(*(said("elsewhere") for _ in range(9)))
     for number, queries in enumerate((2, 1, 1)):
-        await warm.talk(conversation, "here")
+        await early.talk(conversation, "here")
         await other.talk(conversation, "there")
-        warm.cloud.forget()
-        await warm.talk(conversation, "again")
-        assert warm.cloud.calls == LISTED | {"Query": queries, "BatchGetItem": 1}, number
+        early.cloud.forget()
+        await early.talk(conversation, "again")
+        assert early.cloud.calls == LISTED | {"Query": queries, "BatchGetItem": 1}, number
         await other.talk(conversation, "there")
 
-    assert warm.heard[-4:] == ["re 4", "there", "elsewhere", "again"]
+    assert early.heard[-4:] == ["re 4", "there", "elsewhere", "again"]
 
 
-async def test_a_process_that_has_the_conversation_for_itself_again_lists_early_again(warm: Process) -> None:
-    conversation = await warm.conversation()
-    await warm.talk(conversation, "one")
-    await warm.other(said("elsewhere")).talk(conversation, "two")
-    await warm.talk(conversation, "three", "four")
+async def test_a_process_that_has_the_conversation_for_itself_again_lists_early_again(early: Process) -> None:
+    conversation = await early.conversation()
+    await early.talk(conversation, "one")
+    await early.other(said("elsewhere")).talk(conversation, "two")
+    await early.talk(conversation, "three", "four")
 
-    with warm.cloud.proxy.held_in_rounds(["GetItem", "UpdateItem", "Query"], ["BatchWriteItem"]):
-        run = await warm.start("five", conversation=conversation)
+    with early.cloud.proxy.held_in_rounds(["GetItem", "UpdateItem", "Query"], ["BatchWriteItem"]):
+        run = await early.start("five", conversation=conversation)
 
-    await warm.play(run)
-    assert warm.heard == ["one", "re 0", "two", "elsewhere", "three", "re 1", "four", "re 2", "five"]
+    await early.play(run)
+    assert early.heard == ["one", "re 0", "two", "elsewhere", "three", "re 1", "four", "re 2", "five"]
 
 
 @pytest.mark.parametrize("earlier_release", [False, True])
 async def test_items_of_a_response_that_ends_between_the_list_and_the_lease_are_read(
-    warm: Process, monkeypatch: pytest.MonkeyPatch, earlier_release: bool
+    early: Process, monkeypatch: pytest.MonkeyPatch, earlier_release: bool
 ) -> None:
     """The list is as it was before that response, and the lease is free again when it is acquired."""
-    conversation, other = await warm.conversation(), warm.other(said("elsewhere"))
-    await warm.talk(conversation, "one")
+    conversation, other = await early.conversation(), early.other(said("elsewhere"))
+    await early.talk(conversation, "one")
     acquire = Contexts.acquire_lease
 
     async def acquire_late(contexts: Contexts, *args: Any, **options: Any) -> Any:
@@ -214,16 +318,16 @@ async def test_items_of_a_response_that_ends_between_the_list_and_the_lease_are_
         monkeypatch.setattr(Contexts, "acquire_lease", acquire)
         with monkeypatch.context() as patch:
             if earlier_release:
-                patch.setattr(warm.cloud.store.conversation_leases, "_leases", earlier_leases(warm.cloud.table))
+                patch.setattr(early.cloud.store.conversation_leases, "_leases", earlier_leases(early.cloud.table))
             await other.talk(conversation, "two")
         return await acquire(contexts, *args, **options)
 
     reader = ListedFirst(monkeypatch)
     monkeypatch.setattr(Contexts, "acquire_lease", acquire_late)
-    await warm.talk(conversation, "three")
+    await early.talk(conversation, "three")
 
     assert reader.listed == 2
-    assert warm.heard == ["one", "re 0", "two", "elsewhere", "three"]
+    assert early.heard == ["one", "re 0", "two", "elsewhere", "three"]
 
 
 class ListedFirst:
@@ -263,20 +367,20 @@ async def test_a_response_whose_own_process_still_ends_the_one_before_reads_its_
     assert warm.heard == ["one", "re 0", "two", "re 1", "three"]
 
 
-async def test_a_conversation_in_use_is_not_listed_by_each_attempt(warm: Process) -> None:
-    conversation = await warm.conversation()
-    await warm.talk(conversation, "one")
-    other = warm.other(said("elsewhere"))
+async def test_a_conversation_in_use_is_not_listed_by_each_attempt(early: Process) -> None:
+    conversation = await early.conversation()
+    await early.talk(conversation, "one")
+    other = early.other(said("elsewhere"))
     run = await other.start("two", conversation=conversation)
     for queries in (1, 0, 0):
-        warm.cloud.forget()
+        early.cloud.forget()
         with pytest.raises(Conflict):
-            await warm.start("three", conversation=conversation)
-        assert warm.cloud.calls["Query"] == queries
+            await early.start("three", conversation=conversation)
+        assert early.cloud.calls["Query"] == queries
 
     await other.play(run)
-    await warm.talk(conversation, "three")
-    assert warm.heard == ["one", "re 0", "two", "elsewhere", "three"]
+    await early.talk(conversation, "three")
+    assert early.heard == ["one", "re 0", "two", "elsewhere", "three"]
 
 
 async def test_a_list_that_fails_beside_the_lease_is_made_again(own_cloud: Cloud, tenant: str) -> None:
@@ -291,10 +395,10 @@ async def test_a_list_that_fails_beside_the_lease_is_made_again(own_cloud: Cloud
 
 
 async def test_a_request_that_is_cancelled_while_the_items_are_listed_releases_its_lease(
-    warm: Process, monkeypatch: pytest.MonkeyPatch
+    early: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conversation = await warm.conversation()
-    await warm.talk(conversation, "one", "two")
+    conversation = await early.conversation()
+    await early.talk(conversation, "one", "two")
     list_keys, acquired = ConversationStore.list_keys, asyncio.Event()
 
     async def wait(*_: Any, **__: Any) -> ItemKeys:
@@ -306,15 +410,15 @@ async def test_a_request_that_is_cancelled_while_the_items_are_listed_releases_i
 
     monkeypatch.setattr(ConversationStore, "list_keys", wait)
     monkeypatch.setattr(ConversationReader, "note_acquired", note_acquired)
-    asking = asyncio.create_task(warm.talk(conversation, "three"))
+    asking = asyncio.create_task(early.talk(conversation, "three"))
     await acquired.wait()
     asking.cancel()
     await asyncio.wait([asking])
     monkeypatch.setattr(ConversationStore, "list_keys", list_keys)
 
-    await warm.talk(conversation, "four")
+    await early.talk(conversation, "four")
 
-    assert "three" not in warm.heard
+    assert "three" not in early.heard
 
 
 async def test_items_that_another_process_adds_are_fetched_alone(warm: Process) -> None:
@@ -366,20 +470,20 @@ async def test_an_item_that_another_process_deletes_is_not_sent(warm: Process, p
     assert warm.heard == texts
 
 
-async def test_writers_that_know_of_no_cache_are_seen(warm: Process) -> None:
+async def test_writers_that_know_of_no_cache_are_seen(early: Process) -> None:
     """Earlier releases write and delete the records of items, and no others."""
-    conversation = await warm.conversation()
+    conversation = await early.conversation()
     late = StoredItem(item=message("written first, arrived last"))  # its id is before those of all others
-    await warm.talk(conversation, "one", "two")
-    [record] = await warm.cloud.store.conversations.pack_items(warm.tenant, conversation, [late], None)
+    await early.talk(conversation, "one", "two")
+    [record] = await early.cloud.store.conversations.pack_items(early.tenant, conversation, [late], None)
 
-    await warm.cloud.table.put(record)
-    await warm.talk(conversation, "three")
-    assert warm.heard == ["written first, arrived last", "one", "re 0", "two", "re 1", "three"]
+    await early.cloud.table.put(record)
+    await early.talk(conversation, "three")
+    assert early.heard == ["written first, arrived last", "one", "re 0", "two", "re 1", "three"]
 
-    await warm.cloud.table.delete(Key(record["pk"], warm.known(conversation).keys[3]))
-    await warm.talk(conversation, "four")
-    assert warm.heard == ["written first, arrived last", "one", "re 0", "re 1", "three", "re 2", "four"]
+    await early.cloud.table.delete(Key(record["pk"], early.known(conversation).keys[3]))
+    await early.talk(conversation, "four")
+    assert early.heard == ["written first, arrived last", "one", "re 0", "re 1", "three", "re 2", "four"]
 
 
 @pytest.mark.parametrize("settled", [False, True])
@@ -469,7 +573,7 @@ async def test_many_items_after_a_call_without_a_result_are_not_kept(warm: Proce
     assert links.bytes > 0
     records = {f"item:{number}": {"sk": f"item:{number}", "doc": "{}"} for number in range(MOST_LATER + 1)}
 
-    links.note_items(warm.tenant, conversation, records.values())
+    links.note_items(warm.tenant, conversation, list(records.values()))
 
     assert links.bytes == 0
 

@@ -1,7 +1,8 @@
 """A conversation that two warm processes read, under random use, against what a cold process reads.
 
-Both processes create responses in it and add and delete items. So does one that knows of no cache, as those of earlier
-releases.
+Both processes create responses in it and add and delete items. With the layout `compatible`, so does one that knows of
+no cache, as those of earlier releases. With `spread`, items are listed only if a change is possible, so it is compared
+what responses read under the lease.
 """
 
 import asyncio
@@ -10,10 +11,11 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from tests.script_model import Part, called, said, script
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from tests.script_model import Part, called, deadline, said, script
 from tests.services.responses.responder import Responder
 from tests.services.responses.test_remembered_conversations import contexts_of, state
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture
@@ -26,7 +28,7 @@ from stint.domain.inference import ReasoningChunk
 from stint.domain.openai.conversations import CreateItems, StoredItem
 from stint.domain.openai.items import CompactionItem
 from stint.domain.openai.opaque import CompactedContext
-from stint.store.keys import Key
+from stint.store.keys import Key, KeyLayout
 
 HISTORY_BYTES = 6_000
 TOOLS = {"tools": [FUNCTION, MCP_TOOL | {"require_approval": {"always": {"tool_names": ["buy"]}}}]}
@@ -63,16 +65,19 @@ class Conversation(RuleBasedStateMachine):
 
     cloud: Cloud
     tenants: Iterator[str]
+    key_layout: KeyLayout
 
     def __init__(self) -> None:
         super().__init__()
         self.wait_for = asyncio.Runner().run
         self.tenant = next(self.tenants)
         self.model, self.distances = script(), count(100)
-        first = WorkerFixture(self.cloud, self.tenant, self.model, history=HISTORY_BYTES)
+        self.leasing = 0
+        first = WorkerFixture(self.cloud, self.tenant, self.model, history=HISTORY_BYTES, key_layout=self.key_layout)
         self.processes = [Responder(first), Responder(first.other_process(self.model))]
         self.id = self.wait_for(self.processes[0].conversation())
 
+    @precondition(lambda self: self.key_layout == "compatible")
     @invariant()
     def both_read_what_a_cold_process_reads(self) -> None:
         for process in self.processes:
@@ -81,6 +86,30 @@ class Conversation(RuleBasedStateMachine):
     async def read(self, process: Responder, *, known: bool) -> Any:
         links = process.worker_fixture.links if known else None
         return state(await contexts_of(process, links, HISTORY_BYTES).peek(self.id, shortens=True))
+
+    @precondition(lambda self: self.key_layout == "spread")
+    @invariant()
+    def one_reads_under_the_lease_what_a_cold_process_reads(self) -> None:
+        process = self.processes[self.leasing]
+        assert self.wait_for(self.lease_and_read(process)) == self.wait_for(self.read(process, known=False))
+
+    @precondition(lambda self: self.key_layout == "spread")
+    @rule()
+    def let_the_other_process_lease(self) -> None:
+        self.leasing = 1 - self.leasing
+
+    async def lease_and_read(self, process: Responder) -> Any:
+        """Read like a response that then fails, so it has no items."""
+        links = process.worker_fixture.links
+        contexts = contexts_of(process, links, HISTORY_BYTES)
+        context = await contexts.from_conversation(self.id, "resp_failed", deadline(30), shortens=True)
+        keeper = context.keeper
+        assert keeper is not None
+        found = state(context)
+        links.note_response(self.tenant, self.id, [], keeper.lease.lease_id)
+        keeper.stop()
+        await keeper.release()
+        return found
 
     @rule(place=PROCESS, answer=st.sampled_from(sorted(ANSWERS)), given=st.sampled_from(["x", "x" * 900, "output"]))
     def respond(self, place: int, answer: str, given: str) -> None:
@@ -113,11 +142,13 @@ class Conversation(RuleBasedStateMachine):
             service = self.processes[place].worker_fixture.services.conversations
             self.wait_for(service.delete_item(self.id, items[at % len(items)].id))
 
+    @precondition(lambda self: self.key_layout == "compatible")
     @rule(at=st.integers(0, 30))
     def delete_a_record(self, at: int) -> None:
         if found := self.wait_for(self.keys()):
             self.wait_for(self.cloud.table.delete(Key(self.pk, found[at % len(found)])))
 
+    @precondition(lambda self: self.key_layout == "compatible")
     @rule(at=st.integers(0, 30), compacts=st.sampled_from([False, False, True]))
     def add_a_record(self, at: int, compacts: bool) -> None:
         """Add an item whose id is before others, or one that replaces all before it."""
@@ -151,9 +182,11 @@ class Conversation(RuleBasedStateMachine):
         return (await service.list_items(self.id, None, 100, "asc")).data
 
 
-def test_warm_processes_read_what_cold_ones_would(own_cloud: Cloud, tenant: str) -> None:
+@pytest.mark.parametrize("layout", ["compatible", "spread"])
+def test_warm_processes_read_what_cold_ones_would(own_cloud: Cloud, tenant: str, layout: KeyLayout) -> None:
     class OwnConversation(Conversation):
         cloud = own_cloud
+        key_layout = layout
         tenants = (f"{tenant}{number}" for number in count())
 
     few = settings(max_examples=8, stateful_step_count=15, deadline=None, derandomize=True, database=None)

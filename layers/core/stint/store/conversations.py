@@ -8,8 +8,10 @@ Items may arrive while the conversation is being deleted. Both orders are safe:
 
     adding items                     deletion                       outcome
     1 writes the items               1 marks the conversation       if 2 of the addition sees the mark, the addition
-    2 reads the conversation         2 deletes all records, the     removes its items; otherwise 2 of the deletion finds
-                                       conversation's own last      them
+    2 reads the conversation, or     2 deletes all records, the     removes its items; otherwise 2 of the deletion finds
+      completes its change             conversation's own last      them
+
+`stint.store.item_changes` has the changes that callers make.
 """
 
 import json
@@ -25,6 +27,7 @@ from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.documents import MANY_ITEMS, Documents, context_size, cut_history, fitting, json_size
 from stint.store.failures import ConditionFailed
+from stint.store.item_changes import announce_change, version_of
 from stint.store.items import Item
 from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
@@ -68,16 +71,26 @@ class ItemPage(Page[StoredItem]):
     lapsed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AddedItems:
+    """The records of items that were added, and the end of their conversation, in seconds since 1970."""
+
+    records: Sequence[Item]
+    expires_at: int | None
+
+
 class ConversationStore:
     """Conversations. One exists while its record exists and is not marked as deleted; otherwise methods raise NotFound.
 
-    Items are in the order of their ids, which `domain.openai.items.name_items` makes.
+    Items are in the order of their ids, which `domain.openai.items.name_items` makes. With `versioned`, the records of
+    conversations show all changes by callers; see `stint.store.item_changes`.
     """
 
-    def __init__(self, table: Table, documents: Documents, blobs: Blobs) -> None:
+    def __init__(self, table: Table, documents: Documents, blobs: Blobs, *, versioned: bool = True) -> None:
         self._table = table
         self._documents = documents
         self._blobs = blobs
+        self.versioned = versioned
 
     async def create(
         self, tenant: str, conversation: Conversation, first: Sequence[StoredItem] = (), users: Sequence[str] = ()
@@ -132,37 +145,40 @@ class ConversationStore:
             after = ids[-1]
 
     async def add_items(
-        self,
-        tenant: str,
-        conversation_id: str,
-        added: Sequence[StoredItem],
-        expires_at: int | None = None,
-        users: Sequence[str] = (),
-    ) -> Sequence[items.Item]:
-        """Add any number of items, and return their records: 25 per call, a unit for each small one, and one read.
+        self, tenant: str, conversation_id: str, added: Sequence[StoredItem], users: Sequence[str] = ()
+    ) -> AddedItems:
+        """Add any number of items: 25 per call, a unit for each small one, and two for the conversation's record.
 
-        `expires_at` is that of the conversation, which then belongs to the end users, too, a unit each. Raises NotFound
-        as `put_items`.
+        The conversation then belongs to the end users, too, a unit each. Raises NotFound as `put_items`.
         """
-        await add_owners(self._table, tenant, users, "conversation", conversation_id, expires_at=expires_at)
-        packed = await self.pack_items(tenant, conversation_id, added, expires_at)
-        await self.put_items(tenant, conversation_id, packed)
-        return packed
+        change = await announce_change(self._table, tenant, conversation_id)
+        end = change.record.get("expires_at")
+        await add_owners(self._table, tenant, users, "conversation", conversation_id, expires_at=end)
+        packed = await self.pack_items(tenant, conversation_id, added, end)
+        await self._table.put_many(packed)
+        try:
+            await change.complete()
+        except ConditionFailed:
+            await self._remove_items(packed)
+            raise NotFound("Conversation", conversation_id) from None
+        return AddedItems(packed, end)
 
     async def put_items(self, tenant: str, conversation_id: str, packed: Sequence[items.Item]) -> None:
-        """Write packed items.
+        """Write packed items of a response, which has or had the conversation's lease.
 
         The conversation's existence is checked after the write, so that a later deletion finds the items. Raises
         NotFound after an earlier deletion, and removes the items.
         """
         await self._table.put_many(packed)
         # After the write: a deletion that has not seen the items has marked the conversation before.
-        if is_live(await self._table.get(keys.conversation(tenant, conversation_id))):
-            return
+        if not is_live(await self._table.get(keys.conversation(tenant, conversation_id))):
+            await self._remove_items(packed)
+            raise NotFound("Conversation", conversation_id)
+
+    async def _remove_items(self, packed: Sequence[items.Item]) -> None:
         await self._table.delete_many([keys.Key(item["pk"], item["sk"]) for item in packed])
         for item in packed:
             await self._documents.delete_blob(item)
-        raise NotFound("Conversation", conversation_id)
 
     async def pack_items(
         self, tenant: str, conversation_id: str, added: Sequence[StoredItem], expires_at: int | None
@@ -212,11 +228,17 @@ class ConversationStore:
                 return found[place], stored
         raise NotFound("Item", item_id)
 
-    async def delete_item(self, tenant: str, conversation_id: str, item_id: str) -> None:
+    async def delete_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
+        """Delete an item, and return its conversation: a unit, and two for the conversation's record."""
         record, _ = await self._find_item(tenant, conversation_id, item_id)
+        change = await announce_change(self._table, tenant, conversation_id)
         # It may be missing by now: its deletion is repeated if its answer is lost.
         await self._table.delete(keys.conversation_item(tenant, conversation_id, item_id))
         await self._documents.delete_blob(record)
+        try:
+            return _conversation(conversation_id, await change.complete())
+        except ConditionFailed:
+            raise NotFound("Conversation", conversation_id) from None
 
     async def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
         """Read a conversation's items: one Query per MB, and the blobs concurrently.
@@ -260,6 +282,10 @@ class ConversationStore:
             if item["sk"] == until or len(listed) == limit:
                 break
         return ItemKeys(tuple(reversed(listed)), has_lapsed(own))
+
+    def version_of(self, record: Item) -> str | None:
+        """Return the version of a conversation's items in its record; None if it does not tell whether they changed."""
+        return version_of(record) if self.versioned else None
 
     async def get_records(self, tenant: str, conversation_id: str, wanted: Sequence[str]) -> dict[str, items.Item]:
         """Read the records of items by their sort keys, 100 per call. Missing ones are omitted."""

@@ -116,7 +116,8 @@ class Store:
         "stint.store.response_leases:ResponseLeases", lambda self, cls: cls(self._table)
     )
     conversations: "Part[ConversationStore]" = lazy(
-        "stint.store.conversations:ConversationStore", lambda self, cls: cls(self._table, self._documents, self._blobs)
+        "stint.store.conversations:ConversationStore",
+        lambda self, cls: cls(self._table, self._documents, self._blobs, versioned=self._key_layout == "spread"),
     )
     conversation_leases: "Part[ConversationLeases]" = lazy(
         "stint.store.response_leases:ConversationLeases", lambda self, cls: cls(self._table)

@@ -10,7 +10,7 @@ references between the items of one request are changed with them.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -48,7 +48,7 @@ Reconcile = Callable[[str], Awaitable[bool]]
 class ItemCache(Protocol):
     """The memory of a process for the items of conversations."""
 
-    def note_items(self, tenant: str, conversation_id: str, records: Iterable[StoredRecord], /) -> None:
+    def note_items(self, tenant: str, conversation_id: str, records: Sequence[StoredRecord], /) -> None:
         """Keep records that were added to a conversation, if it is known."""
         ...
 
@@ -136,15 +136,12 @@ class Conversations:
             InvalidRequest: a file or an image among them cannot be read. The message names its location.
         """
         added = await self.prepare_items(items)
-        conversation = await self.store.get(self.tenant, conversation_id)
-        record_end(conversation.expires_at)
-        records = await self.store.add_items(
-            self.tenant, conversation_id, added, conversation.expires_at, users=end_users_of()
-        )
+        stored = await self.store.add_items(self.tenant, conversation_id, added, users=end_users_of())
+        record_end(stored.expires_at)
         # A repeated request may have read the files anew, and has stored other texts then.
-        if not any(stored.texts for stored in added):
-            self.cache.note_items(self.tenant, conversation_id, records)
-        return ItemList.of([include_fields(stored.item, include) for stored in added], has_more=False)
+        if not any(each.texts for each in added):
+            self.cache.note_items(self.tenant, conversation_id, stored.records)
+        return ItemList.of([include_fields(each.item, include) for each in added], has_more=False)
 
     async def list_items(
         self, conversation_id: str, after: str | None, limit: int, order: Order, include: Collection[str] = ()
@@ -163,9 +160,10 @@ class Conversations:
 
     async def delete_item(self, conversation_id: str, item_id: str) -> Conversation:
         """Delete one item, and return its conversation."""
-        await self.find(conversation_id, partial(self.store.delete_item, self.tenant, conversation_id, item_id))
+        delete = partial(self.store.delete_item, self.tenant, conversation_id, item_id)
+        conversation = await self.find(conversation_id, delete)
         self.cache.forget(self.tenant, conversation_id)
-        return await self.get(conversation_id)
+        return conversation
 
     async def find(self, conversation_id: str, find_item: Callable[[], Awaitable[T]]) -> T:
         """Find an item, also one that a response has not added to the conversation. Raises NotFound."""

@@ -227,7 +227,7 @@ class Contexts:
             if lease.taken_over is not None:
                 end = lease.item.get("expires_at")
                 await self.conversations.finish_holder(conversation_id, lease.taken_over, end)
-            found = await self.reader.read(conversation_id, listed, leased=True)
+            found = await self.reader.read(conversation_id, listed, lease)
             self.refuse_excess(complete=found.complete, shortens=shortens)
         found.context.keeper = keeper
         return found.context
@@ -235,11 +235,13 @@ class Contexts:
     async def choose_list(
         self, conversation_id: str, early: asyncio.Task[ListedConversation | None], lease: Lease
     ) -> ListedConversation | None:
-        """Return the list that was made while the lease was acquired, if it is current.
+        """Return a list of the items that is current, if there is one without listing them under the lease.
 
         A list that failed, or that may lack the items of another response, is made again under the lease.
         """
         self.reader.note_acquired(conversation_id, lease)
+        if (unchanged := self.reader.list_unchanged(conversation_id, lease)) is not None:
+            return unchanged
         try:
             listed = await early
         except StintError:

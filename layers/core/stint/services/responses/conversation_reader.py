@@ -2,9 +2,14 @@
 
 A conversation is remembered as one link, as if a single response had added its first items, and as the records of the
 items after them. What is remembered is current by itself, because nothing changes an item under its key. What has to be
-checked is which items exist: other processes add and delete them at any time, without the lease. So each response lists
-their keys, with one consistent Query in the place of the one that would read them. No writer takes part in this check,
-so it also holds for those of earlier releases.
+checked is which items exist. Responses add them under the lease, and callers add and delete them at any time:
+
+- If the lease was acquired directly after the process's own last response released it (`Lease.last`), no other response
+  has added any since.
+- If the conversation's record, which the acquisition returns, has the version with which the items were read, no caller
+  has changed them since (`stint.store.item_changes`).
+
+If both hold, nothing is read. Otherwise the keys of the items are listed under the lease:
 
 | the keys that are listed                         | what is read         |
 |--------------------------------------------------|----------------------|
@@ -12,10 +17,9 @@ so it also holds for those of earlier releases.
 | are those of the link, and some unknown after it | the records of these |
 | lack one of the link, or have one before its end | all items            |
 
-The list is current if it was made under the lease. A process that remembers its own last response in the conversation
-makes it at the same time as it acquires the lease, so that both take one round trip. The list then has the items of
-that response, which were stored before. If the lease was acquired directly after that response released it
-(`Lease.last`), no other response has added any since; otherwise the list is made again. So that this is rare, a process
+While an earlier release may write, no version counts, and each response lists the keys. A process that remembers its
+own last response does so at the same time as it acquires the lease. The list then has the items of that response, which
+were stored before. If another response may have added items, the list is made again. So that this is rare, a process
 that has met another one lists under the lease, until it has had two responses in a row.
 
 Items are read in order, and later ones can change what earlier ones mean: outputs move to their calls, and an answer
@@ -37,7 +41,7 @@ from stint.loop.transcript import Transcript
 from stint.services.responses.answer_order import are_paired
 from stint.services.responses.code_runs import containers_in
 from stint.services.responses.items_to_messages import MessageBuilder
-from stint.services.responses.link_cache import CachedConversation, CachedLink, LinkCache, inline_records
+from stint.services.responses.link_cache import CachedConversation, CachedLink, LinkCache
 from stint.services.responses.links import Context, add_cached_link
 from stint.services.responses.search_items import files_in
 from stint.store.conversations import ConversationStore
@@ -85,26 +89,28 @@ class ConversationReader:
     history_bytes: int
 
     async def read(
-        self, conversation_id: str, listed: ListedConversation | None = None, *, leased: bool = False
+        self, conversation_id: str, listed: ListedConversation | None = None, lease: Lease | None = None
     ) -> ReadConversation:
         """Read the newest items that fit, or those that were `listed`, for a caller that may have the lease.
 
         Raises NotFound if there is no conversation.
         """
+        version = self.store.version_of(lease.item) if lease is not None else None
         try:
             known = self.cache.get_conversation(self.tenant, conversation_id)
             if listed is None and known is not None:
-                listed = await self.list_known(conversation_id, known, leased=leased)
-            found = await self.read_later(conversation_id, listed) if listed is not None else None
-            return found if found is not None else await self.read_all(conversation_id)
+                listed = await self.list_known(conversation_id, known, leased=lease is not None)
+            found = await self.read_later(conversation_id, listed, version) if listed is not None else None
+            return found if found is not None else await self.read_all(conversation_id, version)
         except NotFound:
             self.cache.forget(self.tenant, conversation_id)
             raise
 
-    async def read_all(self, conversation_id: str) -> ReadConversation:
+    async def read_all(self, conversation_id: str, version: str | None) -> ReadConversation:
         """Read a conversation as if nothing was known of it."""
         history = await self.store.history(self.tenant, conversation_id, self.history_bytes)
-        context = self.continue_from(conversation_id, nothing_known(), NewItems(history.items, history.records))
+        known = replace(nothing_known(), version=version)
+        context = self.continue_from(conversation_id, known, NewItems(history.items, history.records))
         if not history.complete:
             self.cache.forget(self.tenant, conversation_id)
         context.size = history.size
@@ -123,9 +129,18 @@ class ConversationReader:
         A lease that is acquired `again` cannot tell whether it is.
         """
         known = self.cache.get_conversation(self.tenant, conversation_id)
-        if again or known is None or known.last_lease is None or not known.alone:
+        if self.store.versioned or again or known is None or known.last_lease is None or not known.alone:
             return None
         return await self.list_known(conversation_id, known, leased=True)
+
+    def list_unchanged(self, conversation_id: str, lease: Lease) -> ListedConversation | None:
+        """Return the known items as a list, without a call, if a lease shows that they are all; otherwise None."""
+        known = self.cache.get_conversation(self.tenant, conversation_id)
+        if known is None or known.version is None or known.last_lease is None or known.last_lease != lease.last:
+            return None
+        if known.version != self.store.version_of(lease.item):
+            return None
+        return ListedConversation(known, known.listed, lapsed=False)
 
     def note_acquired(self, conversation_id: str, lease: Lease | BaseException) -> None:
         """Note which lease was released before one, or that it was refused."""
@@ -135,9 +150,11 @@ class ConversationReader:
             last = lease.last if isinstance(lease, Lease) else None
             self.cache.note_holder_before(self.tenant, conversation_id, last)
 
-    async def read_later(self, conversation_id: str, listed: ListedConversation) -> ReadConversation | None:
+    async def read_later(
+        self, conversation_id: str, listed: ListedConversation, version: str | None
+    ) -> ReadConversation | None:
         """Read what follows the known items; None if the conversation has to be read as a whole."""
-        known = listed.known
+        known = replace(listed.known, version=version)
         if listed.keys[: len(known.keys)] != known.keys:
             return None
         after = listed.keys[len(known.keys) :]
@@ -156,7 +173,7 @@ class ConversationReader:
         """Return the context of known and new items, and remember it."""
         start = max((place for place, record in enumerate(new.records) if "compacts" in record), default=-1)
         if start >= 0:
-            known = replace(nothing_known(), until=new.records[start]["sk"])
+            known = replace(nothing_known(), until=new.records[start]["sk"], version=known.version)
             new = NewItems(new.items[start:], new.records[start:])
         context = Context(MessageBuilder(Transcript(), lenient=True))
         add_cached_link(context, known.link)
@@ -180,7 +197,7 @@ class ConversationReader:
             keys = (*known.keys, *(record["sk"] for record in new.records))
             changed = replace(known, link=link_of(context), keys=keys, later={})
         else:
-            changed = replace(known, later=inline_records(new.records))
+            changed = replace(known, later={}).with_items(new.records)
         self.cache.put_conversation(self.tenant, conversation_id, changed)
 
 

@@ -57,8 +57,7 @@ class ConversationWriter:
         """Write packed items, and remember them. Raises NotFound if the conversation was deleted."""
         if packed:
             await self.store.put_items(self.tenant, self.conversation_id, packed)
-            self.cache.note_items(self.tenant, self.conversation_id, packed)
-        self.cache.note_lease(self.tenant, self.conversation_id, self.lease_id)
+        self.cache.note_response(self.tenant, self.conversation_id, packed, self.lease_id)
 
 
 def has_items(response: StoredResponse) -> bool:

@@ -10,7 +10,7 @@ dropped meanwhile can still be added.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 
 from stint.dataclasses import dataclass, field, replace
@@ -109,6 +109,21 @@ class CachedConversation:
     alone: bool = True
     """Whether no other process had the lease before the process's last response, as far as is known."""
 
+    version: str | None = None
+    """The version of the conversation in which these, with the items of the response that read them under its lease,
+    were all items; None if that is not known. It stays with the items: what replaces them brings its own."""
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """Return the sort keys of all its items, oldest first."""
+        return tuple(sorted({*self.keys, *self.later}))
+
+    def with_items(self, records: Sequence[Item]) -> "CachedConversation":
+        """Return the conversation with records after `link`, without those that cannot be kept."""
+        inline = inline_records(records)
+        version = self.version if len(inline) == len(records) else None
+        return replace(self, later={**self.later, **inline}, version=version)
+
     @property
     def count(self) -> int:
         """Return the number of its items."""
@@ -169,16 +184,19 @@ class LinkCache:
         else:
             self._put((tenant, conversation_id), conversation)
 
-    def note_items(self, tenant: str, conversation_id: str, records: Iterable[Item]) -> None:
+    def note_items(self, tenant: str, conversation_id: str, records: Sequence[Item]) -> None:
         """Keep records that were added to a conversation, if it is known."""
         if (known := self.get_conversation(tenant, conversation_id)) is not None:
-            later = {**known.later, **inline_records(records)}
-            self.put_conversation(tenant, conversation_id, replace(known, later=later))
+            self.put_conversation(tenant, conversation_id, known.with_items(records))
 
-    def note_lease(self, tenant: str, conversation_id: str, lease_id: str | None) -> None:
-        """Keep the lease of a response whose items are stored, if the conversation is known."""
+    def note_response(self, tenant: str, conversation_id: str, records: Sequence[Item], lease_id: str | None) -> None:
+        """Keep the records and the lease of a response that added them to a conversation, if it is known.
+
+        Both at once: with the lease alone, the next response would not look for the items.
+        """
         if (known := self.get_conversation(tenant, conversation_id)) is not None:
-            self.put_conversation(tenant, conversation_id, replace(known, last_lease=lease_id))
+            known = replace(known.with_items(records), last_lease=lease_id)
+            self.put_conversation(tenant, conversation_id, known)
 
     def note_holder_before(self, tenant: str, conversation_id: str, lease_id: str | None) -> None:
         """Note the lease that was released before a new one, if the conversation is known. None: it is not known."""

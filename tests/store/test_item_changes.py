@@ -104,3 +104,25 @@ async def test_a_deleted_conversation_takes_no_change(cloud: Cloud, made: str) -
         await announce_change(cloud.table, made, ID)
     with pytest.raises(ConditionFailed):
         await change.complete()
+
+
+async def test_a_completion_that_arrives_twice_does_not_bring_an_earlier_version_back(cloud: Cloud, made: str) -> None:
+    first = await announce_change(cloud.table, made, ID)
+    await first.complete()
+    seen = await version(cloud, made)
+    await (await announce_change(cloud.table, made, ID)).complete()
+
+    await first.complete()
+
+    assert await version(cloud, made) != seen
+
+
+async def test_any_number_of_changes_may_be_left_by_writers_that_died(cloud: Cloud, made: str) -> None:
+    for _ in range(250):
+        await announce_change(cloud.table, made, ID)
+    CLOCK.move(CHANGE_SECONDS + 1)
+
+    for number in range(8):
+        await cloud.store.conversations.add_items(made, ID, [StoredItem(item=message(f"{number}"))])
+
+    assert not [name for name in await record(cloud, made) if name.startswith("change_")]

@@ -10,9 +10,10 @@ caller is announced in the conversation's record before the first item is writte
     a change is announced               items may be written at this moment, so only a list has them
     an announced change has ended       its writer died, and has written some items or none: the version is another one
 
-A version is random, and each write has the same effect if it arrives twice. A change stays announced for longer than
-any function runs. An earlier release announces nothing, so versions count only with the key layout `spread`, with which
-no function of an earlier release writes.
+A version is a count of completions. A write that arrives twice, however late, makes it a higher one, or announces a
+change until it ends; it never brings an earlier version back, which would hide the changes since. A change stays
+announced for longer than any function runs. An earlier release announces nothing, so versions count only with the key
+layout `spread`, with which no function of an earlier release writes.
 """
 
 import secrets
@@ -32,6 +33,9 @@ CHANGE_SECONDS = 1_800
 ANNOUNCED = "change_"
 """The prefix of the attributes that announce a change. The value is the end, in seconds since 1970."""
 
+MOST_REMOVED = 100
+"""Maximum ended changes that a completion removes: an expression has up to 4 KB (DynamoDB, "Quotas")."""
+
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
@@ -48,9 +52,8 @@ class ItemChange:
         Raises ConditionFailed if the conversation was deleted or has expired.
         """
         # Changes of writers that died: whoever has a list from before does not have this version.
-        done = dict.fromkeys(ended_changes(self.record)) | {self.name: None}
-        assign = done | {"items_version": self.name.removeprefix(ANNOUNCED)}
-        return await self.table.update(self.key, assign, LIVE_RECORD, {":now": int(time.time())})
+        done = dict.fromkeys([self.name, *ended_changes(self.record)[:MOST_REMOVED]])
+        return await self.table.update(self.key, done, LIVE_RECORD, {":now": int(time.time())}, count="items_version")
 
 
 LIVE_RECORD = f"attribute_exists(pk) AND {LIVE}"

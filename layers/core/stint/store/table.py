@@ -6,6 +6,7 @@ The client repeats a call whose answer was lost. So each write must have the sam
     put, put_many, delete     the same record, or none                          -
     put_new                   the condition refuses the second one              a random `nonce` in the record
     update                    the condition may refuse the second one           the caller, by what it has assigned
+    update with `count`       counted twice                                     nobody: only a change matters
     ADD (budgets)             counted twice                                     -
     transaction               DynamoDB recognizes the token of the request      -
 
@@ -213,16 +214,21 @@ class Table:
         values: Mapping[str, Any] | None = None,
         *,
         previous: bool = False,
+        count: str | None = None,
     ) -> Item:
         """Change attributes (None removes one), and return the whole new record, or the `previous` one.
 
+        `count` is an attribute to which 1 is added. If the client repeats the call, it may be added twice.
         Raises ConditionFailed with the existing record, or None if there is none.
         """
         changed = {name: value for name, value in assign.items() if value is not None}
         removed = [name for name in assign if name not in changed]
-        expression = f"SET {', '.join(f'{name} = :set_{name}' for name in changed)}" if changed else ""
+        sets = [f"{name} = :set_{name}" for name in changed]
+        sets += [f"{count} = if_not_exists({count}, :none) + :one"] if count else []
+        expression = f"SET {', '.join(sets)}" if sets else ""
         expression += f" REMOVE {', '.join(removed)}" if removed else ""
         named = {f":set_{name}": value for name, value in changed.items()} | dict(values or {})
+        named |= {":none": 0, ":one": 1} if count else {}
         try:
             answer = await self._call(
                 "UpdateItem",

@@ -41,7 +41,7 @@ from stint.loop.transcript import Transcript
 from stint.services.responses.answer_order import are_paired
 from stint.services.responses.code_runs import containers_in
 from stint.services.responses.items_to_messages import MessageBuilder
-from stint.services.responses.link_cache import CachedConversation, CachedLink, LinkCache
+from stint.services.responses.link_cache import CachedConversation, CachedLink, ItemsVersion, LinkCache
 from stint.services.responses.links import Context, add_cached_link
 from stint.services.responses.search_items import files_in
 from stint.store.conversations import ConversationStore
@@ -95,7 +95,7 @@ class ConversationReader:
 
         Raises NotFound if there is no conversation.
         """
-        version = self.store.version_of(lease.item) if lease is not None else None
+        version = self.find_version(lease) if lease is not None else None
         try:
             known = self.cache.get_conversation(self.tenant, conversation_id)
             if listed is None and known is not None:
@@ -106,10 +106,11 @@ class ConversationReader:
             self.cache.forget(self.tenant, conversation_id)
             raise
 
-    async def read_all(self, conversation_id: str, version: str | None) -> ReadConversation:
+    async def read_all(self, conversation_id: str, version: ItemsVersion | None) -> ReadConversation:
         """Read a conversation as if nothing was known of it."""
         history = await self.store.history(self.tenant, conversation_id, self.history_bytes)
-        known = replace(nothing_known(), version=version)
+        # Without a version if it is cut: another thread may add to it before it is forgotten.
+        known = replace(nothing_known(), version=version if history.complete else None)
         context = self.continue_from(conversation_id, known, NewItems(history.items, history.records))
         if not history.complete:
             self.cache.forget(self.tenant, conversation_id)
@@ -138,9 +139,14 @@ class ConversationReader:
         known = self.cache.get_conversation(self.tenant, conversation_id)
         if known is None or known.version is None or known.last_lease is None or known.last_lease != lease.last:
             return None
-        if known.version != self.store.version_of(lease.item):
+        if known.version.version != self.store.version_of(lease.item):
             return None
         return ListedConversation(known, known.listed, lapsed=False)
+
+    def find_version(self, lease: Lease) -> ItemsVersion | None:
+        """Return the version with which items are remembered that are read under a lease."""
+        version = self.store.version_of(lease.item)
+        return ItemsVersion(version, lease.lease_id) if version is not None else None
 
     def note_acquired(self, conversation_id: str, lease: Lease | BaseException) -> None:
         """Note which lease was released before one, or that it was refused."""
@@ -151,7 +157,7 @@ class ConversationReader:
             self.cache.note_holder_before(self.tenant, conversation_id, last)
 
     async def read_later(
-        self, conversation_id: str, listed: ListedConversation, version: str | None
+        self, conversation_id: str, listed: ListedConversation, version: ItemsVersion | None
     ) -> ReadConversation | None:
         """Read what follows the known items; None if the conversation has to be read as a whole."""
         known = replace(listed.known, version=version)

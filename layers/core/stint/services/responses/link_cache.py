@@ -87,6 +87,14 @@ class CachedLink:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemsVersion:
+    """The `version` of a conversation's items when a lease was acquired, under which they were read."""
+
+    version: str
+    lease_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class CachedConversation:
     """A conversation's items: the first ones as the link that they add, and the records of `later` ones.
 
@@ -109,9 +117,9 @@ class CachedConversation:
     alone: bool = True
     """Whether no other process had the lease before the process's last response, as far as is known."""
 
-    version: str | None = None
-    """The version of the conversation in which these, with the items of the response that read them under its lease,
-    were all items; None if that is not known. It stays with the items: what replaces them brings its own."""
+    version: ItemsVersion | None = None
+    """The version in which these, with those of the response that read them under its lease, were all items; None if
+    that is not known. Whoever else adds records removes it: they may have been deleted since they were written."""
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -187,7 +195,7 @@ class LinkCache:
     def note_items(self, tenant: str, conversation_id: str, records: Sequence[Item]) -> None:
         """Keep records that were added to a conversation, if it is known."""
         if (known := self.get_conversation(tenant, conversation_id)) is not None:
-            self.put_conversation(tenant, conversation_id, known.with_items(records))
+            self.put_conversation(tenant, conversation_id, replace(known.with_items(records), version=None))
 
     def note_response(self, tenant: str, conversation_id: str, records: Sequence[Item], lease_id: str | None) -> None:
         """Keep the records and the lease of a response that added them to a conversation, if it is known.
@@ -196,6 +204,8 @@ class LinkCache:
         """
         if (known := self.get_conversation(tenant, conversation_id)) is not None:
             known = replace(known.with_items(records), last_lease=lease_id)
+            if known.version is not None and known.version.lease_id != lease_id:
+                known = replace(known, version=None)
             self.put_conversation(tenant, conversation_id, known)
 
     def note_holder_before(self, tenant: str, conversation_id: str, lease_id: str | None) -> None:

@@ -201,18 +201,64 @@ for method in (Sum.__init__, Sum.__lt__, Word.__init__, unknown.__init__):
 """
 
 
+def run(program: str, *arguments: str | Path) -> list[str]:
+    environment = {"PYTHONPATH": os.pathsep.join((str(CORE), str(CORE.parents[1]))), "PATH": os.defpath}
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
 def test_code_of_a_recorded_text_comes_from_the_archive_and_another_text_is_compiled(shop: Path) -> None:
     (shop / "shop/classes.py").write_text(CLASSES)
     py_compile.compile(str(shop / "shop/classes.py"))
-    environment = {"PYTHONPATH": os.pathsep.join((str(CORE), str(CORE.parents[1]))), "PATH": os.defpath}
 
-    def run(program: str) -> list[str]:
-        command = [sys.executable, "-c", program, str(shop)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-        assert done.stderr == ""
-        return done.stdout.splitlines()
-
-    assert run(RECORD) == ["True"]
-    objects, *files = run(USE)
+    assert run(RECORD, shop) == ["True"]
+    objects, *files = run(USE, shop)
     assert objects == "True Sum(left=2, right=1) Word(text='a') True"
     assert files == ["<archived>", "<archived>", "<archived>", "<string>"]
+
+
+PATTERNS = """
+import re
+WORD = re.compile(r"(?P<first>[^\\W\\d]+)\\s|(?:\\u00e9|(?P<last>x{2,}))$", re.IGNORECASE | re.MULTILINE)
+LINE = re.compile(rb"[\\r\\n]+")
+"""
+RECORD_PATTERNS = """
+import sys
+from infra.scripts.record_texts import record
+sys.path.insert(0, sys.argv[1])
+import shop
+from pathlib import Path
+from infra.scripts.archives import archive_modules
+archive_modules(Path(sys.argv[1]), "Shop", sys.implementation.cache_tag, record(shop))
+"""
+USE_PATTERNS = """
+import sys, _sre, re, re._compiler
+from stint.archive import Archive
+from stint.compiled_texts import use_compiled_texts
+compiled, compile_as_usual = [], re._compiler.compile
+def compile_and_note(text, flags=0):
+    compiled.append(text)
+    return compile_as_usual(text, flags)
+re._compiler.compile = compile_and_note
+use_compiled_texts(Archive(sys.argv[1] + "/Shop.bytecode"))
+if sys.argv[2:]:
+    _sre.MAGIC = int(sys.argv[2])
+sys.path.insert(0, sys.argv[1])
+from shop.patterns import LINE, WORD
+print([each.pattern in compiled for each in (WORD, LINE)])
+usual = compile_as_usual(WORD.pattern, re.IGNORECASE | re.MULTILINE)  # equal patterns have the same code
+print(usual == WORD, usual.groupindex == WORD.groupindex, usual.groups == WORD.groups, usual is WORD)
+print(WORD.search("one\\n\\u00c9XXX").lastgroup, re.search("un(known)", "unknown")[1], "un(known)" in compiled)
+"""
+
+
+def test_a_recorded_regular_expression_is_made_from_the_archive_and_another_one_is_compiled(shop: Path) -> None:
+    (shop / "shop/patterns.py").write_text(PATTERNS)
+    py_compile.compile(str(shop / "shop/patterns.py"))
+    assert run(RECORD_PATTERNS, shop) == []
+
+    alike = ["True True True False", "first known True"]
+    assert run(USE_PATTERNS, shop) == ["[False, True]", *alike]
+    assert run(USE_PATTERNS, shop, "20000101") == ["[True, True]", *alike]  # the engine of another version of Python

@@ -15,7 +15,8 @@ depend on the processor. An archive for another version of Python, or an incompl
     bytes        content
     16           the magic number of the bytecode, in 4 bytes; the lengths of the file and of the index, in 4 and 8
     index        for each module: where its code begins after the index, its length, whether it is a package (marshal);
-                 the first two for each text and mode that `compile` gets while modules are imported (compiled_texts.py)
+                 the first two for each text and mode that `compile` gets while modules are imported, and for each
+                 regular expression and its flags (compiled_texts.py)
     the rest     the code of the modules and texts (marshal)
 """
 
@@ -35,7 +36,7 @@ HEAD_BYTES = 16
 CACHE = f"{sys.implementation.cache_tag}.pyc"
 
 ModuleIndex = dict[str, tuple[int, int, bool]]
-TextIndex = dict[tuple[str, str], tuple[int, int]]
+TextIndex = dict[tuple[str, str | int], tuple[int, int]]
 
 
 class UnusableArchive(Exception):
@@ -68,6 +69,12 @@ class Archive:
         begin, length = self.texts[text, mode]
         code: CodeType = self._load(length, self._begin + begin)
         return code
+
+    def parts_of_pattern(self, text: str, flags: int) -> tuple[Any, ...]:
+        """Return the version of the engine, and what it makes a regular expression from. Raises KeyError."""
+        begin, length = self.texts[text, flags]
+        parts: tuple[Any, ...] = self._load(length, self._begin + begin)
+        return parts
 
     def _load(self, length: int, begin: int) -> Any:
         return marshal.loads(os.pread(self._file, length, begin))  # noqa: S302 - our build wrote it

@@ -70,7 +70,7 @@ sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and 
 
 # Tests that start processes: of functions, of what they import, of the converter of documents, and of the whole system.
 # None moves the clock, which would change the deadlines of the processes.
-PROCESSES := tests/runtime tests/system tests/samples tests/unit/test_imports.py tests/unit/http/test_deferred_models.py \
+PROCESSES := tests/runtime tests/system tests/samples tests/unit/test_imports.py tests/unit/http/test_deferred_imports.py \
 	tests/unit/documents/test_document_files.py tests/unit/documents/test_converter.py
 
 # Tests of the cost of hostile requests, files, templates and regular expressions. A test takes up to ten seconds of CPU time.
@@ -192,7 +192,7 @@ deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 # Dependencies of mcp that its client, the part in use, does not import (tests/samples/test_shipped_layers.py), a third of the
-# layer, and the one of FastAPI that layers/core/stint/http/deferred_models.py leaves out.
+# layer, and the one of FastAPI that layers/core/stint/http/deferred_imports.py leaves out.
 UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications opentelemetry-api pycparser pydantic-settings pyjwt \
 	python-dotenv pywin32 referencing rpds-py sse-starlette uvicorn
 # python-pptx imports the first two to write pictures and charts (layers/core/stint/documents/office.py). The next two are for

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 
 from stint.domain.errors import NotFound
 from stint.domain.schema import Schema
-from stint.http.deferred_models import NO_TELEMETRY
+from stint.http.deferred_imports import NO_TELEMETRY
 from stint.http.direct_calls import direct_call_of
 from stint.http.errors import add_error_handlers
 from stint.http.requests import StrictRoute

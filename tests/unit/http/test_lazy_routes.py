@@ -5,7 +5,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIRouter
 
-from stint.http.deferred_models import NO_TELEMETRY
+from stint.http.deferred_imports import NO_TELEMETRY
 from stint.http.requests import LazyRoute
 from stint.http.scopes import requires
 

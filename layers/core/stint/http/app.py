@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from stint.domain.ids import TENANT
-from stint.http.deferred_models import NO_TELEMETRY
+from stint.http.deferred_imports import NO_TELEMETRY
 from stint.http.dependencies import MakeServices
 from stint.http.errors import add_error_handlers
 from stint.http.middleware.authentication import AuthenticationMiddleware

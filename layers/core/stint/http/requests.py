@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
 from stint.domain.json_text import TOO_DEEP, parse_json
-from stint.http.deferred_models import without_pydantic_v1
+from stint.http.deferred_imports import without_pydantic_v1
 from stint.http.direct_calls import direct_call_of
 from stint.http.scopes import check_scope, rule_of
 from stint.log_keys import add_log_keys

@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 REFUSED_STATUSES = frozenset({400, 404, 413, 422})
 """Statuses of requests that fail again when they are repeated."""
@@ -50,6 +49,8 @@ def parse_retry_after(value: str | None) -> float | None:
         return None
     if re.fullmatch(r"\d+(?:\.\d+)?", value):
         return min(float(value), LONGEST_RETRY_AFTER)
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - few servers send a date
+
     try:
         moment = parsedate_to_datetime(value)
     except (ValueError, OverflowError):

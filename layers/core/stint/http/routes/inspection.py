@@ -11,7 +11,7 @@ from pydantic import BaseModel, RootModel
 
 from stint.domain.llama_stack.registry import LLAMA_STACK_VERSION, Route, RouteList
 from stint.domain.openai.chat_output import ChatCompletionChunk
-from stint.http.deferred_models import NO_TELEMETRY
+from stint.http.deferred_imports import NO_TELEMETRY
 from stint.http.errors import ErrorResponse
 from stint.http.examples import add_examples
 from stint.http.json_responses import document

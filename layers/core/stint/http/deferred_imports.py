@@ -3,14 +3,13 @@
 `stint.http` imports FastAPI once, within these context managers, before any other module can. Each of them changes what
 the import finds, and restores it at the end:
 
-  deferred_models       pydantic builds the models of OpenAPI when they are first used
+  deferred_modules      modules that few requests need, such as the models of OpenAPI, are imported when they are used
   without_form_parser   no parser of multipart forms, since `stint.http.multipart` has one with limits
-  deferred_modules      modules of the standard library that few requests need are imported when they are used
   without_telemetry     empty modules in place of opentelemetry; `NO_TELEMETRY` turns it off in each app
 
 `without_pydantic_v1` does the same while a route is built.
 
-A version of FastAPI that uses more of them at its import fails in tests/unit/http/test_deferred_models.py.
+A version of FastAPI that uses more of them at its import fails in tests/unit/http/test_deferred_imports.py.
 """
 
 import sys
@@ -18,39 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel, ConfigDict
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from fastapi.telemetry import TelemetryConfig
 
 TELEMETRY = ("opentelemetry", "_logs", "context", "metrics", "propagate", "propagators", "propagators.textmap", "trace")
 """The package that FastAPI imports for its spans and metrics, and the modules of the package."""
-
-
-@contextmanager
-def deferred_models() -> Iterator[None]:
-    """Let pydantic build the models that are defined within when they are first used (`defer_build`).
-
-    FastAPI's 45 models of OpenAPI are a sixth of a cold start. Its calls of `model_rebuild`, which have no arguments,
-    resolve forward references. The first use does that, too.
-    """
-    config, rebuild = BaseModel.model_config, BaseModel.__dict__["model_rebuild"]
-
-    def rebuild_when_used(cls: type[BaseModel], /, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
-        if not options:
-            return None
-        built: bool | None = rebuild.__func__(cls, _parent_namespace_depth=_parent_namespace_depth + 1, **options)
-        return built
-
-    BaseModel.model_config = config | ConfigDict(defer_build=True)
-    BaseModel.model_rebuild = classmethod(rebuild_when_used)  # type: ignore[assignment, method-assign]
-    try:
-        yield
-    finally:
-        BaseModel.model_config = config
-        BaseModel.model_rebuild = rebuild  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -95,33 +68,63 @@ class UnusedModule(ModuleType):
         return sys.modules.get(f"{self.__name__}.{name}", UnusedPart)
 
 
-class DeferredModule(ModuleType):
-    """A module of the standard library that is imported when one of its names is used.
+class DeferredName:
+    """A name of a deferred module. It can be called and has attributes, once the import of FastAPI has ended."""
 
-    A name that is imported from it while this object is in its place can only be called, and only afterwards.
-    """
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if isinstance(sys.modules.get(self._module), DeferredModule):
+            return self  # as a default of FastAPI's OAuth2, which raises a ValidationError when it is used
+        return self._find()(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # `typing` asks any object for them
+            raise AttributeError(name)
+        return getattr(self._find(), name)
+
+    def __or__(self, _: object) -> Self:  # in annotations, which nobody reads
+        return self
+
+    __ror__ = __or__
+
+    def _find(self) -> Any:
+        return getattr(import_module(self._module), self._name)
+
+
+class DeferredModule(ModuleType):
+    """A module that is imported when one of its names is used."""
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
-            return lambda *arguments, **options: getattr(import_module(self.__name__), name)(*arguments, **options)
+            return DeferredName(self.__name__, name)
         return getattr(import_module(self.__name__), name)
+
+
+DEFERRED = (
+    *("email.message", "email.utils", "http.client", "http.cookies", "importlib.metadata", "tempfile"),
+    *("fastapi.openapi.docs", "fastapi.openapi.models", "fastapi.openapi.utils"),
+)
+"""Modules that FastAPI, starlette and pydantic need only for documents, for cookies and forms, and for some errors."""
 
 
 @contextmanager
 def deferred_modules() -> Iterator[None]:
-    """Defer the import of modules that starlette and pydantic need only for some errors, and for forms.
+    """Defer the import of the modules in `DEFERRED`.
 
     `http.client` loads the parsers of e-mails for the names of statuses, `importlib.metadata` those of zip and CSV
-    files to check the version of a package, and `tempfile` what compresses files. No other thread may import them
-    meanwhile. As attributes of their packages they stay in place until they are used.
+    files to check the version of a package, and `tempfile` what compresses files. The 36 models of OpenAPI are a
+    thirtieth of a cold start. No other thread may import them meanwhile. As attributes of the standard library's
+    packages they stay in place until they are used.
     """
-    deferred = [name for name in ("http.client", "importlib.metadata", "tempfile") if name not in sys.modules]
+    deferred = [name for name in DEFERRED if name not in sys.modules]
     for name in deferred:
         sys.modules[name] = DeferredModule(name)
         package, _, child = name.rpartition(".")
-        if package:
+        if package and package in sys.stdlib_module_names:
             setattr(import_module(package), child, sys.modules[name])
     try:
         yield

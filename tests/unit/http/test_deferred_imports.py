@@ -111,17 +111,20 @@ with formparsers.SpooledTemporaryFile() as file:
 response = responses.Response()
 response.set_cookie("name", "va lue", expires=0)
 print(response.headers["set-cookie"].split(";")[0], requests.cookie_parser('a="\\\\101"'))
-import email.message, email.utils, http.client, http.cookies, importlib.metadata
+from aws_lambda_powertools.logging.logger import jmespath_utils
+print(responses.guess_type("a.txt")[0], jmespath_utils.query({"id": 1}, "id"))
+import email.message, email.utils, http.client, http.cookies, importlib.metadata, mimetypes
 from tempfile import SpooledTemporaryFile
 print(http.client.HTTPConnection.__module__, importlib.metadata.version.__module__, SpooledTemporaryFile.__module__)
 print(email.message.Message.__module__, email.utils.formatdate.__module__, http.cookies.SimpleCookie.__module__)
+print(mimetypes.guess_type.__module__)
 """
 
 
 def test_modules_that_few_requests_need_are_imported_when_they_are_used() -> None:
     assert run(DEFERRED).splitlines() == [
-        *("[]", "Not Found True", "True", "3", """name="va lue" {'a': 'A'}"""),
-        *("http.client importlib.metadata tempfile", "email.message email.utils http.cookies"),
+        *("[]", "Not Found True", "True", "3", """name="va lue" {'a': 'A'}""", "text/plain 1"),
+        *("http.client importlib.metadata tempfile", "email.message email.utils http.cookies", "mimetypes"),
     ]
 
 

@@ -1,6 +1,6 @@
-"""Import of FastAPI without the work that few requests need.
+"""Import of FastAPI, and of Powertools' logger, without the work that few requests need.
 
-`stint.http` imports FastAPI once, within these context managers, before any other module can. Each of them changes what
+`stint.http` imports them once, within these context managers, before any other module can. Each of them changes what
 the import finds, and restores it at the end:
 
   deferred_modules      modules that few requests need, such as the models of OpenAPI, are imported when they are used
@@ -105,10 +105,12 @@ class DeferredModule(ModuleType):
 
 
 DEFERRED = (
-    *("email.message", "email.utils", "http.client", "http.cookies", "importlib.metadata", "tempfile"),
+    *("email.message", "email.utils", "http.client", "http.cookies", "importlib.metadata", "mimetypes", "tempfile"),
     *("fastapi.openapi.docs", "fastapi.openapi.models", "fastapi.openapi.utils"),
+    "aws_lambda_powertools.utilities.jmespath_utils",
 )
-"""Modules that FastAPI, starlette and pydantic need only for documents, for cookies and forms, and for some errors."""
+"""Modules that these libraries need only for documents, cookies, forms, files and some errors. The last one finds ids
+in events, which nothing here asks for."""
 
 
 @contextmanager

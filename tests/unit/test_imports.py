@@ -40,9 +40,9 @@ MODULES = {
     "knowledge": 619,
     "october": 628,
     "registry": 591,
-    "responses": 666,
+    "responses": 667,
     "turns": 577,
-    "worker": 615,
+    "worker": 616,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -50,6 +50,7 @@ from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
+from stint.services.access.run_administration import RunAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.services.background.waiting_runs import WaitingRuns
 from stint.services.deletions import Deletions
@@ -170,7 +171,8 @@ class AppFixture:
         keys = ApiKeys(ApiKeyStore(Table(self.client, settings.keys_table)))
         administration = KeyAdministration(keys, settings.operator_tenant, self.store.stops, settings.max_key_days)
         stops = StopAdministration(Stops(self.store.stops, keys), administration)
-        own = {"worker": worker, "keys": administration, "stops": stops}
+        runs = RunAdministration(self.store.running_runs, administration)
+        own = {"worker": worker, "keys": administration, "stops": stops, "runs": runs}
         own |= vars_of(compose_october(tenant, adapters, services, parts))
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | own
 

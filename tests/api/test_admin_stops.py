@@ -35,7 +35,8 @@ def test_a_stop_is_created_listed_and_lifted(api: AdminApi) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "status"), [("session/talk", 400), ("response/conv_" + "0" * 32, 400), ("tenant/another", 404)]
+    ("place", "status"),
+    [("session/talk", 400), ("turn/talk", 400), ("response/conv_" + "0" * 32, 400), ("tenant/another", 404)],
 )
 def test_a_stop_that_cannot_be_is_not_lifted(api: AdminApi, place: str, status: int) -> None:
     assert api.send("DELETE", f"{STOP}/{place}").status_code == status
@@ -46,6 +47,7 @@ def test_a_stop_that_cannot_be_is_not_lifted(api: AdminApi, place: str, status: 
     [
         ({"kind": "session"}, 400, "needs its id"),
         ({"kind": "session", "id": "talk"}, 400, "not the id of a session"),
+        ({"kind": "turn", "id": "resp_" + "0" * 32}, 400, "not the id of a turn"),
         ({"kind": "response", "id": "conv_" + "0" * 32}, 400, "not the id of a response"),
         ({"kind": "conversation", "id": "x"}, 400, "not the id of a conversation"),
         ({"kind": "tenant", "id": "x"}, 400, "has no id"),

@@ -148,6 +148,61 @@ def test_a_turn_whose_client_is_gone_ends(cloud: AuthorizedRun, abandoned: str) 
     assert turn["receipt"]["model_calls"] == 1
 
 
+def test_running_runs_are_listed_and_each_is_stopped_alone(cloud: AuthorizedRun) -> None:
+    key = cloud.create_key(scopes=["use"])
+    with cloud.llama(key["key"]) as client:
+        agent = client.agents.create(agent_config={"model": MODEL, "instructions": ""}).agent_id
+        session = client.agents.session.create(agent, session_name="s").session_id
+    url = f"{cloud.run.url}/v1/agents/{agent}/session/{session}/turn"
+    body = {"messages": [{"role": "user", "content": "long: 2000 words"}], "stream": True}
+    headers = {"authorization": f"Bearer {key['key']}"}
+    with (
+        cloud.openai(key["key"]) as client,
+        httpx.stream("POST", url, json=body, headers=headers, timeout=60, trust_env=False) as stream,
+    ):
+        response = client.responses.create(model=MODEL, input="long: 2000 words", background=True).id
+        started = next(line for line in stream.iter_lines() if line.startswith("data:"))
+        turn = json.loads(started[5:])["event"]["payload"]["turn_id"]
+
+        listed = list_runs_until(cloud, key["id"], 2)
+        for kind, identifier in (("turn", turn), ("response", response)):
+            admin(cloud, "POST", "", {"kind": kind, "id": identifier})
+
+        assert listed == {
+            turn: ("turn", agent, session, MODEL, False),
+            response: ("response", None, None, MODEL, True),
+        }
+        assert list_runs_until(cloud, key["id"], 0) == {}
+        ended = httpx.get(f"{url}/{turn}", headers=headers, timeout=60, trust_env=False).json()
+        assert (ended["status"], ended["error"]["code"]) == ("failed", "stopped")
+        assert client.responses.retrieve(response).status == "failed"
+        assert client.responses.create(model=MODEL, input="say: ok").output_text == "ok"
+
+
+def list_runs_until(cloud: AuthorizedRun, key_id: str, count: int) -> dict[str, tuple[Any, ...]]:
+    """Return the runs of a key once so many are listed, as the commands list them."""
+    command = [sys.executable, "-m", "stint.cli", "runs", "list", "--key", key_id, "--json"]
+    for _ in range(60):
+        url = f"{cloud.run.url}/v1/admin/runs"
+        answer = httpx.get(
+            url, params={"key_id": key_id}, headers=headers_of(cloud), timeout=60, trust_env=False
+        ).json()
+        if len(answer["data"]) == count:
+            break
+        time.sleep(0.5)
+    done = subprocess.run(
+        [*command, "--state", str(cloud.run.state)],
+        cwd=ROOT,
+        env=clean_shell() | PATHS,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {run["id"] for run in json.loads(done.stdout)} == {run["id"] for run in answer["data"]}
+    names = ("kind", "agent_id", "session_id", "model", "background")
+    return {run["id"]: tuple(run[name] for name in names) for run in answer["data"]}
+
+
 def test_the_command_stops_a_whole_tenant(cloud: AuthorizedRun) -> None:
     def stop(*arguments: str) -> None:
         command = [sys.executable, "-m", "stint.cli", "stop", *arguments, "--state", str(cloud.run.state)]

@@ -17,6 +17,7 @@ the answer; `admit_model_call` does so only if an earlier read found a stop of t
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -39,6 +40,20 @@ DISCONNECTED = (
     f"The run was cancelled, because its client sent no heartbeat for {HEARTBEAT_TIMEOUT_SECONDS} s. Finished steps "
     "are stored."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RunDescription:
+    """A turn or a response as the list of running runs shows it, once it has lasted a while.
+
+    `labels` are those of its model calls, with the caller's key and the hash of the end user.
+    """
+
+    ref: RunRef
+    model: str
+    labels: tuple[tuple[str, str], ...] = ()
+    conversation_id: str | None = None
+    background: bool = False
 
 
 @dataclass(slots=True)
@@ -86,12 +101,19 @@ class RunStop:
     that, so that no model is called until the check has ended. If the check is an older answer, `read` reads the stops.
     `run` is the run as other processes name it, once they
     may send it signals. `client` is set if the run ends without its client.
+    `began` has the times when it began, by the wall clock and the monotonic one, and `description` is there once it has
+    an id.
     """
 
-    __slots__ = ("__weakref__", "check", "client", "error", "limits", "names", "read", "run", "suspected")
+    __slots__ = (
+        *("__weakref__", "began", "check", "client", "description", "error", "limits", "names", "read", "run"),
+        "suspected",
+    )
 
     def __init__(self, names: Collection[str]) -> None:
         self.names = set(names)
+        self.began = time.time(), time.monotonic()
+        self.description: RunDescription | None = None
         self.suspected = False
         self.check: asyncio.Future[Collection[str]] | None = None
         self.read: Callable[[], asyncio.Future[Collection[str]]] | None = None
@@ -173,6 +195,13 @@ def receive_signals(run: RunRef) -> None:
     stop = _run_stop.get()
     if stop is not None:
         stop.run = run
+
+
+def describe_run(description: RunDescription) -> None:
+    """Let the list of running runs show the current run, should it last long."""
+    stop = _run_stop.get()
+    if stop is not None:
+        stop.description = description
 
 
 def set_on_disconnect(chosen: OnDisconnect | None) -> None:

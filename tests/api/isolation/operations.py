@@ -45,6 +45,7 @@ CURSORS = {
     "/v1/admin/users/{user}": "user_cursor",
     "/v1/admin/users/{user}/export": "user_cursor",
     "/v1/admin/keys": "key_id",
+    "/v1/admin/runs": "response_id",
     "/v1/responses": "response_id",
     "/v1/responses/{response_id}/input_items": "input_item_id",
     "/v1/conversations": "conversation_id",

@@ -21,7 +21,7 @@ from stint.domain.idempotency import StoredAnswer
 from stint.domain.ids import new_id, new_name
 from stint.retrieval.s3_vectors.client import VectorsClient
 from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
-from stint.store.keys import STOP_COPIES, agents, index_owner, registrations, stop_copy, vector_index
+from stint.store.keys import SHARDS, STOP_COPIES, agents, index_owner, registrations, running, stop_copy, vector_index
 from stint.store.keys import stops as stops_of
 
 Statements = list[dict[str, Any]]
@@ -144,6 +144,12 @@ ONLY_REQUESTS = {
 }
 """The condition under which the administration runs a request with an idempotency key once."""
 
+ONLY_RUNS = {
+    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*#running.?"},
+    "Null": {"dynamodb:LeadingKeys": "false"},
+}
+"""The condition under which admins of the operator list the running runs of any tenant."""
+
 
 def test_functions_have_no_grant_on_data_of_their_own() -> None:
     translated = translate(ROOT / "template.yaml", "us-east-1")
@@ -153,7 +159,7 @@ def test_functions_have_no_grant_on_data_of_their_own() -> None:
         for role, each in roles.items()
         for policy in each["Properties"].get("Policies", ())
         for statement in in_mode(policy["PolicyDocument"]["Statement"])
-        if statement["Effect"] == "Allow" and statement.get("Condition") not in (ONLY_STOPS, ONLY_REQUESTS)
+        if statement["Effect"] == "Allow" and statement.get("Condition") not in (ONLY_STOPS, ONLY_REQUESTS, ONLY_RUNS)
         if any(action.startswith(DATA_ACTIONS) for action in as_list(statement["Action"]))
     }
 
@@ -192,6 +198,32 @@ def test_the_administration_writes_stops_and_their_copies_alone() -> None:
     assert not is_allowed(statements, put_of(*stops, agents("a")), {})
     assert not is_allowed(statements, put_of(), {})
     assert not is_allowed(statements, Request("dynamodb:DeleteItem", TABLE_ARN, put_of(*stops).context), {})
+
+
+def test_the_administration_reads_the_list_of_running_runs_alone_and_writes_nothing_there(
+    warm_process: WarmProcess,
+) -> None:
+    role = translate(ROOT / "template.yaml", "us-east-1")["Resources"]["AdminRole"]["Properties"]
+    granted = [each for policy in role["Policies"] for each in in_mode(policy["PolicyDocument"]["Statement"])]
+    statements = [each | {"Resource": TABLE_ARN} for each in granted if each.get("Condition") == ONLY_RUNS]
+    tenant = f"t{new_id()[-12:]}"
+    set_tenant(tenant)
+
+    with recording(warm_process.settings) as calls:
+        asyncio.run(warm_process.operator.running_runs.list_page(tenant, None, 10, lambda _: True))
+
+    assert [each.request.action for each in calls] == ["dynamodb:Query"] * SHARDS
+    assert [each for each in calls if not is_allowed(statements, each.request, {})] == []
+    for pk in ("a#running:1", "a#running.10", "a#run.1", "running.1", agents("a"), stops_of("a").pk):
+        assert not is_allowed(statements, query_of(pk), {})
+    [shard, *_] = running("a")
+    assert is_allowed(statements, query_of(shard), {})
+    assert not is_allowed(statements, query_of(shard, agents("a")), {})
+    assert not is_allowed(statements, put_of(shard), {})
+
+
+def query_of(*keys: str) -> Request:
+    return Request("dynamodb:Query", TABLE_ARN, {"dynamodb:LeadingKeys": keys})
 
 
 def put_of(*keys: str) -> Request:

@@ -137,7 +137,8 @@ class WarmProcess:
         knowledge = vars_of(parts.make_knowledge_services(tenant))
         october = vars_of(compose_october(tenant, parts.adapters, services, parts.knowledge_parts))
         admin = self.operator.make_services(tenant)
-        return SimpleNamespace(**(agents | openai | knowledge | october), keys=admin.keys, stops=admin.stops)
+        own = {"keys": admin.keys, "stops": admin.stops, "runs": admin.runs}
+        return SimpleNamespace(**(agents | openai | knowledge | october | own))
 
     def client(self, tenant: str) -> httpx.Client:
         """Return a client of a tenant."""

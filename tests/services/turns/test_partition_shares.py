@@ -14,6 +14,8 @@ from infra.bench.scale.load import Load, Outcome, run_load
 from infra.bench.scale.report import kind_of
 from infra.bench.scale.virtual_time import run_virtually
 
+from stint.store.keys import SHARDS
+
 SESSIONS = 64
 SHORT = Load(sessions=SESSIONS, within=1, silent=0, words=3, table=UNLIMITED, key=UNLIMITED)
 LONG = Load(sessions=SESSIONS, within=1, silent=5, words=25, table=UNLIMITED, key=UNLIMITED)
@@ -21,6 +23,8 @@ BUDGETED = replace(SHORT, limits='{"*": {"budgets": {"dollars_per_month": 1000}}
 Units = defaultdict[str, float]
 RENEWALS, PARTS = 2, 5
 """Of a turn of 30 seconds: its lease lasts 30 seconds, and a part of its step is stored after each 5 seconds."""
+LISTED = 2
+"""Of the same turn: its record in the list of running runs, and the deletion of that."""
 AT_ONCE = 10_000
 
 
@@ -44,11 +48,22 @@ def test_a_short_turn_writes_four_units() -> None:
     assert sum(per_turn(SHORT)[0].values()) == 4
 
 
-def test_a_long_turn_also_writes_its_renewals_and_parts() -> None:
+def test_a_long_turn_also_writes_its_renewals_and_parts_and_is_listed_as_running() -> None:
     writes, _ = per_turn(LONG)
 
-    assert sum(writes.values()) == 4 + RENEWALS + PARTS
+    assert sum(writes.values()) == 4 + RENEWALS + PARTS + LISTED
     assert writes["T#partial_step:*:*"] == PARTS
+    assert listed(LONG) == LISTED
+
+
+@pytest.mark.parametrize(("seconds", "units"), [(9, 0), (12, 2), (48, 2), (55, 3), (95, 4), (135, 5)])
+def test_a_turn_is_listed_after_10_seconds_and_again_every_40_seconds(seconds: int, units: int) -> None:
+    assert listed(replace(SHORT, words=seconds)) == units
+
+
+def listed(load: Load) -> float:
+    """Return the write units of a turn in the list of running runs, which has a record in one of eight partitions."""
+    return sum(units for kind, units in per_turn(load)[0].items() if kind.startswith("T#running."))
 
 
 @pytest.mark.parametrize("load", [SHORT, LONG])
@@ -96,9 +111,14 @@ def part_of_limit(bucket: Bucket, load: Load) -> float:
     return OF_A_KEY.share("write", bucket.writes.total * rate) + OF_A_KEY.share("read", bucket.reads.total * rate)
 
 
-@pytest.mark.parametrize("load", [SHORT, LONG])
-def test_a_turn_writes_no_partition_that_sessions_share(load: Load) -> None:
-    assert [pk for pk, bucket in shared(load).items() if bucket.writes.total] == []
+def test_a_short_turn_writes_no_partition_that_sessions_share() -> None:
+    assert [pk for pk, bucket in shared(SHORT).items() if bucket.writes.total] == []
+
+
+def test_a_long_turn_writes_only_the_list_of_running_runs_of_what_sessions_share() -> None:
+    written = [kind_of(pk) for pk, bucket in shared(LONG).items() if bucket.writes.total]
+
+    assert sorted(written) == [f"T#running.{shard}" for shard in range(SHARDS)]
 
 
 @pytest.mark.parametrize("load", [SHORT, LONG])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 from stint.dataclasses import dataclass
 from stint.lazy import Lazy, lazy
 from stint.services.access.key_administration import KeyAdministration
+from stint.services.access.run_administration import RunAdministration
 from stint.services.access.stop_administration import StopAdministration
 
 if TYPE_CHECKING:  # loaded by the first request with a key
@@ -20,6 +21,7 @@ class AdminServices:
     tenant: str
     keys: KeyAdministration
     stops: StopAdministration
+    runs: RunAdministration
     find_records: "Callable[[], RequestRecords]"
     lease_seconds: float
 

@@ -9,11 +9,13 @@ from stint.bootstrap.restore import Composition
 from stint.lazy import Lazy, lazy
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
+from stint.services.access.run_administration import RunAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.store.api_keys import ApiKeyStore
 from stint.store.blobs import Blobs
 from stint.store.clients import make_bucket, make_dynamodb
 from stint.store.documents import Documents
+from stint.store.running_runs import RunningRunStore
 from stint.store.stops import StopStore
 from stint.store.store import Store
 from stint.store.table import Table
@@ -43,6 +45,10 @@ class OperatorComposition(Composition):
         return StopStore(self.dynamodb, self.settings.table, self.settings.key_layout)
 
     @cached_property
+    def running_runs(self) -> RunningRunStore:
+        return RunningRunStore(Table(self.dynamodb, self.settings.table))
+
+    @cached_property
     def store(self) -> Store:
         bucket = make_bucket(self.settings.bucket)
         return Store(self.dynamodb, self.settings.table, bucket, self.settings.key_layout)
@@ -53,9 +59,14 @@ class OperatorComposition(Composition):
 
     def make_services(self, tenant: str) -> AdminServices:
         keys = self.key_administration
-        stops = StopAdministration(self.stops, keys)
+        stops, runs = StopAdministration(self.stops, keys), RunAdministration(self.running_runs, keys)
         return AdminServices(
-            tenant, keys, stops, lambda: self.request_records, lease_seconds=self.settings.lease_seconds
+            tenant,
+            keys,
+            stops,
+            runs,
+            find_records=lambda: self.request_records,
+            lease_seconds=self.settings.lease_seconds,
         )
 
     @cached_property

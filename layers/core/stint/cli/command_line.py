@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from stint.aws.credentials import CredentialsError
 from stint.aws.errors import AwsConfigurationError
 from stint.bootstrap.operator import OperatorComposition
-from stint.cli import imports, keys, registry, stop, users
+from stint.cli import imports, keys, registry, runs, stop, users
 from stint.cli.group import KEY_VARIABLE, CommandError
 from stint.domain.errors import StintError
 from stint.domain.validation import describe_faults
 from stint.settings import SettingsError, read_settings
 
-GROUPS = (imports, keys, registry, stop, users)
+GROUPS = (imports, keys, registry, runs, stop, users)
 """The modules of the groups of commands. Each has `add_commands`, which sets `run` of each command."""
 
 NO_TABLE = (

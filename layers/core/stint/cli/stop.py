@@ -1,4 +1,4 @@
-"""`stop session|response|conversation|key|tenant|list|lift`: stops of work."""
+"""`stop session|turn|response|conversation|key|tenant|list|lift`: stops of work."""
 
 import argparse
 from typing import TYPE_CHECKING, get_args
@@ -21,6 +21,7 @@ def add_commands(groups: "Subparsers") -> None:
     """Add the group to the parser."""
     commands = groups.add_parser("stop", help="stops of running work").add_subparsers(metavar="COMMAND", required=True)
     add_stop_command(commands, "session", "Stop a session.").add_argument("id", help="the session's id")
+    add_stop_command(commands, "turn", "Stop a turn.").add_argument("id", help="the turn's id")
     add_stop_command(commands, "response", "Stop a response.").add_argument("id", help="the response's id")
     conversation = add_stop_command(commands, "conversation", "Stop the responses of a conversation.")
     conversation.add_argument("id", help="the conversation's id")

@@ -10,7 +10,7 @@ from stint.domain.stops import StopKind, parse_stop_name
 
 
 class StopRequest(BaseModel):
-    """Stop a session, response, conversation or API key by its id, or a whole tenant."""
+    """Stop a session, turn, response, conversation or API key by its id, or a whole tenant."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-StopKind = Literal["session", "response", "conversation", "key", "tenant"]
+StopKind = Literal["session", "turn", "response", "conversation", "key", "tenant"]
 
 WORDS: dict[StopKind, str] = {
     "session": "Session",
+    "turn": "Turn",
     "response": "Response",
     "conversation": "Conversation",
     "key": "The API key",

@@ -6,7 +6,8 @@ before each model call would delay every call, so they are read beside the work:
     when a run begins    nothing, if other runs are there, and an answer of the last ANSWER_SECONDS does not name it;
                          otherwise a read that the run does not wait for, unless an earlier one found a stop of the
                          tenant (`suspected`), or the run's code asks for it (`refuse_stopped`)
-    each second          one read for all runs, with the signals to those that can receive them
+    each second          one read for all runs, with the signals to those that can receive them. Runs that have lasted
+                         LONG_SECONDS are listed (`stint.spending.running_list`)
     no run is left       the task ends, so an idle process reads nothing
 
 A failure of the first read refuses the run, because a stop must not fail open. That of a later one stops no run,
@@ -19,19 +20,27 @@ import logging
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from stint.caller import find_principal
 from stint.domain.errors import StoreUnavailable
 from stint.domain.stops import WHOLE_TENANT, stop_name
+from stint.lazy import Lazy, lazy
 from stint.metering import set_meter
 from stint.run_stop import RunStop, find_run_stop, set_run_stop
 from stint.store.store import Store
+
+if TYPE_CHECKING:  # loaded by the first run that lasts long
+    from stint.spending.running_list import RunningList
 
 logger = logging.getLogger(__name__)
 
 WATCH_SECONDS = 1.0
 """Seconds between two reads of the stops: the longest time until a stop ends running work, but for that of a read."""
+
+LONG_SECONDS = 10.0
+"""Seconds after which a run is listed. Shorter ones write nothing for it."""
 
 ANSWER_SECONDS = 2.0
 """Longest time for which what a read has found holds for runs that begin: until a stop refuses new work.
@@ -50,6 +59,10 @@ class StopMonitor:
         self.known_at: tuple[float, float] | None = None
         self.runs: WeakSet[RunStop] = WeakSet()
         self.watching: asyncio.Task[None] | None = None
+
+    running: "Lazy[StopMonitor, RunningList]" = lazy(
+        "stint.spending.running_list:RunningList", lambda self, cls: cls(self.tenant, self.store)
+    )
 
     def begin(self) -> None:
         """Begin to watch the run that begins here, and to check whether it may."""
@@ -81,16 +94,35 @@ class StopMonitor:
         return check
 
     def end(self) -> None:
-        """Stop watching the current run."""
+        """Stop watching the current run, and begin to remove it from the list of running runs."""
         stop = find_run_stop()
         if stop is not None:
             self.runs.discard(stop)
+            if self.lists_runs:
+                self.running.remove(stop)
         if self.runs:
             return
         self.known_at = None
         if self.watching is not None:
             self.watching.cancel()
             self.watching = None
+
+    @property
+    def lists_runs(self) -> bool:
+        """Return whether a run of this process has been listed."""
+        return "running" in vars(self)
+
+    def list_long_runs(self) -> None:
+        """Begin to list runs that have lasted long, and to renew their records."""
+        now = time.monotonic()
+        for stop in list(self.runs):
+            if stop.description is not None and now - stop.began[1] >= LONG_SECONDS:
+                self.running.show(stop, stop.description)
+
+    async def settle(self) -> None:
+        """Wait until the runs that have ended are not listed. Nothing is raised."""
+        if self.lists_runs:
+            await self.running.settle()
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -140,6 +172,7 @@ class StopMonitor:
             await asyncio.sleep(WATCH_SECONDS)
             if not self.runs:
                 return
+            self.list_long_runs()
             try:
                 await self.read_signals()
             except StoreUnavailable as error:

@@ -326,6 +326,7 @@ tenant_budget = Partition("budget:tenant").record("{month}")
 key_budget = Partition("budget:key:{key}").record("{month}")
 subject_budget = Partition("budget:subject:{subject}").record("{month}")
 _usage_of_day = Partition("usage:{day}")
+running = Shards("running", "{object}")
 stops = Partition("stop").record("all")
 stop_copy = Partition("stop:{copy}").record("all")
 

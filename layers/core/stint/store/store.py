@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stint.store.response_leases import ConversationLeases, ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.run_signals import RunSignalStore
+    from stint.store.running_runs import RunningRunStore
     from stint.store.session_files import SessionFiles
     from stint.store.session_leases import SessionLeases
     from stint.store.session_records import SessionRecords
@@ -142,6 +143,9 @@ class Store:
     )
     run_signals: "Part[RunSignalStore]" = lazy(
         "stint.store.run_signals:RunSignalStore", lambda self, cls: cls(self.session_records, self._table, self.stops)
+    )
+    running_runs: "Part[RunningRunStore]" = lazy(
+        "stint.store.running_runs:RunningRunStore", lambda self, cls: cls(self._table)
     )
     idempotency: "Part[IdempotencyRecords]" = lazy(
         "stint.store.idempotency:IdempotencyRecords", lambda self, cls: cls(self._table)

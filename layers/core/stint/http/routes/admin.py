@@ -1,11 +1,12 @@
-"""Routes of administration: API keys, and stops."""
+"""Routes of administration: API keys, stops, and running runs."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, NewApiKey, RotateApiKeyRequest, TenantId
 from stint.domain.openai.lists import ListObject
+from stint.domain.running_runs import RunningRun
 from stint.domain.stop_requests import StopObject, StopRequest
 from stint.domain.stops import StopKind
 from stint.http.admin_dependencies import AdminServicesDep, CallerDep
@@ -13,12 +14,16 @@ from stint.http.json_responses import document
 from stint.http.list_params import Limit
 from stint.http.requests import StrictRoute
 from stint.http.scopes import OBJECT, requires
+from stint.services.access.run_administration import RunFilter
 
 KEYS = "/v1/admin/keys"
 KEY = KEYS + "/{key_id}"
 STOP = "/v1/admin/stop"
+RUNS = "/v1/admin/runs"
 
 TenantParam = Annotated[TenantId | None, Query(description="Tenant of the stops; by default the caller's.")]
+
+OfId = Annotated[str | None, Query(max_length=64)]
 
 router = APIRouter(tags=["Administration"], route_class=StrictRoute)
 
@@ -89,3 +94,26 @@ async def lift_stop(
 ) -> Response:
     """Lift a stop. The id of a stop of a whole tenant is the tenant."""
     return document(await services.stops.lift(caller, kind, stop_id, tenant))
+
+
+async def filter_of(agent_id: OfId = None, session_id: OfId = None, key_id: OfId = None) -> RunFilter:
+    """Return what the listed runs have in common."""
+    return RunFilter(agent_id, session_id, key_id)
+
+
+@router.get(RUNS, response_model=ListObject[RunningRun])
+@requires("admin")
+async def list_runs(
+    services: AdminServicesDep,
+    caller: CallerDep,
+    limit: Limit,
+    wanted: Annotated[RunFilter, Depends(filter_of)],
+    tenant: Annotated[TenantId | None, Query(description="Tenant of the runs; by default the caller's.")] = None,
+    after: Annotated[str | None, Query(description="Id of the last run of the previous page.")] = None,
+) -> Response:
+    """List turns and responses that run and have lasted 10 seconds, the newest first, without their content.
+
+    A run that has ended is not listed, and neither is one that waits for its client's tools, because nothing runs then.
+    """
+    page = await services.runs.list(caller, tenant, wanted, after=after, limit=limit)
+    return document(ListObject[RunningRun].of(page.data, page.has_more))

@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 PREFIXES: dict[StopKind, str] = {"response": "resp", "conversation": "conv"}
 """How the ids of objects of a kind begin."""
 
+UUIDS = frozenset[StopKind]({"session", "turn"})
+"""The kinds of objects whose ids are UUIDs."""
+
 OPERATOR_LIFTS = "Only an admin of the operator's tenant can lift the stop of a whole tenant. Ask one."
 OTHERS_LIFT = "A key cannot lift its own stop. Ask another admin of the tenant."
 
@@ -122,7 +125,7 @@ class StopAdministration:
 
 def require_id_of(kind: StopKind, identifier: str) -> None:
     """Raise InvalidRequest for an id that no object of a kind can have."""
-    if kind == "session" and not is_id(identifier):
-        raise InvalidRequest(f"{identifier!r} is not the id of a session, which is a UUID.", param="id")
+    if kind in UUIDS and not is_id(identifier):
+        raise InvalidRequest(f"{identifier!r} is not the id of a {kind}, which is a UUID.", param="id")
     if (prefix := PREFIXES.get(kind)) and not is_name(prefix, identifier):
         raise InvalidRequest(f"{identifier!r} is not the id of a {kind}, which begins with {prefix}_.", param="id")

@@ -41,7 +41,7 @@ class StartedResponse:
         return await read_outcome(self.events())
 
     async def finish(self) -> None:
-        """Do nothing: the log did everything."""
+        await self._responses.meters.stops.settle()
 
 
 class FollowedResponse:

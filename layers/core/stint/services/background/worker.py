@@ -122,6 +122,7 @@ class Worker:
             raise
         finally:
             await self.resumer.responses.meters.end()
+            await self.resumer.responses.meters.stops.settle()
 
     async def acquire(self, response_id: str, deadline: float) -> ResponseKeeper | None:
         """Step 2: acquire the lease of the response; None if another worker renews its own.

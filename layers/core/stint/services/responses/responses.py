@@ -24,8 +24,8 @@ from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord,
 from stint.domain.run_signals import ResponseRef
 from stint.loop.run import Run
 from stint.metering import admit_run
-from stint.models.labels import name_end_user
-from stint.run_stop import receive_signals, refuse_stopped, set_on_disconnect
+from stint.models.labels import find_labels, name_end_user
+from stint.run_stop import RunDescription, describe_run, receive_signals, refuse_stopped, set_on_disconnect
 from stint.services.responses.code_runs import new_originals, open_container
 from stint.services.responses.context import Contexts
 from stint.services.responses.event_stream import ResponseStream
@@ -191,6 +191,8 @@ class Responses:
         `records` has those of an interrupted run, which are not repeated.
         """
         header, context, conversation, make_line = prepared.header, prepared.context, None, None
+        ref, labels = ResponseRef(header.response_id), find_labels()
+        describe_run(RunDescription(ref, header.model, labels, header.conversation_id, background=header.background))
         if header.conversation_id is not None:
             make_line = partial(self.store.conversation_line, self.tenant, header.conversation_id)
             lease = context.keeper.lease if context.keeper is not None else None

@@ -32,7 +32,8 @@ from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import admit_run, name_run
-from stint.run_stop import receive_signals, refuse_stopped
+from stint.models.labels import find_labels
+from stint.run_stop import RunDescription, describe_run, receive_signals, refuse_stopped
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.runs.senders import find_owner
@@ -115,7 +116,7 @@ class SessionOpener:
             Conflict: another turn runs in the session, or the turn to resume is not its last one.
             Forbidden: the session belongs to another end user, or the caller may not use the model.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
-            Stopped: the session, the caller's key or the tenant was stopped.
+            Stopped: the session, the turn, the caller's key or the tenant was stopped.
         """
         resume = responses is not None
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
@@ -136,10 +137,12 @@ class SessionOpener:
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             found = value_of(config)
-            await refuse_stopped(stop_name("session", session_id))
+            await refuse_stopped(stop_name("session", session_id), stop_name("turn", lease.turn_id))
             value_of(admitted)
             name_run(agent_id, session_id)
-            receive_signals(TurnRef(agent_id, session_id, lease.turn_id))
+            turn = TurnRef(agent_id, session_id, lease.turn_id)
+            receive_signals(turn)
+            describe_run(RunDescription(turn, found.model, find_labels()))
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), responses)
             return OpenSession(
                 self.store, found, keeper, past, transcript=self.view(past, resume=resume, without=without)

@@ -51,6 +51,7 @@ class StartedTurn:
 
     async def finish(self) -> None:
         await self._turns.write_segments(self._run)
+        await self._turns.meters.stops.settle()
 
 
 class FollowedTurn:

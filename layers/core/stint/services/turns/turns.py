@@ -97,7 +97,7 @@ class Turns:
             Interrupted: the session was deleted, or taken over by another request.
             Forbidden: the session belongs to another end user, or the caller may not use the model.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
-            Stopped: the session, the caller's key or the tenant was stopped.
+            Stopped: the session, the turn, the caller's key or the tenant was stopped.
         """
         deadline, attempt = context.deadline, context.attempt
         set_on_disconnect(request.on_disconnect)
@@ -151,7 +151,7 @@ class Turns:
             InvalidRequest: the responses do not match the calls. Nothing is changed.
             Forbidden: the session belongs to another end user, or the caller may not use the model.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
-            Stopped: the session, the caller's key or the tenant was stopped.
+            Stopped: the session, the turn, the caller's key or the tenant was stopped.
         """
         set_on_disconnect(request.on_disconnect)
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))

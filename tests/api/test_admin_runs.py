@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from infra.local.engine import Engine
 from tests.api.test_admin_keys import AdminApi
+from tests.listed_runs import put_run
 
 from stint.domain.ids import new_id, new_name
 from stint.domain.running_runs import RunningRun
@@ -31,7 +32,7 @@ class RunsApi(AdminApi):
         run = RunningRun(model="m", began_at=now - 10, until=now + 60, **ids)
 
         async def put() -> None:
-            await RunningRunStore(Table(make_dynamodb(), self.table)).put(tenant or self.tenant, run, "h")
+            await put_run(RunningRunStore(Table(make_dynamodb(), self.table)), tenant or self.tenant, run)
 
         asyncio.run(put())
         return run

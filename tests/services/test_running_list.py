@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
+from tests.listed_runs import put_run
 from tests.script_model import Part, said, script, until
 from tests.services.conftest import MakeTurnFixture, MakeWorkerFixture
 from tests.services.deaths import die_at
@@ -225,7 +226,7 @@ async def test_a_turn_that_is_resumed_elsewhere_stays_listed_when_its_first_proc
     async with running_turn(fixture, answer):
         CLOCK.move(LONG)
         [run] = await wait_for_runs(cloud, tenant)
-        await cloud.other_process().running_runs.put(tenant, run, "another process")
+        await put_run(cloud.other_process().running_runs, tenant, run, "another process")
 
     assert await list_runs(cloud, tenant) == [run]
 

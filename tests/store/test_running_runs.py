@@ -4,6 +4,7 @@ import time
 
 import pytest
 from tests.clock import CLOCK
+from tests.listed_runs import put_run
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import InvalidRequest
@@ -35,7 +36,7 @@ def everything(_: RunningRun) -> bool:
 async def test_runs_of_both_kinds_are_listed_by_their_creation_in_pages(runs: RunningRunStore, tenant: str) -> None:
     made = [turn() if number % 2 else response() for number in range(30)]
     for run in made:
-        await runs.put(tenant, run, "h")
+        await put_run(runs, tenant, run)
     found: list[RunningRun] = []
     after: str | None = None
 
@@ -51,7 +52,7 @@ async def test_runs_of_both_kinds_are_listed_by_their_creation_in_pages(runs: Ru
 async def test_a_page_of_few_among_many_is_full(runs: RunningRunStore, tenant: str) -> None:
     made = [turn("k2" if number % 40 == 0 else "k1") for number in range(200)]
     for run in made:
-        await runs.put(tenant, run, "h")
+        await put_run(runs, tenant, run)
 
     page = await runs.list_page(tenant, None, 3, lambda run: run.key_id == "k2")
 
@@ -61,7 +62,7 @@ async def test_a_page_of_few_among_many_is_full(runs: RunningRunStore, tenant: s
 async def test_a_page_follows_a_run_that_has_ended(runs: RunningRunStore, tenant: str) -> None:
     first, second, third = made = [turn() for _ in range(3)]
     for run in made:
-        await runs.put(tenant, run, "h")
+        await put_run(runs, tenant, run)
     await runs.delete(tenant, second.id, "h")
 
     assert (await runs.list_page(tenant, second.id, 5, everything)).data == [first]
@@ -69,8 +70,8 @@ async def test_a_page_follows_a_run_that_has_ended(runs: RunningRunStore, tenant
 
 
 async def test_expired_runs_and_those_of_others_are_not_listed(runs: RunningRunStore, tenant: str) -> None:
-    await runs.put(tenant, turn(seconds=5), "h")
-    await runs.put(f"{tenant}-b", turn(), "h")
+    await put_run(runs, tenant, turn(seconds=5))
+    await put_run(runs, f"{tenant}-b", turn())
     CLOCK.move(5)
 
     assert (await runs.list_page(tenant, None, 5, everything)).data == []
@@ -78,7 +79,7 @@ async def test_expired_runs_and_those_of_others_are_not_listed(runs: RunningRunS
 
 async def test_a_process_deletes_its_own_record_only(runs: RunningRunStore, tenant: str) -> None:
     run = turn()
-    await runs.put(tenant, run, "one")
+    await put_run(runs, tenant, run, "one")
     await runs.delete(tenant, run.id, "two")
     assert (await runs.list_page(tenant, None, 5, everything)).data == [run]
     await runs.delete(tenant, run.id, "one")
@@ -97,7 +98,7 @@ async def test_a_write_costs_a_unit_and_an_empty_list_one_read_unit_per_shard(
     run = turn().model_copy(update={"model": "m" * 200, "user_hash": "0" * 32, "key_id": "0" * 32})
 
     cloud.units.clear()
-    await runs.put(tenant, run, "0" * 16)
+    await put_run(runs, tenant, run, "0" * 16)
     await runs.delete(tenant, run.id, "0" * 16)
     written = dict(cloud.units)
     cloud.units.clear()

@@ -1,6 +1,7 @@
 import asyncio
 import time
 
+from tests.listed_runs import put_run
 from tests.services.cli.test_key_commands import Shell, shell
 from tests.store.conftest import Cloud
 
@@ -27,7 +28,7 @@ async def put(cloud: Cloud, tenant: str) -> tuple[RunningRun, RunningRun]:
         kind="response", id=new_name("resp"), conversation_id=conversation, model="m", began_at=now, until=now + 60
     )
     for run in (turn, response):
-        await cloud.store.running_runs.put(tenant, run, "h")
+        await put_run(cloud.store.running_runs, tenant, run)
     return turn, response
 
 

@@ -15,14 +15,13 @@ import asyncio
 import logging
 import secrets
 import time
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from stint.domain.errors import StintError
-from stint.domain.run_signals import ResponseRef, TurnRef
-from stint.domain.running_runs import RunningRun
+from stint.domain.run_signals import RunRef, TurnRef
 from stint.metering import set_meter
 from stint.run_stop import RunDescription, RunStop, set_run_stop
+from stint.store.running_runs import RunFields
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -42,8 +41,8 @@ class ListedRun:
 
     __slots__ = ("failed", "holder", "run_id", "task", "until")
 
-    def __init__(self) -> None:
-        self.run_id = ""
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
         self.holder = secrets.token_hex(8)
         self.until = 0
         self.failed = False
@@ -63,22 +62,21 @@ class RunningList:
         """Begin to list a run, or to renew its record if that is due."""
         listed = self.listed.get(stop)
         if listed is None:
-            listed = self.listed[stop] = ListedRun()
+            listed = self.listed[stop] = ListedRun(run_id_of(description.ref))
         if listed.until - time.time() > RENEWED_SECONDS or (listed.task is not None and not listed.task.done()):
             return
-        run = describe(stop, description)
-        listed.run_id = run.id
-        listed.task = asyncio.create_task(self.write(run, listed))
+        listed.task = asyncio.create_task(self.write(describe(stop, description), listed))
 
-    async def write(self, run: RunningRun, listed: ListedRun) -> None:
+    async def write(self, fields: RunFields, listed: ListedRun) -> None:
+        until = int(time.time()) + SHOWN_SECONDS
         try:
-            await self.store.running_runs.put(self.tenant, run, listed.holder)
+            await self.store.running_runs.put(self.tenant, listed.run_id, until, fields, listed.holder)
         except StintError as error:
             if not listed.failed:
                 logger.warning("A running run could not be listed; trying again", extra={"error": error.message})
             listed.failed = True
         else:
-            listed.until = run.until
+            listed.until = until
 
     def remove(self, stop: RunStop) -> None:
         """Begin to remove a run from the list, if it was listed."""
@@ -105,23 +103,24 @@ class RunningList:
             await asyncio.wait(self.removals)
 
 
-def describe(stop: RunStop, description: RunDescription) -> RunningRun:
-    """Return a run as it is listed from now on."""
-    labels = dict(description.labels)
-    names: dict[str, Any]
-    match description.ref:
-        case TurnRef(agent_id, session_id, turn_id):
-            names = {"kind": "turn", "id": turn_id, "agent_id": agent_id, "session_id": session_id}
-        case ResponseRef(response_id):
-            names = {"kind": "response", "id": response_id}
-    return RunningRun(
-        **names,
-        conversation_id=description.conversation_id,
-        model=description.model[:LONGEST_MODEL],
-        key_id=labels.get("key_id"),
-        user_hash=labels.get("user_hash"),
-        background=description.background,
-        on_disconnect="continue" if stop.client is None else "cancel",
-        began_at=int(stop.began[0]),
-        until=int(time.time()) + SHOWN_SECONDS,
-    )
+def run_id_of(ref: RunRef) -> str:
+    return ref.turn_id if isinstance(ref, TurnRef) else ref.response_id
+
+
+def describe(stop: RunStop, description: RunDescription) -> RunFields:
+    """Return the fields of a run that is listed."""
+    ref, labels = description.ref, dict(description.labels)
+    turn = ref if isinstance(ref, TurnRef) else None
+    return {
+        "kind": "response" if turn is None else "turn",
+        "id": run_id_of(ref),
+        "agent_id": None if turn is None else turn.agent_id,
+        "session_id": None if turn is None else turn.session_id,
+        "conversation_id": description.conversation_id,
+        "model": description.model[:LONGEST_MODEL],
+        "key_id": labels.get("key_id"),
+        "user_hash": labels.get("user_hash"),
+        "background": description.background,
+        "on_disconnect": "continue" if stop.client is None else "cancel",
+        "began_at": int(stop.began[0]),
+    }

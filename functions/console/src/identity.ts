@@ -1,22 +1,13 @@
 /** Sign in, and find out who the caller is. */
 import { get } from "./api";
 import { ApiError } from "./errors";
-import { config, identity, keep, key, refusal, signOut } from "./session";
+import { config, identity, keep, key } from "./session";
 
 const KEY = /^stk_([0-9a-f]{32})_[0-9a-f]{64}$/;
 
 /** Keep a credential if the API accepts it. Raises ApiError, and keeps the one before. */
 export async function signIn(credential: string): Promise<void> {
-  const [before, refused] = [key.peek(), refusal.peek()];
-  key.value = credential;
-  try {
-    await get("/v1/version");
-  } catch (error) {
-    if (before) key.value = before;
-    else signOut();
-    refusal.value = refused;
-    throw error;
-  }
+  await get("/v1/version", { credential });
   keep(credential);
   await identify();
 }

@@ -1,6 +1,6 @@
 /** Pages by the path below `…/console`, which starts with a slash. */
 import { signal } from "@preact/signals";
-import type { ComponentChildren, JSX } from "preact";
+import type { ComponentChildren, JSX, TargetedMouseEvent } from "preact";
 import { CONSOLE } from "./base";
 
 export interface Place {
@@ -64,14 +64,18 @@ export function fillPath(pattern: string, params: Params): string {
   return pattern.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
 }
 
-interface LinkProps extends JSX.AnchorHTMLAttributes<HTMLAnchorElement> {
+interface LinkProps {
   to: string;
   children: ComponentChildren;
+  class?: string;
+  onClick?: () => void;
+  "aria-label"?: string;
+  "aria-current"?: "page" | undefined;
 }
 
 export function Link({ to, onClick, ...rest }: LinkProps): JSX.Element {
-  const open = (event: JSX.TargetedMouseEvent<HTMLAnchorElement>) => {
-    if (typeof onClick === "function") onClick(event);
+  const open = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
+    onClick?.();
     const isOwn = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
     if (!isOwn || event.defaultPrevented) return;
     event.preventDefault();

@@ -90,7 +90,7 @@ export async function* follow<T>(following: Following<T>): AsyncGenerator<T> {
   for (;;) {
     try {
       const reopened: Promise<Response> | null = position === null ? null : following.reopen(position);
-      const response = await (reopened ?? following.open());
+      const response: Response = await (reopened ?? following.open());
       for await (const event of readEvents(response)) {
         if (event.data === "[DONE]") continue;
         const document = JSON.parse(event.data) as T;

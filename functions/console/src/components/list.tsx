@@ -21,7 +21,7 @@ export interface Paged<T> {
 
 /** Load the pages of a list. `load` gets the items so far, and must be stable, as of useCallback. */
 export function usePaged<T>(load: (before: readonly T[], signal: AbortSignal) => Promise<Page<T>>): Paged<T> {
-  const [state, setState] = useState<Omit<Paged<T>, "loadMore" | "reload">>(NOTHING as Paged<T>);
+  const [state, setState] = useState<Omit<Paged<T>, "loadMore" | "reload">>(NOTHING);
   const current = useRef(new AbortController());
   const next = useCallback(
     (before: readonly T[]) => {

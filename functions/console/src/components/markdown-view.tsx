@@ -4,7 +4,7 @@ import { BlockReader, renderMarkdown } from "../markdown";
 
 /** Markdown that may grow. Blocks that are finished are neither parsed nor rendered again. */
 export function Markdown({ text }: { text: string }): JSX.Element {
-  const reader = useRef<BlockReader>();
+  const reader = useRef<BlockReader | null>(null);
   reader.current ??= new BlockReader();
   return (
     <div class="markdown">

@@ -23,7 +23,9 @@ ENCODINGS = {"br": ".br", "gzip": ".gz"}
 """Content encodings, the preferred one first, and the suffixes of files that have them."""
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
-FILE_NAME = re.compile(r"\.(js|mjs|map|css|json|html?|txt|xml|svg|ico|png|jpe?g|gif|webp|woff2?|wasm|php)$", re.IGNORECASE)
+FILE_NAME = re.compile(
+    r"\.(js|mjs|map|css|json|html?|txt|xml|svg|ico|png|jpe?g|gif|webp|woff2?|wasm|php)$", re.IGNORECASE
+)
 """Names that are files, and no pages. The ids of models have dots, too."""
 MOST_SEGMENTS = 20
 ORIGIN = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(?=/|$)")

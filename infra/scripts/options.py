@@ -1,4 +1,4 @@
-"""The options AUTH, START, SCALE, ROLLOUT and CONSOLE of `make build`, for properties that SAM accepts only as literals.
+"""The options of `make build`, AUTH, START, SCALE, ROLLOUT and CONSOLE: what SAM accepts only as literals.
 
 `python -m infra.scripts.options` reads them and RUNTIME from the environment, and prints the template to
 build: `template.yaml`, or a variant of it that is written beside it, since its paths are relative.

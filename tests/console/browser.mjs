@@ -69,6 +69,26 @@ export async function open({
   return { page, problems, requests, close: () => context.close() };
 }
 
+// Make an agent, unless there is one, for tests that begin with it.
+export async function ensureAgent() {
+  const headers = {
+    authorization: `Bearer ${KEY}`,
+    "content-type": "application/json",
+  };
+  const { data } = await (await fetch(`${URL_}/v1/agents`, { headers })).json();
+  if (data.length > 0) return;
+  const agent_config = {
+    name: "Prepared",
+    model: "scripted/demo",
+    instructions: "",
+  };
+  await fetch(`${URL_}/v1/agents`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ agent_config }),
+  });
+}
+
 // Return the rules of axe-core that the page violates, with the elements.
 export async function violations(page) {
   await page.evaluate(AXE);
@@ -92,6 +112,10 @@ export async function violations(page) {
 export async function shot(page, name) {
   if (!process.env.SHOTS) return;
   await mkdir(process.env.SHOTS, { recursive: true });
+  await page.evaluate(() => {
+    document.activeElement?.blur();
+    window.scrollTo(0, 0);
+  });
   await page.screenshot({
     path: join(process.env.SHOTS, `${name}.png`),
     fullPage: true,

@@ -4,6 +4,7 @@ import { after, test } from "node:test";
 import {
   close,
   DESKTOP,
+  ensureAgent,
   KEY,
   open,
   PHONE,
@@ -125,8 +126,10 @@ for (const [size, viewport, scheme] of [
   test(`a later visit shows what there is, ${size}, ${scheme}`, async () => {
     const { page, problems, close: end } = await open({ viewport, scheme });
     await page.getByText("1 of 1 can be searched").waitFor(INSIDE);
+    await page.getByLabel("Message").fill("Hello");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText(/\d+ tokens/).waitFor(INSIDE);
+    assert.equal(await page.getByLabel("Message").inputValue(), "");
 
     assert.deepEqual(await violations(page), []);
     assert.equal(await hasOverflow(page), false);
@@ -137,6 +140,7 @@ for (const [size, viewport, scheme] of [
 }
 
 test("a reload in the middle of a turn shows it to its end", async () => {
+  await ensureAgent();
   const { page, close: end } = await open();
   await page
     .getByLabel("Message")
@@ -155,6 +159,7 @@ test("a reload in the middle of a turn shows it to its end", async () => {
 });
 
 test("a stream that breaks goes on where it was", async () => {
+  await ensureAgent();
   const { page, close: end } = await open();
   await page.getByRole("button", { name: "Send" }).waitFor(INSIDE);
   // The first answer ends after its second event, as if the connection had died.
@@ -175,6 +180,7 @@ test("a stream that breaks goes on where it was", async () => {
 });
 
 test("a key that expires is asked for again, and what was typed is kept", async () => {
+  await ensureAgent();
   const { page, close: end } = await open();
   await page.getByLabel("Message").fill("Do not lose this", INSIDE);
   await page.evaluate(() => sessionStorage.setItem("stint.key", "stk_x"));
@@ -243,6 +249,7 @@ test("every path of the console is served with and without the stage, and unknow
 });
 
 test("requests can be copied as commands, without the key", async () => {
+  await ensureAgent();
   const { page, close: end } = await open();
   await page.getByLabel("Message").fill("It's me", INSIDE);
   await page.getByRole("button", { name: "Send" }).click();

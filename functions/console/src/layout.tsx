@@ -32,6 +32,7 @@ export function Layout({ children }: { children: ComponentChildren }): JSX.Eleme
         <nav aria-label="Pages">
           <Navigation />
         </nav>
+        <Scopes />
         <Button onClick={() => (isMenuOpen.value = false)}>Close</Button>
       </Dialog>
       <main id="content" tabIndex={-1}>
@@ -62,7 +63,7 @@ function Navigation(): JSX.Element {
         </li>
       ))}
       <li class="nav-last">
-        {config.value?.local && (
+        {config.value?.local && config.value.auth === "none" && (
           <a href={new URL("docs", API).href} target="_blank" rel="noopener noreferrer">
             API reference
           </a>
@@ -93,21 +94,28 @@ function Banner(): JSX.Element {
         </span>
       )}
       {!isOpen && known && !known.tenant && <span>Signed in with a key</span>}
-      {!isOpen && known?.scopes && (
-        <span class="scopes" title={known.scopes.join(", ")}>
-          {known.scopes.map((scope) => (
-            <span key={scope} class="badge badge-plain">
-              {scope}
-            </span>
-          ))}
-        </span>
-      )}
+      <Scopes />
       {!isOpen && (
         <Button kind="quiet" onClick={signOut}>
           Sign out
         </Button>
       )}
     </div>
+  );
+}
+
+/** What the credential may do, if the API says so. */
+function Scopes(): JSX.Element | null {
+  const scopes = identity.value?.scopes;
+  if (!scopes) return null;
+  return (
+    <ul class="scopes" aria-label="Scopes of this key">
+      {scopes.map((scope) => (
+        <li key={scope} class="badge badge-plain">
+          {scope}
+        </li>
+      ))}
+    </ul>
   );
 }
 

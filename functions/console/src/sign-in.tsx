@@ -69,6 +69,6 @@ export function SignInForm({ intro }: { intro?: string }): JSX.Element {
 }
 
 function hint(): string {
-  const stays = "It stays in this tab, and is sent to this server only.";
+  const stays = "The key stays in this tab, and is sent to this server only.";
   return config.value?.local ? `make run printed the first key when it started. ${stays}` : stays;
 }

@@ -59,6 +59,9 @@ function Conversation({ agent, onAnswer }: { agent: Agent; onAnswer: () => void 
       keepTurn({ agent_id: agent.agent_id, session_id: session, turnId: live.turnId, message: live.message });
   }, [live.turnId, session]);
   useEffect(() => {
+    if (live.turnId && live.message === message) setMessage("");
+  }, [live.turnId]);
+  useEffect(() => {
     if (live.turn?.status === "completed") onAnswer();
   }, [live.turn]);
   const submit = async (event: Event) => {
@@ -74,13 +77,21 @@ function Conversation({ agent, onAnswer }: { agent: Agent; onAnswer: () => void 
   };
   const params = { agent_id: agent.agent_id, session_id: session ?? "SESSION" };
   const url = addressOf("/v1/agents/{agent_id}/session/{session_id}/turn", params).href;
-  const body = { messages: [{ role: "user", content: message }], stream: false };
+  const body = { messages: [{ role: "user", content: message || live.message }], stream: false };
   return (
     <div class="stack">
       <Exchange live={live} />
       <form class="stack" onSubmit={(event) => void submit(event)}>
         <Field label="Message">
-          {(ids) => <textarea {...ids} rows={2} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}
+          {(ids) => (
+            <textarea
+              {...ids}
+              rows={2}
+              placeholder="Write a message"
+              value={message}
+              onInput={(e) => setMessage(e.currentTarget.value)}
+            />
+          )}
         </Field>
         {(error ?? live.error) && <ErrorState error={(error ?? live.error)!} />}
         <div class="actions">

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from infra.local.engine import ROOT
-from infra.local.system import Invoke, System
+from infra.local.system import System
 from infra.local.translation import translate
 from infra.scripts.lint_templates import VARIANTS
 from infra.scripts.options import Options, Refused
@@ -66,10 +66,10 @@ def test_all_other_resources_are_the_same_in_both_builds(built: dict[str, Any]) 
 
 
 def test_without_the_console_the_root_shows_where_clients_connect(without: dict[str, Any]) -> None:
-    system = System(ROOT / "template.yaml", without, outputs=OUTPUTS)
-    [home] = [route for route in system.routes if route.path == "/" and isinstance(route.integration, Invoke)]
+    operation = paths_of(without)["/"]["x-amazon-apigateway-any-method"]
 
-    assert (home.method, home.integration.function) == ("ANY", "stint-registry")  # type: ignore[union-attr]
+    assert "${Registry.Arn}" in json.dumps(operation[INTEGRATION]["uri"])
+    assert operation["security"] == paths_of(without)["/v1/version"]["x-amazon-apigateway-any-method"]["security"]
 
 
 def test_the_routes_of_the_console_are_open_and_stream(built: dict[str, Any]) -> None:

@@ -73,6 +73,9 @@ def test_a_link_on_any_page_may_open_the_start_page_and_nothing_else() -> None:
 
     assert reason_to_refuse(headers, "/") is None
     assert reason_to_refuse(headers, "/docs") is None
+    assert reason_to_refuse(headers, "/console") is None
+    assert reason_to_refuse(headers, "/console/agents/a") is None
+    assert reason_to_refuse(headers, "/consoles")
     assert reason_to_refuse(headers, "/v1/tool-runtime/list-tools")
     assert reason_to_refuse([*headers[:2], ("sec-fetch-mode", "no-cors")], "/")
 

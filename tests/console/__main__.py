@@ -32,7 +32,7 @@ def main() -> int:
         (key,) = set(re.findall(r"stk_\w+", "".join(run.lines)))
         settings = {"STINT_URL": f"http://127.0.0.1:{run.port}", "STINT_KEY": key, "CHROMIUM": browser}
         files = [str(file) for file in sorted(FOLDER.glob("*.test.mjs"))]
-        command = [str(NODE), "--test", "--test-reporter=spec", *sys.argv[1:], *files]
+        command = [str(NODE), "--test", "--test-concurrency=1", "--test-reporter=spec", *sys.argv[1:], *files]
         code = subprocess.run(command, env=os.environ | settings, check=False).returncode
         run.stop()
     return code

@@ -10,10 +10,7 @@ export const KEY = process.env.STINT_KEY;
 export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 
-const AXE = await readFile(
-  createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
-  "utf8",
-);
+const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 let browser;
 
@@ -38,16 +35,13 @@ export async function open({
   path = "/console",
   stage = "/prod",
 } = {}) {
-  const context = await (
-    await launch()
-  ).newContext({ viewport, colorScheme: scheme, reducedMotion: "reduce" });
+  const context = await (await launch()).newContext({ viewport, colorScheme: scheme, reducedMotion: "reduce" });
   await context.grantPermissions(["clipboard-read", "clipboard-write"], {
     origin: URL_,
   });
   if (key) {
     await context.addInitScript((value) => {
-      if (!sessionStorage.getItem("test"))
-        sessionStorage.setItem("stint.key", value);
+      if (!sessionStorage.getItem("test")) sessionStorage.setItem("stint.key", value);
       sessionStorage.setItem("test", "1");
     }, key);
   }
@@ -56,17 +50,24 @@ export async function open({
   const requests = [];
   page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
   page.on("console", (message) => {
-    if (/Content Security Policy|Trusted|Uncaught/i.test(message.text()))
-      problems.push(message.text());
+    if (/Content Security Policy|Trusted|Uncaught/i.test(message.text())) problems.push(message.text());
   });
   page.on("request", (request) => {
     requests.push(request);
     const { protocol, origin } = new URL(request.url());
-    if (!["data:", "blob:"].includes(protocol) && origin !== URL_)
-      problems.push(`request to ${request.url()}`);
+    if (!["data:", "blob:"].includes(protocol) && origin !== URL_) problems.push(`request to ${request.url()}`);
   });
   await page.goto(`${URL_}${stage}${path}`);
   return { page, problems, requests, close: () => context.close() };
+}
+
+// Return a new key of a tenant.
+export async function createKey(tenant, scopes = ["use", "knowledge:write", "admin"]) {
+  const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
+  const body = JSON.stringify({ tenant, name: tenant, scopes });
+  const answer = await fetch(`${URL_}/v1/admin/keys`, { method: "POST", headers, body });
+  if (!answer.ok) throw new Error(await answer.text());
+  return (await answer.json()).key;
 }
 
 // Make an agent, unless there is one, for tests that begin with it.
@@ -94,19 +95,10 @@ export async function violations(page) {
   await page.evaluate(AXE);
   const { violations: found } = await page.evaluate(() =>
     globalThis.axe.run(document, {
-      runOnly: [
-        "wcag2a",
-        "wcag2aa",
-        "wcag21a",
-        "wcag21aa",
-        "wcag22aa",
-        "best-practice",
-      ],
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     }),
   );
-  return found.map(
-    ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`,
-  );
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`);
 }
 
 export async function shot(page, name) {

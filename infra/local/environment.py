@@ -142,6 +142,7 @@ def service_environment(
     no_proxy = ",".join([*direct[:1], "127.0.0.1", "localhost"])
     # The engine separates data by region, so every client uses that of the engine.
     always = {"NO_PROXY": no_proxy, "no_proxy": no_proxy} | {name: engine[name] for name in _REGION}
+    always["STINT_CONSOLE_LOCAL"] = "true"
     always["STINT_REFUSED_PORTS"] = f"{PORTS[0]}-{PORTS[-1]}"
     return {"AWS_EC2_METADATA_DISABLED": "true", **services, **settings, **always}
 

@@ -20,7 +20,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from infra.local.cloud import Cloud, Plan, running_cloud, serving_front
-from infra.local.engine import RunningEngine, require_engine
+from infra.local.engine import ROOT, RunningEngine, require_engine
 from infra.local.environment import model_note
 from infra.local.errors import LocalCloudError
 from infra.local.event_sources import serving_sources
@@ -28,6 +28,7 @@ from infra.local.server import listen
 from infra.local.state import State
 
 WATCH_SECONDS = 2.0
+CONSOLE = ROOT / "functions" / "console" / "static" / "index.html"
 
 
 async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float) -> None:
@@ -128,6 +129,7 @@ def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, access: Access
             f"Stint serves {url} (ready in {seconds:.1f} s)",
             f"  model  {cloud.model}{model_note(os.environ)}",
             *access.lines,
+            *([f"  page   {url}/console"] if CONSOLE.is_file() else []),
             f"  docs   {url}/docs",
             f"  state  {folder} (to start empty: FRESH=1 make run)",
             f"  logs   {folder / 'logs'}",

@@ -11,7 +11,7 @@ from typing import Any
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 ORIGIN = re.compile(r"https?://" + HOST.pattern, re.IGNORECASE)
 # Paths that a link on a page of another site may open.
-PAGES = ("/", "/docs")
+PAGES = re.compile(r"/(docs|console(/.*)?)?")
 
 Headers = Sequence[tuple[str, str]]
 Scope = MutableMapping[str, Any]
@@ -36,7 +36,7 @@ def reason_to_refuse(headers: Headers, path: str = "", cors_origin: str = "") ->
     if foreign:
         return f"Pages of the origin {foreign[0][:100]!r} may not call the local cloud. STINT_CORS_ORIGIN allows one."
     crossing = "cross-site" in map(str.lower, values(headers, "sec-fetch-site")) and not origins
-    if crossing and not (path in PAGES and values(headers, "sec-fetch-mode") == ["navigate"]):
+    if crossing and not (PAGES.fullmatch(path) and values(headers, "sec-fetch-mode") == ["navigate"]):
         return "Pages of other sites may not call the local cloud. STINT_CORS_ORIGIN allows an origin."
     return None
 

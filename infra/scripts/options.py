@@ -1,4 +1,4 @@
-"""The options AUTH, START, SCALE and ROLLOUT of `make build`, for properties that SAM accepts only as literals.
+"""The options of `make build`, AUTH, START, SCALE, ROLLOUT and CONSOLE: what SAM accepts only as literals.
 
 `python -m infra.scripts.options` reads them and RUNTIME from the environment, and prints the template to
 build: `template.yaml`, or a variant of it that is written beside it, since its paths are relative.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.scripts.auth_options import AUTHS, OPEN, use_auth
+from infra.scripts.console_options import CONSOLES, FUNCTION, use_console
 from infra.scripts.parameter_groups import group_parameters
 from infra.scripts.published_versions import (
     Template,
@@ -87,17 +88,20 @@ class Options:
     runtime: str = ""
     auth: str = "authorizer"
     rollout: str = "all"
+    console: str = "on"
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Options":
         """Read the options of `make build`. Raises Refused."""
         start, scale = environment.get("START") or "plain", environment.get("SCALE") or "ondemand"
         auth, rollout = environment.get("AUTH") or "authorizer", environment.get("ROLLOUT") or "all"
+        console = environment.get("CONSOLE") or "on"
         chosen = (
             ("AUTH", auth, AUTHS),
             ("START", start, STARTS),
             ("SCALE", scale, SCALES),
             ("ROLLOUT", rollout, ROLLOUTS),
+            ("CONSOLE", console, CONSOLES),
         )
         for name, value, known in chosen:
             if value not in known:
@@ -106,17 +110,19 @@ class Options:
             raise Refused("ROLLOUT=canary and SCALE=managed exclude each other: canaries are not verified on instances")
         if start == "snapstart" and scale == "managed":
             raise Refused("START=snapstart and SCALE=managed exclude each other: Managed Instances have no SnapStart")
-        return cls(start, scale, environment.get("RUNTIME", ""), auth, rollout)
+        return cls(start, scale, environment.get("RUNTIME", ""), auth, rollout, console)
 
     @property
     def changes_template(self) -> bool:
-        return (self.start, self.scale, self.auth, self.rollout) != ("plain", "ondemand", "authorizer", "all")
+        chosen = (self.start, self.scale, self.auth, self.rollout, self.console)
+        return chosen != ("plain", "ondemand", "authorizer", "all", "on")
 
     def apply(self, template: Template) -> None:
         """Change a parsed template. Raises Refused if it does not support the runtime."""
         runtime = template["Parameters"]["Runtime"]
         runtime["AllowedValues"] = [each for each in runtime["AllowedValues"] if version(each) >= self.oldest]
         self.check_runtime(self.runtime or runtime["Default"], runtime["AllowedValues"])
+        use_console(template, self.console, self.auth)
         use_auth(template, self.auth)
         use_rollout(template, self.rollout)
         if self.start == "snapstart":
@@ -157,7 +163,8 @@ def use_snapstart(template: Template) -> None:
 def use_managed_instances(template: Template) -> None:
     """Run the streaming functions on instances, many invocations in each process. The others stay on demand.
 
-    Their number of instances is limited by MaxVCpuCount, and not by reserved concurrency.
+    Their number of instances is limited by MaxVCpuCount, and not by reserved concurrency. The console stays on demand,
+    because nothing runs for it while nobody looks at it.
     """
     template["Parameters"] |= MANAGED_PARAMETERS
     del template["Parameters"]["StreamMemorySize"], template["Rules"]["SmallRequestsInSmallMemory"]
@@ -172,6 +179,8 @@ def use_managed_instances(template: Template) -> None:
         },
     }
     for name, function in streaming_functions(template).items():
+        if name == FUNCTION:
+            continue
         publish(function)
         del function["Properties"]["ReservedConcurrentExecutions"]
         del template["Parameters"][f"{name}ReservedConcurrency"], template["Conditions"][f"Reserves{name}"]

@@ -15,8 +15,8 @@ PARAMETER: Template = {
     "AllowedValues": ["false", "true"],
     "Description": "Alarms move requests back during a deployment. false - for a correction while an alarm is raised.",
 }
-REFUSING = "Authorizer"
-"""Its invocations end in an error to refuse a credential, so they raise no alarm."""
+UNWATCHED = ("Authorizer", "Console")
+"""Invocations of the first end in an error to refuse a credential, and no request of the API needs the second."""
 
 
 def use_rollout(template: Template, rollout: str) -> None:
@@ -27,7 +27,7 @@ def use_rollout(template: Template, rollout: str) -> None:
     template["Conditions"]["HasCanaryAlarms"] = {"Fn::Equals": [{"Ref": "CanaryAlarms"}, "true"]}
     publish_functions(template)
     functions = versioned_functions(template)
-    versions = {f"{name}Version": version_of(name) for name in functions if name != REFUSING}
+    versions = {f"{name}Version": version_of(name) for name in functions if name not in UNWATCHED}
     template["Resources"]["Canary"] = {
         "Type": "AWS::CloudFormation::Stack",
         "Condition": "HasCanaryAlarms",

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.built
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html: function and layers, unzipped.
 UNZIPPED_LIMIT = 250 * 1024 * 1024
 FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin"}
-FUNCTIONS |= {"Sandbox", "Worker"}
+FUNCTIONS |= {"Console", "Sandbox", "Worker"}
 LAYERS = {"CoreLayer", "RuntimeLayer", "DependenciesLayer", "ExtractionLayer", "AuthorizerLayer"}
 # Bits of a .pyc's second word, https://peps.python.org/pep-0552/: hash-based, and not compared with the source.
 UNCHECKED_HASH = 1
@@ -54,6 +54,14 @@ def test_the_pages_are_shipped(build: Path) -> None:
     static = build / "CoreLayer" / "python" / "stint" / "http" / "static"
 
     assert entries(static) == {"docs.html", "reference.css", "reference.js"}
+
+
+def test_the_console_is_shipped_without_its_sources_and_packages(build: Path) -> None:
+    static = build / "Console" / "static"
+
+    assert entries(build / "Console") == {"app.py", "static"}
+    assert entries(static) == {"assets", "index.html", "version"}
+    assert len(list((static / "assets").glob("*.js.br"))) > 1
 
 
 def archived_sources(layer: Path) -> dict[Path, str]:
@@ -97,7 +105,7 @@ def test_nothing_but_the_product_is_shipped(build: Path) -> None:
     assert entries(build / "RuntimeLayer" / "python") == {"stint_runtime"}
     for function in FUNCTIONS:
         own = {path.name for path in (ROOT / "functions" / function.lower()).glob("*.py")}
-        assert entries(build / function) == own
+        assert entries(build / function) == own | ({"static"} if function == "Console" else set())
         assert own == {"app.py"} or function == "Sandbox"
     for layer in LAYERS:
         names = {path.name for path in (build / layer).rglob("*") if path.is_dir()}

@@ -15,6 +15,8 @@ from infra.scripts.options import Options, Refused, choose_template, main
 from tests.system.data_outputs import OUTPUTS
 
 OPEN_ROUTES = {"/v1/health", "/health"}
+PAGES = {"/console", "/console/{proxy+}"}
+"""The routes of the console. It also has `/`, unless the build has none."""
 INTEGRATION = "x-amazon-apigateway-integration"
 REFUSALS = {
     "UNAUTHORIZED": (401, "authentication_error", "unauthorized"),
@@ -51,9 +53,11 @@ def test_every_route_asks_who_calls_except_health_and_preflights(variant: tuple[
     auth, translated = variant
     schemes: dict[str, Any] = {"authorizer": [{"Authorizer": []}], "iam": [{"AWS_IAM": []}], "none": None}
 
+    pages = PAGES & set(body_of(translated)["paths"])
+    open_routes = OPEN_ROUTES | pages | ({"/"} if pages else set())
     for path, methods in body_of(translated)["paths"].items():
         for method, operation in methods.items():
-            free = method == "options" or path in OPEN_ROUTES
+            free = method == "options" or path in open_routes
             assert operation.get("security") in ((None, [{"NONE": []}]) if free else (schemes[auth],)), (path, method)
 
 
@@ -68,7 +72,9 @@ def test_every_integration_keeps_its_mode_and_its_permission(variant: tuple[str,
     assert len(functions) > 40
     for each in functions:
         assert "credentials" not in each
-        streams = any(name in json.dumps(each["uri"]) for name in ("Turns", "Responses", "Knowledge", "October"))
+        streams = any(
+            name in json.dumps(each["uri"]) for name in ("Turns", "Responses", "Knowledge", "October", "Console")
+        )
         assert each.get("responseTransferMode") == ("STREAM" if streams else None)
 
 

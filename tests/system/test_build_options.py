@@ -15,6 +15,7 @@ from infra.scripts.lint_templates import VARIANTS
 from infra.scripts.options import SCALES, STARTS, VARIANT, Options, Refused, choose_template
 
 FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Worker"}
+FUNCTIONS |= {"Console"}
 UNSUPPORTED = "is not one of: "
 STREAMING = {"Turns", "Responses", "Knowledge", "October"}
 
@@ -110,7 +111,8 @@ def test_with_snapstart_all_routes_of_streaming_functions_still_stream(snapstart
         for name in FUNCTIONS
         if f"{name}Alias" in json.dumps(each.get("uri", ""))
     }
-    assert modes == {(name, "STREAM") for name in STREAMING} | {("Agents", None), ("Registry", None), ("Admin", None)}
+    streams = {(name, "STREAM") for name in (*STREAMING, "Console")}
+    assert modes == streams | {("Agents", None), ("Registry", None), ("Admin", None)}
 
 
 def test_on_managed_instances_the_streaming_functions_use_the_capacity(managed: Resources) -> None:
@@ -133,7 +135,7 @@ def test_on_managed_instances_the_routes_of_these_functions_call_the_alias(manag
     api = json.dumps(properties(managed, "AWS::ApiGateway::RestApi"))
 
     assert {name for name in FUNCTIONS if f"${{{name}Aliaslive}}" in api} == STREAMING
-    assert {name for name in FUNCTIONS if f"${{{name}.Arn}}" in api} == {"Agents", "Registry", "Admin"}
+    assert {name for name in FUNCTIONS if f"${{{name}.Arn}}" in api} == {"Agents", "Registry", "Admin", "Console"}
 
 
 def test_every_variant_is_linted_by_make_validate() -> None:

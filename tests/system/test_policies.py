@@ -159,6 +159,7 @@ GRANTS = {
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it stores the toolgroups
     },
     "SandboxRole": {"*": LOGS},
+    "ConsoleRole": {"*": LOGS},
     "WorkerRole": {
         "*": LOGS,
         **KEY,
@@ -245,7 +246,8 @@ def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_na
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
     tools = {(role, function) for role in CALLERS for function in ("ToolFunctionArns", SANDBOX)}
-    api = {(API, name) for name in ("Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin")}
+    names = ("Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Console")
+    api = {(API, name) for name in names}
 
     assert allowed(statements, "lambda:InvokeFunction") == tools | api | {(EVENTS, "Worker"), (API, "Authorizer.Arn")}
     assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
@@ -320,7 +322,7 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
         if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
     }
 
-    assert len(names) == 10
+    assert len(names) == 11
     names.remove("${AWS::StackName}-sandbox")  # runs code without any rights, for every caller of tools
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 

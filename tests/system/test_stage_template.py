@@ -47,9 +47,10 @@ def test_a_parameter_limits_all_requests_of_the_stage(
     translated: dict[str, Any], parameter: str, condition: str
 ) -> None:
     (stage,) = [each for each in translated["Resources"].values() if each["Type"] == "AWS::ApiGateway::Stage"]
-    (settings,) = stage["Properties"]["MethodSettings"]
+    settings, *of_pages = stage["Properties"]["MethodSettings"]
 
     assert (settings["HttpMethod"], settings["ResourcePath"]) == ("*", "/*")
+    assert {each["ResourcePath"] for each in of_pages} == {"/", "/console", "/console/{proxy+}"}
     assert settings[parameter] == {"Fn::If": [condition, {"Ref": parameter}, {"Ref": "AWS::NoValue"}]}
     assert translated["Conditions"][condition] == {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]}
     assert translated["Parameters"][parameter]["Default"] == ""
@@ -70,7 +71,7 @@ def test_two_stacks_of_an_account_share_no_metrics(translated: dict[str, Any]) -
         name: each for name, each in translated["Resources"].items() if each["Type"] == "AWS::Lambda::Function"
     }
     variables = {name: each["Properties"]["Environment"]["Variables"] for name, each in functions.items()}
-    del variables["Sandbox"]  # it has no metrics of its own
+    del variables["Sandbox"], variables["Console"]  # they have no metrics of their own
 
     for each in variables.values():
         assert each["POWERTOOLS_METRICS_NAMESPACE"] == {"Fn::Sub": "Stint/${AWS::StackName}"}

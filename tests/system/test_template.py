@@ -54,6 +54,12 @@ def system(translated: dict[str, Any]) -> System:
     return System(TEMPLATE, translated, outputs=OUTPUTS)
 
 
+CONSOLE, PAGES = "stint-console", {"/", "/console", "/console/{proxy+}"}
+"""The function of the console and its routes, which are no part of the API."""
+
+HOME = (("GET", "/"), ("HEAD", "/"))
+"""What another function serves in a build without the console."""
+
 INDEXES = ("packed/", "vectors/")
 """Prefixes of what the indexes keep in the bucket."""
 
@@ -144,7 +150,7 @@ def require_cfn_lint() -> None:
 
 def test_concurrency_is_reserved_where_a_parameter_says_so(translated: dict[str, Any]) -> None:
     functions = of_type(translated, "AWS::Lambda::Function")
-    assert len(functions) == 10
+    assert len(functions) == 11
     for name, function in functions.items():
         parameter = f"{name}ReservedConcurrency"
         reserved = function["Properties"]["ReservedConcurrentExecutions"]
@@ -173,8 +179,9 @@ def test_one_parameter_sets_both_time_outs_of_a_stream(translated: dict[str, Any
 
     streaming = [function for function in system.functions if "AWS_LAMBDA_EXEC_WRAPPER" in function.environment]
     routes = [route.integration for route in system.routes if isinstance(route.integration, Invoke)]
+    streaming = [function for function in streaming if function.name != CONSOLE]
     assert {function.timeout for function in streaming} == {120}
-    assert {integration.timeout for integration in routes if integration.stream} == {120}
+    assert {each.timeout for each in routes if each.stream and each.function != CONSOLE} == {120}
 
 
 def test_a_buffered_function_ends_before_its_route_does(system: System) -> None:
@@ -210,7 +217,7 @@ def test_functions_get_the_names_of_the_data_resources_that_they_use(system: Sys
     functions = {function.logical_id: function.environment for function in system.functions}
     data = {name: each for name, each in functions.items() if "STINT_TABLE" in each}
 
-    assert set(functions) - set(data) == {"Authorizer", "Sandbox"}
+    assert set(functions) - set(data) == {"Authorizer", "Console", "Sandbox"}
     for name, environment in data.items():
         assert (environment["STINT_TABLE"], environment["STINT_BUCKET"]) == ("table", "bucket")
         assert environment.get("STINT_QUEUE_URL") == (None if name == "Admin" else OUTPUTS["WorkQueueUrl"])
@@ -243,13 +250,13 @@ def test_each_route_leads_to_the_function_that_serves_it(system: System) -> None
     led = [(method, path, leads_to(system, method, path)) for method, path, _ in SERVED]
 
     assert {f"{method} {path}" for method, path, _ in SERVED} >= {route.replace(":path}", "+}") for route in RULES}
-    assert [each for each in led if each not in SERVED] == []
+    assert [each for each in led if each not in SERVED] == [(*each, CONSOLE) for each in HOME]
 
 
 def test_each_path_of_the_template_has_a_route(system: System) -> None:
     used = {find_route(system, method, path).path for method, path, _ in SERVED}
 
-    assert {route.path for route in system.routes} == used
+    assert {route.path for route in system.routes} == used | PAGES
 
 
 def find_route(system: System, method: str, path: str) -> Route:
@@ -388,9 +395,9 @@ def test_each_function_has_alarms() -> None:
     }
 
     assert watched == {
-        "Errors": functions - {"authorizer"},
-        "Throttles": functions,
-        "Duration": functions - {"authorizer"},  # API Gateway answers with a 500, which ApiErrors counts
+        "Errors": functions - {"authorizer", "console"},  # an alarm has ten metrics at most; the console has no data
+        "Throttles": functions - {"console"},
+        "Duration": functions - {"authorizer", "console"},  # API Gateway answers with a 500, which ApiErrors counts
     }
 
 

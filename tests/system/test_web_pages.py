@@ -73,6 +73,9 @@ def test_a_link_on_any_page_may_open_the_start_page_and_nothing_else() -> None:
 
     assert reason_to_refuse(headers, "/") is None
     assert reason_to_refuse(headers, "/docs") is None
+    assert reason_to_refuse(headers, "/console") is None
+    assert reason_to_refuse(headers, "/console/agents/a") is None
+    assert reason_to_refuse(headers, "/consoles")
     assert reason_to_refuse(headers, "/v1/tool-runtime/list-tools")
     assert reason_to_refuse([*headers[:2], ("sec-fetch-mode", "no-cors")], "/")
 
@@ -131,13 +134,15 @@ def test_the_pages_for_people_are_there_with_the_stage_and_without(run: Run, sta
 
     with client:
         home, docs = client.get(f"{url}/"), client.get(f"{url}/docs")
+        console = client.get(f"{url}/", follow_redirects=True)
         script, described = client.get(f"{url}/docs/reference.js"), client.get(f"{url}/v1/openapi.json").json()
         heads = [client.head(f"{url}{path}") for path in ("/", "/docs", "/docs/reference.js")]
 
-    assert [answer.status_code for answer in (home, docs, script)] == [200, 200, 200]
-    assert [(head.status_code, head.content) for head in heads] == [(200, b"")] * 3
+    assert [answer.status_code for answer in (home, docs, script)] == [302, 200, 200]
+    assert [(head.status_code, head.content) for head in heads] == [(302, b""), (200, b""), (200, b"")]
     assert [head.headers["content-type"] for head in heads] == [
         answer.headers["content-type"] for answer in (home, docs, script)
     ]
-    assert f'href="{stage}/docs"' in home.text
+    assert (str(console.url), home.headers["location"]) == (f"{url}/console", "./console")
+    assert 'src="console/assets/' in console.text or "make console" in console.text
     assert described["servers"][0]["url"] == url

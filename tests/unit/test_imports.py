@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py") if path.parent.name != "sandbox")
+FUNCTIONS = sorted(
+    path.parent.name for path in ROOT.glob("functions/*/app.py") if path.parent.name not in ("sandbox", "console")
+)
 
 # Third-party packages that a cold start may load. Each costs every user a wait: another one needs a reason.
 ALLOWED = {

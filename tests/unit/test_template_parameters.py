@@ -106,7 +106,7 @@ def encrypted(**parameters: str) -> Iterator[tuple[str, Any]]:
 def test_one_parameter_sets_the_key_of_tables_bucket_queues_and_logs() -> None:
     found = dict(encrypted(EncryptionKeyArn=KEY))
 
-    assert len([name for name in found if name.endswith("Logs")]) == 11
+    assert len([name for name in found if name.endswith("Logs")]) == 12
     for name, value in found.items():
         assert value is NO_VALUE if name.endswith(" by SQS") else KEY in json.dumps(value), name
     passed = {name: template()["Resources"][name]["Properties"]["Parameters"] for name in ("Data", "Isolation")}

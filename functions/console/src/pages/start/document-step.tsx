@@ -1,0 +1,172 @@
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { addressOf, get, post, type Schemas, send } from "../../api";
+import { Button } from "../../components/button";
+import { CopyAs, CopyButton } from "../../components/copy";
+import { ErrorState } from "../../components/states";
+import { Step } from "../../components/step";
+import { Badge, Time } from "../../components/values";
+import { ApiError, toApiError } from "../../errors";
+import { formatBytes, formatCount } from "../../format";
+import { wait } from "../../stream";
+
+export type Store = Schemas["VectorStore"];
+
+/** API Gateway refuses larger requests. */
+const LARGEST = 4_400_000;
+const SAMPLE = new File(
+  ["# Opening hours\n\nThe shop is open from 9 to 17 on weekdays, and from 10 to 14 on Saturdays.\n"],
+  "opening-hours.md",
+  { type: "text/markdown" },
+);
+const PAUSE = 700;
+
+interface DocumentStepProps {
+  store: Store | null;
+  onMade: (store: Store) => void;
+}
+
+export function DocumentStep({ store, onMade }: DocumentStepProps): JSX.Element {
+  const isDone = store !== null && store.file_counts.completed > 0;
+  return (
+    <Step number={3} title="Add a document" isDone={isDone}>
+      {store ? <MadeStore store={store} onChange={onMade} /> : <DocumentForm onMade={onMade} />}
+    </Step>
+  );
+}
+
+function DocumentForm({ onMade }: { onMade: (store: Store) => void }): JSX.Element {
+  const [file, setFile] = useState<File>(SAMPLE);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [isOver, setOver] = useState(false);
+  const input = useRef<HTMLInputElement>(null);
+  const choose = (chosen: File | undefined) => {
+    setError(null);
+    if (chosen && chosen.size > LARGEST) {
+      const size = formatBytes(chosen.size);
+      setError(
+        new ApiError(413, "too_large", `${chosen.name} has ${size}. Choose a file of up to ${formatBytes(LARGEST)}.`),
+      );
+    } else if (chosen) setFile(chosen);
+  };
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    try {
+      onMade(await createStore(file));
+    } catch (failure) {
+      setError(toApiError(failure));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    choose(event.dataTransfer?.files[0]);
+  };
+  return (
+    <form class="stack" onSubmit={(event) => void submit(event)}>
+      <p>A vector store keeps documents that agents search.</p>
+      <div
+        class={`drop${isOver ? " is-over" : ""}`}
+        onDragOver={(event) => {
+          event.preventDefault();
+          setOver(true);
+        }}
+        onDragLeave={() => setOver(false)}
+        onDrop={drop}
+      >
+        <p>
+          <strong>{file.name}</strong> <span class="hint">{formatBytes(file.size)}</span>
+        </p>
+        <p class="hint">{file === SAMPLE ? "A sample. Drop another file here, or" : "Drop another file here, or"}</p>
+        <Button onClick={() => input.current?.click()}>Choose a file</Button>
+        <input
+          ref={input}
+          class="visually-hidden"
+          type="file"
+          tabIndex={-1}
+          aria-label="File"
+          onChange={(event) => choose(event.currentTarget.files?.[0])}
+        />
+      </div>
+      {error && <ErrorState error={error} />}
+      <div class="actions">
+        <Button type="submit" kind="primary" busy={isBusy}>
+          Add the document
+        </Button>
+        <CopyAs
+          snippet={{
+            method: "POST",
+            url: addressOf("/v1/files").href,
+            body: { purpose: "assistants" },
+            file: file.name,
+          }}
+        />
+      </div>
+    </form>
+  );
+}
+
+async function createStore(file: File): Promise<Store> {
+  const form = new FormData();
+  form.set("purpose", "assistants");
+  form.set("file", file);
+  const uploaded = (await (await send("POST", "/v1/files", form)).json()) as Schemas["FileObject"];
+  return post("/v1/vector_stores", { name: "First documents", file_ids: [uploaded.id] });
+}
+
+function MadeStore({ store, onChange }: { store: Store; onChange: (store: Store) => void }): JSX.Element {
+  const [error, setError] = useState<ApiError | null>(null);
+  const [attempt, setAttempt] = useState(0);
+  const isBusy = store.status === "in_progress";
+  useEffect(() => {
+    if (!isBusy) return;
+    const stop = new AbortController();
+    setError(null);
+    waitForStore(store.id, onChange, stop.signal).catch((failure: unknown) => {
+      const { code } = toApiError(failure);
+      if (code !== "aborted") setError(toApiError(failure));
+    });
+    return () => stop.abort();
+  }, [store.id, isBusy, attempt]);
+  const { completed, failed, total } = store.file_counts;
+  return (
+    <div class="stack">
+      <dl class="facts">
+        <dt>Vector store</dt>
+        <dd>{store.name || "Without a name"}</dd>
+        <dt>Documents</dt>
+        <dd>
+          <Badge status={store.status} /> {formatCount(completed)} of {formatCount(total)} can be searched
+          {failed > 0 && `, ${formatCount(failed)} failed`}
+        </dd>
+        <dt>Id</dt>
+        <dd class="with-action">
+          <code>{store.id}</code>
+          <CopyButton text={store.id} what="id of the vector store" />
+        </dd>
+        <dt>Made</dt>
+        <dd>
+          <Time at={store.created_at} />
+        </dd>
+      </dl>
+      {error && <ErrorState error={error} onRetry={() => setAttempt(attempt + 1)} />}
+    </div>
+  );
+}
+
+/** Read a store until its files have been ingested. */
+async function waitForStore(id: string, onChange: (store: Store) => void, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    await wait(PAUSE, signal);
+    const store = await get("/v1/vector_stores/{vector_store_id}", { params: { vector_store_id: id }, signal });
+    if (store.status !== "in_progress") {
+      onChange(store);
+      return;
+    }
+  }
+}

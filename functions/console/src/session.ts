@@ -1,0 +1,77 @@
+/** Who uses the page: its settings, the key of this tab, and what is known about its owner. */
+import { computed, signal } from "@preact/signals";
+import { CONSOLE } from "./base";
+import { readError } from "./errors";
+
+export interface Config {
+  version: string;
+  /** Who checks callers. `none`: nobody does. */
+  auth: "authorizer" | "none";
+  /** API keys are accepted. */
+  keys: boolean;
+  issuer: string;
+  client_id: string;
+  /** The page is part of `make run`. */
+  local: boolean;
+}
+
+export interface Identity {
+  tenant: string | null;
+  /** null: the API does not say. */
+  scopes: readonly string[] | null;
+  name: string | null;
+}
+
+const KEY = "stint.key";
+
+export const config = signal<Config | null>(null);
+
+/** The credential of this tab. The browser forgets it with the tab. */
+export const key = signal(readKey());
+
+export const identity = signal<Identity | null>(null);
+
+/** The API has refused the key: the words of its refusal. */
+export const refusal = signal("");
+
+export const isSignedIn = computed(() => config.value?.auth === "none" || key.value !== "");
+
+export async function loadConfig(): Promise<void> {
+  const response = await fetch(new URL("config.json", CONSOLE), { credentials: "omit" });
+  if (!response.ok) throw await readError(response);
+  config.value = (await response.json()) as Config;
+}
+
+export function keep(credential: string): void {
+  key.value = credential;
+  refusal.value = "";
+  try {
+    sessionStorage.setItem(KEY, credential);
+  } catch {
+    // The browser keeps nothing for this site: the key lives as long as the page.
+  }
+}
+
+export function signOut(): void {
+  key.value = "";
+  identity.value = null;
+  refusal.value = "";
+  try {
+    sessionStorage.clear();
+  } catch {
+    // Nothing was kept.
+  }
+}
+
+/** Return whether the caller may use what needs a scope. What is unknown is offered, and the API decides. */
+export function may(scope: string): boolean {
+  return identity.value?.scopes?.includes(scope) ?? true;
+}
+
+function readKey(): string {
+  try {
+    return sessionStorage.getItem(KEY) ?? "";
+  } catch {
+    return "";
+  }
+}

@@ -181,6 +181,8 @@ async def infer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[
             if answer.begun or not run.plan.shortens or not run.transcript.shorten():
                 raise
             await run.close_inference()
+    if run.inference is not None:
+        answer.first_token_ms = run.inference.times.first_token_ms
     await run.close_inference()
     run.count(answer.usage)
     answer.refused = run.find_refused(answer.calls)

@@ -84,6 +84,8 @@ class Answer:
     """The lengths of the pieces of text that were released, in characters."""
     refused: set[str] = field(default_factory=set)
     """The ids of calls that the tool choice forbids."""
+    first_token_ms: int | None = None
+    """Milliseconds from the request to the first token; None before the end."""
 
     @property
     def begun(self) -> bool:
@@ -182,6 +184,7 @@ class Answer:
             started_at=self.started_at,
             completed_at=now(),
             model_response=message,
+            first_token_ms=self.first_token_ms,
         )
 
 

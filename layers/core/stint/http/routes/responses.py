@@ -21,6 +21,7 @@ from stint.domain.openai.response_resource import (
     ResponseList,
 )
 from stint.domain.openai.response_resource import Response as ResponseObject
+from stint.domain.openai.response_steps import ResponseStepList
 from stint.domain.run_signals import HeartbeatReceived
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import ProviderDataDep, is_llama_stack_address
@@ -157,6 +158,13 @@ async def list_input_items(
     read = services.stored_responses.input_items
     use_found = services.response_requests.use_found
     return document(await use_found(response_id, lambda own: read(own, after, before, limit, order, include)))
+
+
+@router.get(RESPONSE + "/steps", response_model=ResponseStepList)
+@requires("use")
+async def list_response_steps(response_id: str, services: OpenAIServicesDep) -> Response:
+    """List the model calls, tool calls and compactions of a response with their times, in order."""
+    return document(await services.response_requests.use_found(response_id, services.stored_responses.steps))
 
 
 def encode_event(event: ResponseEvent | str) -> bytes:

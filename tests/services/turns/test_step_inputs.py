@@ -40,9 +40,7 @@ def model_calls(turn: Turn) -> list[str]:
 
 async def rebuild_all(process: TurnFixture) -> list[RebuiltCall]:
     session = await process.sessions.get(process.agent_id, process.session_id)
-    return [
-        await rebuild(process, turn.turn_id, step_id) for turn in session.turns for step_id in model_calls(turn)
-    ]
+    return [await rebuild(process, turn.turn_id, step_id) for turn in session.turns for step_id in model_calls(turn)]
 
 
 def without_labels(request: InferenceRequest) -> tuple[object, ...]:

@@ -108,6 +108,8 @@ class AnswerDetails(Schema):
     """The ids of the calls that the tool choice forbids."""
     service_tier: Omitted[str] = None
     """The tier that served, unless that is the default."""
+    cuts: Omitted[list[int]] = None
+    """The places before which messages were dropped for this answer, one after the other; see `Transcript.shorten`."""
 
 
 # Messages have weak references, because adapters keep what they wrote of one as long as it exists.

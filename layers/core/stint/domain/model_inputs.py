@@ -11,6 +11,7 @@ from pydantic import Field
 from stint.domain.fields import Omitted
 from stint.domain.schema import Schema
 
+
 class CutText(Schema):
     """A message whose texts are cut in the answer, and the number of characters that are left out."""
 

@@ -47,7 +47,6 @@ class RebuiltCall:
     is_history_cut: bool = False
     has_tools: bool = True
     unknown: Sequence[str] = ()
-    unknown_parameters: frozenset[str] = frozenset()
 
 
 class BriefWriter(MessageWriter):
@@ -78,13 +77,12 @@ def without_image_data(part: Message) -> Message:
 
 def show_call(call: RebuiltCall, start_index: int = 0) -> ModelInput:
     """Return a model call for the API, with a page of its messages from `start_index` on."""
-    remember(secret for tool in call.toolbox.server.values() for secret in secrets_of(tool.args, tool.toolgroup.args))
+    remember(secret for tool in call.toolbox.server.values() for secret in secrets_of(tool.args, tool.toolgroup.config))
     request = sanitize_request(call.request)
     body = write_request(request)
     written = BriefWriter().write(request.messages, MessageForm())
     page = Page(start_index).filled(written)
     tools = Shelf(TOOL_BYTES).filled(body.get("tools", []))
-    left_out = {*NOT_PARAMETERS, *call.unknown_parameters}
     return ModelInput(
         step_id=call.step_id,
         model=call.model,
@@ -94,7 +92,7 @@ def show_call(call: RebuiltCall, start_index: int = 0) -> ModelInput:
         has_more=start_index + len(page.messages) < len(written),
         tools=tools.kept if call.has_tools else None,
         omitted_tools=tools.omitted or None,
-        parameters=redact_json({name: value for name, value in body.items() if name not in left_out}),
+        parameters=redact_json({name: value for name, value in body.items() if name not in NOT_PARAMETERS}),
         is_history_cut=call.is_history_cut,
         shortened_results=shortened_in(call.request.messages, written),
         cut_texts=page.cut_texts,
@@ -178,4 +176,3 @@ class Cutter:
         self.left -= len(kept)
         self.characters += len(rest)
         return kept + CUT.format(count=len(rest)) if rest else kept
-

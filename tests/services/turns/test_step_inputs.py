@@ -198,3 +198,18 @@ async def test_a_toolgroup_that_is_gone_is_said_to_be_unknown(making: Making) ->
 @pytest.fixture
 def making(cloud: Cloud, tenant: str) -> Making:
     return Making(cloud, tenant, FakeTools())
+
+
+async def test_reading_an_input_costs_no_write_and_a_unit_per_four_kilobytes(
+    make_turn_fixture: MakeTurnFixture, cloud: Cloud
+) -> None:
+    process = await make_turn_fixture(Script([said(), said()])).open()
+    await process.turn("Hello")
+    turn = await process.turn("And?")
+    cloud.forget()
+
+    shown = await read(process, turn.turn_id, turn.steps[0].step_id)
+
+    assert len(shown.messages) == 3
+    assert dict(cloud.calls) == {"GetItem": 2, "Query": 2}
+    assert sum(cloud.units.values()) == 4

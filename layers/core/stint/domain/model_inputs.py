@@ -1,4 +1,4 @@
-"""What a model saw: the input of one model call, as the API returns it.
+"""Inputs of model calls as the API returns them.
 
 It is rebuilt from the records that were stored for other reasons, so a call costs nothing more to make. What these
 records do not tell is named in `unknown`, and left out.

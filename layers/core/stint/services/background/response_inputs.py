@@ -1,4 +1,4 @@
-"""What the model saw in a model call of a response, rebuilt as a worker rebuilds a run that broke off.
+"""Inputs of the model calls of responses, rebuilt as a worker rebuilds a run that broke off.
 
 what has changed since                          the answer
 a response before it, or its conversation,      has the response's own messages, and says that others are missing
@@ -19,6 +19,7 @@ from stint.loop.transcript import Transcript
 from stint.services.background.resume import restore_counts
 from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.links import Context
+from stint.services.responses.masking import with_credentials
 from stint.services.responses.planner import ResponsePlan
 from stint.services.responses.read import ResponseReader
 from stint.services.responses.recorded_planner import RecordedPlanner, bare_plan
@@ -26,6 +27,7 @@ from stint.services.responses.response_run import PreparedResponse
 from stint.services.responses.responses import Responses
 from stint.services.runs.shown_inputs import RebuiltCall, show_call
 from stint.tools.port import ProviderData
+from stint.tools.redaction import secrets_of_caller
 
 HAND_MADE = "Whether items of the conversation were added or deleted by hand since; those before the response are shown"
 
@@ -68,6 +70,7 @@ class ResponseInputs:
             model=header.model,
             request=run.next_request(),
             toolbox=run.plan.toolbox,
+            secrets=secrets_of_caller(with_credentials(header.settings.tools, provider_data)),
             is_history_cut=context.is_cut or bool(cuts),
             has_tools=plan is not None,
             unknown=[*unknown, *unsure],

@@ -6,7 +6,7 @@ the tools that are offered, are redacted before anything is cut: a part of a sec
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from stint.dataclasses import dataclass, field
@@ -18,8 +18,8 @@ from stint.models.openai.message_writer import MessageWriter, write_json
 from stint.models.openai.messages import MessageForm, write_message, write_tool_images
 from stint.models.openai.request import write_request
 from stint.models.tool_names import sanitize_request
-from stint.tools.masking import secrets_in
 from stint.tools.outcomes import is_head
+from stint.tools.redaction import secrets_of
 
 Message = dict[str, Any]
 
@@ -30,6 +30,8 @@ LONGEST_TEXT = 200_000
 TOOL_BYTES = 1_000_000
 """Maximum bytes of JSON of the tools."""
 NOT_PARAMETERS = ("model", "stream", "stream_options", "tools", "prompt_cache_key")
+TEXTS = ("content", "text", "arguments")
+"""The fields of messages that may be long."""
 CUT = "[{count} characters are left out here.]"
 
 
@@ -37,13 +39,15 @@ CUT = "[{count} characters are left out here.]"
 class RebuiltCall:
     """A model call that was rebuilt. `model` is the name by which its caller knows the model.
 
-    Without `has_tools` the request lacks them, because they are not known. `unknown` says in words what is not known.
+    Without `has_tools` the request lacks tools, because they are not known. `unknown` says in words what is not known.
     """
 
     step_id: str
     model: str
     request: InferenceRequest
     toolbox: Toolbox
+    secrets: Collection[str] = field(default=(), repr=False)
+    """Credentials of the caller, and of the settings of the run, besides those of the tools."""
     is_history_cut: bool = False
     has_tools: bool = True
     unknown: Sequence[str] = ()
@@ -77,11 +81,13 @@ def without_image_data(part: Message) -> Message:
 
 def show_call(call: RebuiltCall, start_index: int = 0) -> ModelInput:
     """Return a model call for the API, with a page of its messages from `start_index` on."""
-    remember(secret for tool in call.toolbox.server.values() for secret in secrets_of(tool.args, tool.toolgroup.config))
+    remember(call.secrets)
+    for tool in call.toolbox.server.values():
+        remember(secrets_of(tool.toolgroup, fixed=tool.args))
     request = sanitize_request(call.request)
     body = write_request(request)
     written = BriefWriter().write(request.messages, MessageForm())
-    page = Page(start_index).filled(written)
+    page = MessagePage(start_index).filled(written)
     tools = Shelf(TOOL_BYTES).filled(body.get("tools", []))
     return ModelInput(
         step_id=call.step_id,
@@ -98,10 +104,6 @@ def show_call(call: RebuiltCall, start_index: int = 0) -> ModelInput:
         cut_texts=page.cut_texts,
         unknown=[*call.unknown],
     )
-
-
-def secrets_of(*args: Mapping[str, Any]) -> Iterable[str]:
-    return (secret for each in args for secret in secrets_in(dict(each)))
 
 
 def shortened_in(messages: Sequence[ModelMessage], written: Sequence[bytes]) -> list[int]:
@@ -136,7 +138,7 @@ class Shelf:
 
 
 @dataclass(slots=True)
-class Page:
+class MessagePage:
     """A page of messages. It has at least one, if there is one at its place."""
 
     start_index: int
@@ -144,7 +146,7 @@ class Page:
     messages: list[Message] = field(default_factory=list)
     cut_texts: list[CutText] = field(default_factory=list)
 
-    def filled(self, written: Sequence[bytes]) -> "Page":
+    def filled(self, written: Sequence[bytes]) -> "MessagePage":
         """Add messages from the page's place on, as far as they fit."""
         for place in range(self.start_index, len(written)):
             self.left -= min(len(written[place]), LONGEST_TEXT)
@@ -164,13 +166,13 @@ class Cutter:
     left: int = LONGEST_TEXT
     characters: int = 0
 
-    def shorten(self, value: Any) -> Any:
-        """Return a JSON value whose texts together have a limited length."""
+    def shorten(self, value: Any, name: str = "") -> Any:
+        """Return a JSON value whose texts together have a limited length. `name` is that of its field."""
         if isinstance(value, dict):
-            return {name: self.shorten(part) for name, part in value.items()}
+            return {field_name: self.shorten(part, field_name) for field_name, part in value.items()}
         if isinstance(value, list):
-            return [self.shorten(part) for part in value]
-        if not isinstance(value, str):
+            return [self.shorten(part, name) for part in value]
+        if not isinstance(value, str) or name not in TEXTS:
             return value
         kept, rest = value[: self.left], value[self.left :]
         self.left -= len(kept)

@@ -1,4 +1,4 @@
-"""What the model saw in a model call of a turn, rebuilt by the code that made it.
+"""Inputs of the model calls of turns, rebuilt by the code that made them.
 
 The messages of a model call depend on stored turns alone, whichever process makes them. So they are made again as in
 the turn: the history as it was when the turn started, or when it was last resumed, and then the turn's own records
@@ -36,7 +36,9 @@ from stint.services.turns.planner import override, write_instructions
 from stint.services.turns.session_transcript import SessionTranscript
 from stint.services.turns.turns import Turns
 from stint.store.parallel import value_of
+from stint.tools.masking import secrets_in
 from stint.tools.port import CallerSession, ProviderData
+from stint.tools.redaction import secrets_of_caller
 
 if TYPE_CHECKING:
     from stint.models.port import ChatModel
@@ -94,6 +96,7 @@ class StepInputs:
             model=config.model,
             request=run.next_request(),
             toolbox=run.plan.toolbox,
+            secrets=secrets_of_caller(provider_data) | secrets_of_groups(config, turn.header.overrides),
             is_history_cut=is_cut,
             has_tools=plan is not None,
             unknown=unknown,
@@ -148,6 +151,12 @@ class StepInputs:
         changing = sorted(group for group in groups if not group.startswith(BUILT_IN))
         told = f"Whether these toolgroups have changed since; their tools are listed now: {', '.join(changing)}"
         return plan, [told] if changing else []
+
+
+def secrets_of_groups(config: AgentConfig, overrides: TurnOverrides) -> set[str]:
+    """Return the credentials in the args of the toolgroups of an agent and a turn."""
+    groups = [each for each in (*config.toolgroups, *overrides.toolgroups) if not isinstance(each, str)]
+    return {secret for group in groups for secret in secrets_in(group.args)}
 
 
 NO_LOG = cast("Log", None)

@@ -1,4 +1,4 @@
-"""What a model saw, read afterwards over HTTP, is what its server received."""
+"""Inputs of model calls, read afterwards over HTTP, are what the models' server received."""
 
 import json
 from collections.abc import Iterator

@@ -32,6 +32,7 @@ TOOL_BYTES = 1_000_000
 NOT_PARAMETERS = ("model", "stream", "stream_options", "tools", "prompt_cache_key")
 TEXTS = ("content", "text", "arguments")
 """The fields of messages that may be long."""
+TOOL_MESSAGE = b'{"role":"tool"'
 CUT = "[{count} characters are left out here.]"
 
 
@@ -111,12 +112,11 @@ def shortened_in(messages: Sequence[ModelMessage], written: Sequence[bytes]) -> 
 
     Images of tools are written as further messages, which move the places of those after them.
     """
-    if not any(isinstance(each, ToolResult) and is_head(each.content) for each in messages):
+    results = [is_head(message.content) for message in messages if isinstance(message, ToolResult)]
+    if not any(results):
         return []
-    cut = {each.call_id for each in messages if isinstance(each, ToolResult) and is_head(each.content)}
-    read = [json.loads(each) for each in written if b'"role":"tool"' in each]
-    places = [place for place, each in enumerate(written) if b'"role":"tool"' in each]
-    return [place for place, each in zip(places, read, strict=True) if each.get("tool_call_id") in cut]
+    places = [place for place, each in enumerate(written) if each.startswith(TOOL_MESSAGE)]
+    return [place for place, is_cut in zip(places, results, strict=True) if is_cut]
 
 
 @dataclass(slots=True)

@@ -169,6 +169,17 @@ def check_heartbeat(body: Json) -> None:
     require(numbers == sorted(numbers) and numbers[0] > 0, f"Not the answer to a heartbeat: {body}")
 
 
+def check_steps(body: Json) -> None:
+    """Check a list of steps, which only Stint has."""
+    kinds = {(step["object"], step["type"] in ("model_call", "tool_call", "compaction")) for step in body["data"]}
+    require(body["object"] == "list" and kinds <= {("response.step", True)}, f"Not a list of steps: {body}")
+
+
+def check_model_input(body: Json) -> None:
+    """Check the input of a model call, which only Stint has."""
+    require(body["object"] == "model_input" and isinstance(body["messages"], list), f"Not an input: {body}")
+
+
 def check_input_tokens(body: Json) -> None:
     """Check the response of /responses/input_tokens."""
     check_openai_object("response.input_tokens", body)

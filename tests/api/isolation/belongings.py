@@ -112,6 +112,7 @@ def create_responses(http: httpx.Client, marker: str) -> dict[str, str]:
     [opaque] = [item["encrypted_content"] for item in compacted["output"] if item["type"] == "compaction"]
     items = http.get(f"/v1/conversations/{conversation['id']}/items").json()["data"]
     inputs = http.get(f"/v1/responses/{response['id']}/input_items").json()["data"]
+    steps = http.get(f"/v1/responses/{response['id']}/steps").json()["data"]
     chat = {"model": "scripted/demo", "messages": [{"role": "user", "content": marker}], "store": True}
     completion = post(http, "/v1/chat/completions", chat)
     messages = http.get(f"/v1/chat/completions/{completion['id']}/messages").json()["data"]
@@ -120,6 +121,7 @@ def create_responses(http: httpx.Client, marker: str) -> dict[str, str]:
         "background_response_id": background["id"],
         "output_item_id": response["output"][-1]["id"],
         "input_item_id": inputs[0]["id"],
+        "response_step_id": steps[0]["id"],
         "conversation_id": conversation["id"],
         "item_id": items[0]["id"],
         "completion_id": completion["id"],

@@ -90,6 +90,8 @@ class Operation:
     def address(self) -> str:
         """The path, with other names of ids where an operation needs an object in a certain state."""
         address = self.path.replace("{response_id}/cancel", "{background_response_id}/cancel")
+        if address.startswith("/v1/responses/"):
+            return address.replace("{step_id}", "{response_step_id}")
         in_store = address.startswith("/v1/vector_stores/")
         if address.startswith("/v1/containers/"):
             return address.replace("{file_id}", "{container_file_id}")

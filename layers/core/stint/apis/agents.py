@@ -18,6 +18,7 @@ from stint.spending.meters import Meters
 
 if TYPE_CHECKING:
     from stint.services.runs.cache_keys import FindCacheKeys
+    from stint.services.turns.step_inputs import StepInputs
     from stint.services.turns.turn_requests import TurnRequests
 
 
@@ -40,6 +41,9 @@ class AgentsServices(TenantServices):
     find_cache_keys: "FindCacheKeys"
     send: SendTask
 
+    step_inputs: "ClassVar[Lazy[AgentsServices, StepInputs]]" = lazy(
+        "stint.services.turns.step_inputs:StepInputs", lambda self, cls: cls(self.turns)
+    )
     turn_requests: "ClassVar[Lazy[AgentsServices, TurnRequests]]" = lazy(
         "stint.services.turns.turn_requests:TurnRequests", lambda self, cls: cls(self.turns, self.send)
     )

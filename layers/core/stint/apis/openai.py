@@ -17,6 +17,7 @@ from stint.services.responses.responses import Responses
 if TYPE_CHECKING:  # most processes make none of them
     from stint.apis.end_users import EndUserServices
     from stint.apis.inference import InferenceServices
+    from stint.services.background.response_inputs import ResponseInputs
     from stint.services.background.response_requests import ResponseRequests
 
 
@@ -35,6 +36,10 @@ class OpenAIServices(TenantServices):
     make_inference: "Callable[[], InferenceServices]"
     make_end_users: "Callable[[], EndUserServices]"
 
+    response_inputs: "ClassVar[Lazy[OpenAIServices, ResponseInputs]]" = lazy(
+        "stint.services.background.response_inputs:ResponseInputs",
+        lambda self, cls: cls(self.responses, self.stored_responses),
+    )
     response_requests: "ClassVar[Lazy[OpenAIServices, ResponseRequests]]" = lazy(
         "stint.services.background.response_requests:ResponseRequests",
         lambda self, cls: cls(self.responses, self.background, self.tail, self.stored_responses),

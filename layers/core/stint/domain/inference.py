@@ -108,6 +108,8 @@ class AnswerDetails(Schema):
     """The ids of the calls that the tool choice forbids."""
     service_tier: Omitted[str] = None
     """The tier that served, unless that is the default."""
+    cuts: Omitted[list[int]] = None
+    """The places before which messages were dropped for this answer, one after the other; see `Transcript.shorten`."""
 
 
 # Messages have weak references, because adapters keep what they wrote of one as long as it exists.
@@ -185,6 +187,22 @@ DEFAULT_TIER = "default"
 """The service tier with a provider's standard price and speed."""
 
 
+@dataclass(slots=True)
+class CallTimes:
+    """When a model call was sent, and when its first token came, in seconds of `time.monotonic`.
+
+    A token is a piece of text, of reasoning, of a refusal, or of a tool call.
+    """
+
+    sent: float
+    first_token: float | None = None
+
+    @property
+    def first_token_ms(self) -> int | None:
+        """Return the milliseconds before the first token; None if there was none."""
+        return None if self.first_token is None else round((self.first_token - self.sent) * 1000)
+
+
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
     """One call of a model. None is the provider's default."""
@@ -212,6 +230,8 @@ class InferenceRequest:
     """A provider honours or refuses it."""
     labels: tuple[tuple[str, str], ...] = ()
     """For whom the call is made. A provider that keeps a log may write them to it."""
+    times: CallTimes | None = field(default=None, compare=False, repr=False)
+    """Gets the time at which the call is sent, which only its model knows."""
 
 
 WrittenTokens = Annotated[int, Field(exclude_if=is_unset)]

@@ -14,6 +14,7 @@ second, a call is not made, since its result could not be redacted.
 
 from collections.abc import Iterable
 from contextvars import ContextVar
+from typing import Any
 
 from stint.domain.redaction import MOST_KNOWN, SHORTEST, Redactor
 
@@ -118,6 +119,12 @@ def redact(text: str) -> str:
     """Return a text without the secrets of the current request."""
     known = _known.get()
     return known.redactor.text(text) if known is not None and known.all else text
+
+
+def redact_json(value: Any) -> Any:
+    """Return a JSON value without the secrets of the current request in its texts and names."""
+    known = _known.get()
+    return known.redactor.json(value) if known is not None and known.all else value
 
 
 def redactor_of_models_text() -> Redactor | None:

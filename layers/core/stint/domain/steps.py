@@ -34,8 +34,14 @@ class StepCommon(Schema):
 
 
 class InferenceStep(StepCommon):
+    """A model call. `first_token_ms` are the milliseconds from its request to its first token, if they were measured.
+
+    A token is a piece of text, of reasoning, or of a tool call.
+    """
+
     step_type: Literal["inference"] = "inference"
     model_response: CompletionMessage
+    first_token_ms: Omitted[int] = None
 
 
 class ToolExecutionStep(StepCommon):

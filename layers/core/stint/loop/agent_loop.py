@@ -178,9 +178,13 @@ async def infer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[
             break
         except ContextLengthExceeded:
             # Parts of an answer that has begun may have left, and a second call would repeat them.
-            if answer.begun or not run.plan.shortens or not run.transcript.shorten():
+            cut = run.transcript.shorten() if run.plan.shortens and not answer.begun else None
+            if cut is None:
                 raise
+            answer.cuts.append(cut)
             await run.close_inference()
+    if run.inference is not None:
+        answer.first_token_ms = run.inference.times.first_token_ms
     await run.close_inference()
     run.count(answer.usage)
     answer.refused = run.find_refused(answer.calls)

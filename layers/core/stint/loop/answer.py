@@ -84,6 +84,11 @@ class Answer:
     """The lengths of the pieces of text that were released, in characters."""
     refused: set[str] = field(default_factory=set)
     """The ids of calls that the tool choice forbids."""
+    cuts: list[int] = field(default_factory=list)
+    """The places before which messages were dropped, one after the other, because the model refused them as too
+    long."""
+    first_token_ms: int | None = None
+    """Milliseconds from the request to the first token; None before the end."""
 
     @property
     def begun(self) -> bool:
@@ -159,6 +164,7 @@ class Answer:
             refusal=self.refusal,
             filtered=filtered,
             refused=sorted(self.refused) or None,
+            cuts=self.cuts or None,
             service_tier=None if self.service_tier == DEFAULT_TIER else self.service_tier,
             text_lengths=encode_lengths(self.streamed),
             reasoning_lengths=encode_lengths(len(chunk.text) for chunk in self.thoughts if chunk.text),
@@ -182,6 +188,7 @@ class Answer:
             started_at=self.started_at,
             completed_at=now(),
             model_response=message,
+            first_token_ms=self.first_token_ms,
         )
 
 

@@ -17,6 +17,7 @@ stays one. A stop of the run expires the same timer early.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from stint.dataclasses import dataclass, field, replace
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import (
     Accepted,
+    CallTimes,
     Finished,
     InferenceRequest,
     ModelChunk,
@@ -36,7 +38,7 @@ from stint.domain.inference import (
 from stint.domain.known_secrets import redactor_of_models_text
 from stint.domain.limits import MAX_ANSWER_CALLS, MAX_ANSWER_CHARACTERS
 from stint.domain.redaction import Redactor, StreamRedactor
-from stint.models.port import ChatModel, characters_of, close_chunks, storable_chunk
+from stint.models.port import ChatModel, characters_of, close_chunks, storable_chunk, words_of
 from stint.run_stop import expiring_on_stop, raise_if_stopped
 
 T = TypeVar("T")
@@ -125,7 +127,8 @@ class Inference:
     """A model call that starts at once, so that it is opened while other work continues."""
 
     def __init__(self, model: ChatModel, request: InferenceRequest) -> None:
-        self.chunks = model.stream(request)
+        self.times = CallTimes(time.monotonic())
+        self.chunks = model.stream(replace(request, times=self.times))
         self.limits = AnswerLimits()
         self.accepted: asyncio.Future[ModelChunk | None] = asyncio.get_running_loop().create_future()
         self.first: asyncio.Task[ModelChunk | None] = asyncio.create_task(self.read_first())
@@ -138,7 +141,11 @@ class Inference:
         return chunk
 
     async def read_one(self) -> ModelChunk | None:
-        return await anext(self.chunks, None)
+        chunk = await anext(self.chunks, None)
+        if chunk is not None and words_of(chunk):
+            # Here, because the chunk may have to wait for the run's header before it is read.
+            self.times.first_token = time.monotonic()
+        return chunk
 
     async def wait_until_accepted(self, seconds: float) -> None:
         """Wait until the provider accepts the request, `seconds` at most. Raises the provider's refusal."""
@@ -163,6 +170,8 @@ class Inference:
         limit = ReadLimit(deadline)
         with limit.timed():
             while chunk is not None:
+                if self.times.first_token is None and words_of(chunk):
+                    self.times.first_token = time.monotonic()
                 chunk = self.limits.admit(chunk)
                 for each in redacted.redact_chunk(chunk) if redacted else (chunk,):
                     yield each

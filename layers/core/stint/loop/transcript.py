@@ -130,8 +130,10 @@ class Transcript:
         for message in compaction.messages if follows else ():
             self.append_message(message.to_message())
 
-    def shorten(self) -> bool:
-        """Drop at least the older half of the messages, up to a user message, and return whether that was possible.
+    def shorten(self) -> int | None:
+        """Drop at least the older half of the messages, up to a user message, and return the place of the first kept.
+
+        None means that this was not possible.
 
         Instructions and the newest exchange are kept. The place is a multiple of a large power of two, so that it is
         the same in the next runs, whose requests then begin alike.
@@ -142,6 +144,10 @@ class Transcript:
         step = 1 << max(len(self.messages) // 4, 1).bit_length() - 1
         least = -(-len(self.messages) // (2 * step)) * step
         cut = next((place for place in starts[1:] if place >= least), starts[-1] if starts else 0)
+        return cut if self.drop_before(cut) else None
+
+    def drop_before(self, cut: int) -> bool:
+        """Drop the messages before a place but instructions and a summary, and return whether there were any."""
         summary, older = self.messages[: self.compacted], self.messages[self.compacted : cut]
         kept = [*summary, *(message for message in older if isinstance(message, SystemText))]
         if len(kept) >= cut:

@@ -10,6 +10,7 @@ images are counted with their repetitions, before they are encoded, and only two
 
 import asyncio
 import base64
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from itertools import chain
@@ -63,6 +64,8 @@ class FetchedImages:
     ) -> AsyncGenerator[ModelChunk, None]:
         """Fetch the images of a request, and yield the chunks of its answer."""
         chunks = self.wrapped.stream(await self._fill_request(request, counts))
+        if request.times is not None:
+            request.times.sent = time.monotonic()
         try:
             async for chunk in chunks:
                 yield chunk

@@ -6,6 +6,7 @@ is left. At its end, the reservation is replaced by what the provider reports, i
 end costs what was reserved, or what was streamed if that is more, unless the provider charges nothing for it.
 """
 
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import cached_property
@@ -80,6 +81,8 @@ class MeteredModel:
         if call:
             await call.admit()
         chunks, begun = self._open(call, request), False
+        if request.times is not None:
+            request.times.sent = time.monotonic()
         try:
             async for chunk in chunks:
                 told = await call.follow(chunk) if call else chunk

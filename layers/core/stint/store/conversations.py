@@ -240,14 +240,20 @@ class ConversationStore:
         except ConditionFailed:
             raise NotFound("Conversation", conversation_id) from None
 
-    async def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
+    async def history(
+        self, tenant: str, conversation_id: str, max_bytes: int | None = None, before: str | None = None
+    ) -> ItemHistory:
         """Read a conversation's items: one Query per MB, and the blobs concurrently.
 
         With `max_bytes`, read newest items that fit (see `choose_first`), at least one, up to one that replaces others.
+        With `before`, leave out the items from the place of that id on, which are read, too.
         """
         found, own = await self._query_newest(tenant, conversation_id)
+        end = keys.conversation_item(tenant, conversation_id, before).sk if before is not None else None
         chosen, total, complete = list[items.Item](), 0, True
         async for item in found:
+            if end is not None and item["sk"] >= end:
+                continue
             total += context_size(item)
             complete = not chosen or max_bytes is None or total <= max_bytes
             if not complete:

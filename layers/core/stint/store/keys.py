@@ -361,6 +361,11 @@ def after_records(tenant: str, agent_id: str, session_id: str, turn_id: str) -> 
     return Key(pk, f"{sk}:{AFTER_INDEXES}")
 
 
+def place_in_history(turn_id: str, records: int | None) -> str:
+    """Return the sort key after all that a session had before a turn, or when the turn's log had some records."""
+    return turn_id if records is None else f"{turn_id}:{records:04d}"
+
+
 def first_turn(sk: str) -> str | None:
     """Return the first turn of a segment; None if the key is not that of a segment."""
     return _rest_of(sk, "history:")

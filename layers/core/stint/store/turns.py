@@ -134,18 +134,21 @@ class TurnStore:
         since: str | None = None,
         *,
         segments: bool = True,
+        until: tuple[str, int | None] | None = None,
     ) -> History:
         """Read a session's turns: one Query per MB or PAGE of records, and the blobs concurrently.
 
         With `max_bytes` of JSON, read the newest turns that fit, at least one, up to one that compacts those before it.
         With `since`, read that turn and later ones, without segments. `segments` reads older turns in compact form; the
-        last turn is read itself in any case. An unknown session has no turns. Raises NotFound for an expired one.
+        last turn is read itself in any case. With `until` and without segments, read the history as it was before a
+        turn, or when its log had some records. An unknown session has no turns. Raises NotFound for an expired one.
         """
         pk = keys.turns(tenant, agent_id, session_id)
+        before = keys.AFTER_TURNS if until is None else keys.place_in_history(*until)
         if segments and since is None:
             newest = await self._segments.read_newest(pk, session_id, max_bytes)
         else:
-            items = self._table.query(pk, since=since, before=keys.AFTER_TURNS, newest_first=True)
+            items = self._table.query(pk, since=since, before=before, newest_first=True)
             newest = NewestTurns([], True, unexpired(items, session_id))
         chosen, total, complete = list[LogItems](), 0, True
         async for log in turn_logs(newest.uncovered()):

@@ -25,6 +25,9 @@ MAX_ANSWER_BYTES = 3_000_000
 REFUSED_BYTES = 1_000_000
 """Bytes that a response over the limit counts, however much of it was read: a server could send one to each call."""
 
+NOTE = "[The result has {total} bytes and was truncated: only the first {limit} are shown.]"
+"""The end of a result of which the model gets the beginning only."""
+
 IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")
 
 
@@ -99,8 +102,14 @@ def head_of(content: Content, limit: int) -> Content:
             head.append(TextContentItem(text=item.text.encode()[:left].decode("utf-8", "ignore")))
             break
         left -= min(size, left)
-    note = f"[The result has {total} bytes and was truncated: only the first {limit} are shown.]"
-    return [*head, TextContentItem(text=note)]
+    return [*head, TextContentItem(text=NOTE.format(total=total, limit=limit))]
+
+
+def is_head(content: Content) -> bool:
+    """Return whether a content ends with the note of `head_of`. A tool may have written the same words."""
+    last = content[-1] if isinstance(content, list) and content else None
+    begin, _, end = NOTE.partition("{total}")
+    return isinstance(last, TextContentItem) and last.text.startswith(begin) and last.text.endswith(end[-9:])
 
 
 def _size_of(item: ContentItem) -> int:

@@ -18,8 +18,9 @@ from pydantic import Field, ValidationError
 from stint.dataclasses import dataclass, field
 from stint.domain.content import DocumentText
 from stint.domain.fields import is_unset
+from stint.domain.ids import time_of
 from stint.domain.inference import AnswerDetails, Reasoning, Usage
-from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, TurnStatus
+from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, TurnStatus, UnfinishedStep
 from stint.domain.messages import InputMessage
 from stint.domain.partial_steps import PartialStep
 from stint.domain.receipts import Consumption, Receipt
@@ -216,7 +217,16 @@ class StoredTurn:
             usage=self.usage,
             error=ending.error if ending else None,
             receipt=Receipt.of(ending.consumption) if ending and ending.consumption else None,
+            unfinished_step=self.unfinished_step if ending else None,
         )
+
+    @property
+    def unfinished_step(self) -> UnfinishedStep | None:
+        """Return the step in which the turn failed or was cancelled; None if that was between two steps."""
+        step = self.records[-1].unfinished
+        if step is None:
+            return None
+        return UnfinishedStep(step_type=step.step_type, step_id=step.step_id, started_at=time_of(step.step_id))
 
 
 def steps_of(records: list[TurnRecord]) -> list[Any]:

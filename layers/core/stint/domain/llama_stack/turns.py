@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from stint.domain.content import URL, Content, Document
+from stint.domain.fields import Omitted
 from stint.domain.inference import ResponseFormat, Usage
 from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, PartLimit
 from stint.domain.llama_stack.sampling import SamplingStrategy
@@ -18,7 +19,7 @@ from stint.domain.receipts import Receipt
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.run_signals import OnDisconnect
 from stint.domain.schema import Request, Schema, Timestamp
-from stint.domain.steps import CompletionMessage, Step
+from stint.domain.steps import CompletionMessage, Step, StepType
 from stint.domain.tools import (
     AgentToolGroup,
     NewClientTools,
@@ -52,6 +53,14 @@ class Attachment(Schema):
     mime_type: str
 
 
+class UnfinishedStep(Schema):
+    """The step in which a turn failed or was cancelled. It is not among the turn's steps."""
+
+    step_type: StepType
+    step_id: str
+    started_at: Timestamp
+
+
 class Turn(Schema):
     """A turn as the API returns it. `usage` is null if the model's provider counted nothing."""
 
@@ -67,6 +76,7 @@ class Turn(Schema):
     usage: Usage | None = None
     error: ErrorInfo | None = None
     receipt: Receipt | None = None
+    unfinished_step: Omitted[UnfinishedStep] = None
 
 
 class SamplingOverride(Schema):

@@ -35,7 +35,7 @@ from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.partial_steps import PartialStep
 from stint.domain.principals import Principal
 from stint.domain.receipts import Consumption
-from stint.domain.schema import Request, Schema
+from stint.domain.schema import Request, Schema, Timestamp
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep, without_images
 from stint.domain.stops import stop_name
 from stint.domain.stored_messages import CompactedHistory
@@ -305,6 +305,10 @@ class ResponseRecord(Schema):
     """The input that was taken before the next model call."""
     compaction: Omitted[CompactedHistory] = None
     """A compaction, which replaces all messages before it."""
+    compaction_id: Omitted[str] = None
+    """The id of its step, which has the time at which it began."""
+    compacted_at: Omitted[Timestamp] = None
+    """When its summary was complete."""
 
     def without_images(self) -> "ResponseRecord | None":
         """Return the record as models get it; None if it has no large image."""

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 
 from stint.apis.openai import OpenAIServices
 from stint.domain.errors import InvalidRequest, StintError
+from stint.domain.model_inputs import ModelInput
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CompactRequest, CreateResponse, InputTokensRequest
 from stint.domain.openai.response_resource import (
@@ -21,12 +22,14 @@ from stint.domain.openai.response_resource import (
     ResponseList,
 )
 from stint.domain.openai.response_resource import Response as ResponseObject
+from stint.domain.openai.response_steps import ResponseStepList
 from stint.domain.run_signals import HeartbeatReceived
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import ProviderDataDep, is_llama_stack_address
 from stint.http.errors import document_of
 from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order
+from stint.http.message_pages import FirstMessage
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
 from stint.http.scopes import RUN, requires
@@ -157,6 +160,28 @@ async def list_input_items(
     read = services.stored_responses.input_items
     use_found = services.response_requests.use_found
     return document(await use_found(response_id, lambda own: read(own, after, before, limit, order, include)))
+
+
+@router.get(RESPONSE + "/steps", response_model=ResponseStepList)
+@requires("use")
+async def list_response_steps(response_id: str, services: OpenAIServicesDep) -> Response:
+    """List the model calls, tool calls and compactions of a response with their times, in order."""
+    return document(await services.response_requests.use_found(response_id, services.stored_responses.steps))
+
+
+@router.get(RESPONSE + "/steps/{step_id}/input", response_model=ModelInput)
+@requires("use")
+async def get_response_step_input(
+    response_id: str,
+    step_id: str,
+    services: OpenAIServicesDep,
+    provider_data: ProviderDataDep,
+    start_index: FirstMessage = 0,
+) -> Response:
+    """Read what the model saw in a model call: messages, tools and parameters, rebuilt from what is stored."""
+    read = services.response_inputs.read
+    use_found = services.response_requests.use_found
+    return document(await use_found(response_id, lambda own: read(own, step_id, start_index, provider_data)))
 
 
 def encode_event(event: ResponseEvent | str) -> bytes:

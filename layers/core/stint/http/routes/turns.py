@@ -15,13 +15,15 @@ from stint.apis.agents import AgentsServices
 from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnFailed
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
+from stint.domain.model_inputs import ModelInput
 from stint.domain.run_signals import HeartbeatReceived
 from stint.domain.schema import Schema
 from stint.domain.steps import StepResponse
 from stint.http.deadline import deadline_of
-from stint.http.dependencies import AgentRoute, AgentsServicesDep
+from stint.http.dependencies import AgentRoute, AgentsServicesDep, ProviderDataDep
 from stint.http.errors import body_of
 from stint.http.json_responses import document
+from stint.http.message_pages import FirstMessage
 from stint.http.scopes import RESUMPTION, RUN, requires
 from stint.http.sse import COMMENT_LINE, encode_frame
 from stint.http.stream_position import LastEvent
@@ -156,6 +158,22 @@ async def get_turn(agent_id: str, session_id: str, turn_id: str, services: Agent
 async def get_step(agent_id: str, session_id: str, turn_id: str, step_id: str, services: AgentsServicesDep) -> Response:
     """Read a step of a turn."""
     return document(StepResponse(step=await services.turns.step(agent_id, session_id, turn_id, step_id)))
+
+
+@router.get(TURN + "/step/{step_id}/input", response_model=ModelInput)
+@requires("use")
+async def get_step_input(
+    agent_id: str,
+    session_id: str,
+    turn_id: str,
+    step_id: str,
+    services: AgentsServicesDep,
+    provider_data: ProviderDataDep,
+    start_index: FirstMessage = 0,
+) -> Response:
+    """Read what the model saw in an inference step: messages, tools and parameters, rebuilt from what is stored."""
+    read = services.step_inputs.read
+    return document(await read(agent_id, session_id, turn_id, step_id, start_index, provider_data=provider_data))
 
 
 @router.get(SESSION, response_model=Session)

@@ -165,6 +165,7 @@ class Contexts:
         context.first_id = chain.ids[0]
         context.previous_id, (context.ancestors, context.depth) = last, place
         context.reader.lenient = False
+        context.is_cut = not chain.complete
         return context
 
     async def read_chain(self, response_id: str, *, shortens: bool, cached: bool) -> tuple[Chain, TenantLinks]:
@@ -294,6 +295,26 @@ class Contexts:
         if found.lapsed and await self.conversations.reconcile(conversation_id):
             found = await self.reader.read(conversation_id)
         self.refuse_excess(complete=found.complete, shortens=shortens)
+        return found.context
+
+    async def before_response(self, header: ResponseHeader) -> Context:
+        """Read again what a response continued, as it was then. Nothing is leased, and no cached link is used.
+
+        Raises:
+            NotFound: the conversation does not exist any more.
+            InvalidRequest: a response before it does not exist any more.
+            ContextLengthExceeded: what is read now is too long, and may not be shortened.
+        """
+        shortens = header.settings.shortens
+        if header.previous_response_id is not None:
+            return await self.from_response(header.previous_response_id, shortens=shortens, cached=False)
+        if header.conversation_id is None:
+            return self.new()
+        # The input is in the conversation, too, directly before the place of the response.
+        first = header.input[0].id if header.input else header.response_id
+        found = await self.reader.read_before(header.conversation_id, first)
+        self.refuse_excess(complete=found.complete, shortens=shortens)
+        found.context.is_cut = not found.complete
         return found.context
 
     def refuse_excess(self, *, complete: bool, shortens: bool) -> None:

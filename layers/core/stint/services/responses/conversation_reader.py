@@ -175,12 +175,26 @@ class ConversationReader:
             return None
         return ReadConversation(self.continue_from(conversation_id, known, new), complete=True, lapsed=listed.lapsed)
 
+    async def read_before(self, conversation_id: str, item_id: str) -> ReadConversation:
+        """Read the items that a conversation has before the place of an id, and remember nothing. Raises NotFound."""
+        history = await self.store.history(self.tenant, conversation_id, self.history_bytes, before=item_id)
+        start = max((place for place, record in enumerate(history.records) if "compacts" in record), default=0)
+        new = NewItems(history.items[start:], history.records[start:])
+        context, _ = self.make_context(nothing_known(), new)
+        return ReadConversation(context, history.complete, history.lapsed)
+
     def continue_from(self, conversation_id: str, known: CachedConversation, new: NewItems) -> Context:
         """Return the context of known and new items, and remember it."""
         start = max((place for place, record in enumerate(new.records) if "compacts" in record), default=-1)
         if start >= 0:
             known = replace(nothing_known(), until=new.records[start]["sk"], version=known.version)
             new = NewItems(new.items[start:], new.records[start:])
+        context, settled = self.make_context(known, new)
+        self.remember(conversation_id, known, new, context, settled=settled)
+        return context
+
+    def make_context(self, known: CachedConversation, new: NewItems) -> tuple[Context, bool]:
+        """Return the context of known and new items, and whether no later item can belong to these."""
         context = Context(MessageBuilder(Transcript(), lenient=True))
         add_cached_link(context, known.link)
         context.reader.append_items(dict(enumerate(new.items, len(known.keys))))
@@ -189,8 +203,7 @@ class ConversationReader:
         context.reader.lenient = False
         note_items(context, new.items)
         context.size = known.link.size + sum(map(context_size, new.records))
-        self.remember(conversation_id, known, new, context, settled=settled)
-        return context
+        return context, settled
 
     def remember(
         self, conversation_id: str, known: CachedConversation, new: NewItems, context: Context, *, settled: bool

@@ -74,6 +74,9 @@ class Context:
     size: int = 0
     """Bytes of JSON, without those of a response that compacted what was before it."""
 
+    is_cut: bool = False
+    """Whether the older part of what is continued was omitted."""
+
     keeper: LeaseKeeper[Lease] | None = None
     """Keeps the lease of the conversation that is continued, as long as the response runs."""
 

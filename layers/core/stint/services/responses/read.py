@@ -16,6 +16,7 @@ from stint.domain.openai.response_resource import (
     ResponseList,
     make_response,
 )
+from stint.domain.openai.response_steps import ResponseStepList
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.paging import MAX_BYTES
 from stint.domain.tasks import DeletionTask
@@ -92,6 +93,12 @@ class ResponseReader:
         if order == "desc":
             items.reverse()
         return page_of([include_fields(item, include) for item in items], after, before, limit)
+
+    async def steps(self, response_id: str) -> ResponseStepList:
+        """Return the steps of a response so far. Raises NotFound."""
+        from stint.services.responses.steps import read_steps  # noqa: PLC0415 - few responses are looked into
+
+        return read_steps(await self.read(response_id), self.recovery.opaque.encode)
 
     async def chain(self, response_id: str) -> Sequence[StoredResponse]:
         """Read a response and those that it continues, or it alone if one of these was deleted. Raises NotFound."""

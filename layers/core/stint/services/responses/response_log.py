@@ -137,10 +137,11 @@ class ResponseLog:
         )
         await self.write(record)
 
-    async def append_compaction(self, _step: MemoryRetrievalStep, compaction: CompactedHistory, /) -> None:
-        """Store a compaction. Raises Interrupted as `append`."""
+    async def append_compaction(self, step: MemoryRetrievalStep, compaction: CompactedHistory, /) -> None:
+        """Store a compaction, with the id of its step and its end. Raises Interrupted as `append`."""
         consumption = read_meter(1) if self.response.header.background else None
         record = ResponseRecord(compaction=compaction, skipped=self.skipped or None, usage=self.used())
+        record.compaction_id, record.compacted_at = step.step_id, step.completed_at
         record.consumption = consumption
         await self.write(record)
 

@@ -179,6 +179,15 @@ class SessionOpener:
             return SessionTranscript.of(await self.read(lease.agent_id, lease.session_id, segments=False))
         return fitted
 
+    def refit(self, whole: SessionTranscript) -> SessionTranscript:
+        """Return what `reconcile` made of a history that was read without segments."""
+        fitted = whole.fitted(self.history_bytes)
+        return whole if fitted.starts_with_result else fitted
+
+    def hides(self, past: SessionTranscript) -> bool:
+        """Return whether a new turn sees nothing of a history, because its last turn alone is too long."""
+        return context_size_of(past.last) > self.history_bytes
+
     async def refresh_transcript(self, lease: SessionLease, known: SessionTranscript) -> SessionTranscript:
         """Return the transcript with the turns since its last one, or of all turns if it does not have that one."""
         since = known.turn_id or None
@@ -190,7 +199,7 @@ class SessionOpener:
 
     def view(self, past: SessionTranscript, *, resume: bool, without: str) -> Transcript:
         """Return the messages for the model: of the newest turns that fit, and always of the one to resume."""
-        hidden = not resume and context_size_of(past.last) > self.history_bytes
+        hidden = not resume and self.hides(past)
         if hidden or not past.complete:
             logger.warning(
                 "The history is longer than STINT_HISTORY_BYTES: the model does not see the older turns",

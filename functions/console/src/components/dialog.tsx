@@ -7,7 +7,7 @@ interface DialogProps {
   isOpen: boolean;
   /** Escape, or a press beside the dialog. Without it, only a choice in the dialog closes it. */
   onClose?: () => void;
-  kind?: "centre" | "drawer";
+  kind?: "centre" | "wide" | "drawer";
   children: ComponentChildren;
 }
 

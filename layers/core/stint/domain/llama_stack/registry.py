@@ -1,6 +1,6 @@
 """Models and providers as the registry lists them."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -29,6 +29,7 @@ class ModelEntry(Schema):
     created: int = 0
     owned_by: str
     override: Override = None
+    default: Annotated[Omitted[Literal[True]], Field(description="Requests without a model of this type use it.")] = None
 
 
 class Model(ModelEntry):

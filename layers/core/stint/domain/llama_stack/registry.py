@@ -15,6 +15,9 @@ LLAMA_MODEL = "llama_model"
 """The metadata with the model for which the API of October 2024 has registered a name."""
 
 
+Default = Annotated[Omitted[Literal[True]], Field(description="Requests without a model of this type use it.")]
+
+
 class ModelEntry(Schema):
     """A model as lists return it, with the keys of Llama Stack and of OpenAI."""
 
@@ -29,7 +32,7 @@ class ModelEntry(Schema):
     created: int = 0
     owned_by: str
     override: Override = None
-    default: Annotated[Omitted[Literal[True]], Field(description="Requests without a model of this type use it.")] = None
+    default: Default = None
 
 
 class Model(ModelEntry):

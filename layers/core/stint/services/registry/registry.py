@@ -229,7 +229,8 @@ class Registry:
             found = find_unlisted_models(full_id, self.router, self.providers.data, self.configured)
         if len(found) != 1 or not self.access.allows(full_id_of(found[0])):
             raise NotFound("Model", identifier)
-        return await asyncio.to_thread(masked_model, named(found[0], identifier))
+        (model,) = with_default_marks([named(found[0], identifier)], self.configured)
+        return await asyncio.to_thread(masked_model, model)
 
     def get_provider(self, provider_id: str) -> Provider:
         """Return a provider. Raises NotFound."""

@@ -103,11 +103,7 @@ export async function violations(page) {
 
 // Return whether the page is wider than the screen.
 export async function hasOverflow(page) {
-  return page.evaluate(
-    () =>
-      document.documentElement.scrollWidth >
-      document.documentElement.clientWidth,
-  );
+  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
 }
 
 export async function shot(page, name) {

@@ -1,7 +1,19 @@
 // The frame of the console, sign-in, and the three steps of its first page.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { close, createKey, DESKTOP, ensureAgent, hasOverflow, KEY, open, PHONE, shot, URL_, violations } from "./browser.mjs";
+import {
+  close,
+  createKey,
+  DESKTOP,
+  ensureAgent,
+  hasOverflow,
+  KEY,
+  open,
+  PHONE,
+  shot,
+  URL_,
+  violations,
+} from "./browser.mjs";
 
 after(close);
 

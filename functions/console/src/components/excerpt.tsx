@@ -14,6 +14,7 @@ interface ExcerptProps {
 /** The beginning of a text, and the rest on request. */
 export function Excerpt({ text, label, length }: ExcerptProps): JSX.Element {
   const [isWhole, setWhole] = useState(false);
+  const button = `Show all ${formatCount(text.length)} characters`;
   if (isWhole) return <LongText text={text} label={label} />;
   return (
     <div>
@@ -22,8 +23,8 @@ export function Excerpt({ text, label, length }: ExcerptProps): JSX.Element {
         {text.length > length && " …"}
       </p>
       {text.length > length && (
-        <Button kind="quiet" aria-label={`Show all of ${label}`} onClick={() => setWhole(true)}>
-          Show all {formatCount(text.length)} characters
+        <Button kind="quiet" aria-label={`${button} of ${label}`} onClick={() => setWhole(true)}>
+          {button}
         </Button>
       )}
     </div>

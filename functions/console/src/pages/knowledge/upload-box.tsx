@@ -74,7 +74,7 @@ function UploadRow({ upload, uploads, isForStore }: UploadBoxProps & { upload: U
         <strong>{name}</strong> <span class="hint number">{formatBytes(file.size)}</span>
       </span>
       <span class="upload-actions">
-        {state === "failed" && (
+        {state === "failed" && error?.status !== 400 && error?.status !== 413 && (
           <Button kind="quiet" aria-label={`Try again ${name}`} onClick={() => uploads.retry(id)}>
             Try again
           </Button>

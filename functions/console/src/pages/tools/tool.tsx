@@ -15,7 +15,6 @@ import { groupPath, ownCredentials, type Tool } from "./api";
 import { useArguments } from "./arguments";
 import { Credentials } from "./credentials";
 import { Description } from "./description";
-import { Parameters } from "./parameters";
 import { ToolResult } from "./result";
 
 const INVOKE = "/v1/tool-runtime/invoke";
@@ -61,7 +60,6 @@ function ToolView({ group, tool }: { group: string; tool: Tool }): JSX.Element {
     <>
       <section class="card stack" aria-label="The tool">
         <Description text={tool.description} />
-        <Parameters tool={tool} />
         <details>
           <summary>JSON</summary>
           <JsonView value={tool} label="Tool" />

@@ -195,7 +195,7 @@ for (const [size, viewport] of Object.entries(SIZES)) {
     await shot(page, `delete-${size}`);
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "hidden" });
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Delete");
+    await page.waitForFunction(() => document.activeElement.textContent === "Delete");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByRole("heading", { name: "Knowledge" }).waitFor(INSIDE);

@@ -30,6 +30,8 @@ export function Dialog({ title, isOpen, onClose, kind = "centre", children }: Di
         onClose?.();
       }}
       onClose={() => {
+        // The event is late: the dialog may be open again.
+        if (ref.current?.open) return;
         // A browser closes a dialog at the second Escape in any case.
         if (isOpen && onClose) onClose();
         else if (isOpen) ref.current?.showModal();

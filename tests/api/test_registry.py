@@ -10,11 +10,18 @@ def test_a_model_bears_llama_stacks_keys_and_openais(http: httpx.Client) -> None
 
     entry, _, short, *_ = listed["data"]
     assert list(listed) == ["data", "object"]
-    assert list(entry) == MODEL + OPENAI
+    assert list(entry) == [*MODEL, *OPENAI, "default"]
     assert entry["provider_resource_id"] == "demo"
     assert (entry["type"], entry["model_type"], entry["object"]) == ("model", "llm", "model")
     assert single == entry | {"owner": None}
-    assert short == entry | {"identifier": "demo", "id": "demo"}
+    assert short | {"default": True} == entry | {"identifier": "demo", "id": "demo"}
+
+
+def test_the_default_models_are_marked_under_their_configured_ids(http: httpx.Client) -> None:
+    models = http.get("/v1/models").json()["data"]
+
+    marked = [(model["identifier"], model["model_type"]) for model in models if model.get("default")]
+    assert marked == [("scripted/demo", "llm"), ("hashed/words-384", "embedding")]
 
 
 def test_what_is_there_from_the_start_is_listed(http: httpx.Client) -> None:

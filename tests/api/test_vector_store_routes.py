@@ -123,6 +123,16 @@ EIGHT_HUNDRED = {"type": "static", "static": {"max_chunk_size_tokens": 800, "chu
 OWN = {"type": "static", "static": {"max_chunk_size_tokens": 200, "chunk_overlap_tokens": 0}}
 
 
+def test_a_list_of_files_has_their_names(http: httpx.Client, server: Served) -> None:
+    with openai_client(server) as client:
+        file = client.files.retrieve(upload(client, LLAMAS))
+    path = f"/v1/vector_stores/{http.post('/v1/vector_stores', json={'file_ids': [file.id]}).json()['id']}/files"
+
+    listed = http.get(path).json()["data"]
+
+    assert [(each["id"], each["filename"]) for each in listed] == [(file.id, file.filename)]
+
+
 @pytest.mark.parametrize(("base", "shown"), [("/v1", EIGHT_HUNDRED), ("/v1/openai/v1", AUTO)])
 def test_the_chunking_of_a_file_has_the_form_of_its_address(
     http: httpx.Client, server: Served, app_fixture: AppFixture, base: str, shown: dict[str, Any]

@@ -1,7 +1,19 @@
 // The frame of the console, sign-in, and the three steps of its first page.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { close, createKey, DESKTOP, ensureAgent, KEY, open, PHONE, shot, URL_, violations } from "./browser.mjs";
+import {
+  close,
+  createKey,
+  DESKTOP,
+  ensureAgent,
+  hasOverflow,
+  KEY,
+  open,
+  PHONE,
+  shot,
+  URL_,
+  violations,
+} from "./browser.mjs";
 
 after(close);
 
@@ -11,10 +23,6 @@ const STEPS = await createKey("steps");
 
 const SIZES = { desktop: DESKTOP, phone: PHONE };
 const INSIDE = { timeout: 20_000 };
-
-async function hasOverflow(page) {
-  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
-}
 
 for (const [size, viewport] of Object.entries(SIZES)) {
   for (const scheme of ["light", "dark"]) {

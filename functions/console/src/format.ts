@@ -10,6 +10,14 @@ export function toDate(moment: Moment): Date {
   return new Date(typeof moment === "number" ? moment * 1000 : moment);
 }
 
+// Characters that turn the direction of what follows, or that are not seen.
+const MISLEADING = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** Return a name with a mark in the place of each character that would make it look like another one. */
+export function formatName(name: string): string {
+  return name.replace(MISLEADING, "\ufffd");
+}
+
 export function formatTime(moment: Moment): string {
   const date = toDate(moment);
   return Number.isNaN(date.getTime()) ? String(moment) : DAY_AND_TIME.format(date);

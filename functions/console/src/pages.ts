@@ -19,4 +19,44 @@ export interface PageEntry {
 
 export const PAGES: readonly PageEntry[] = [
   { pattern: "/", title: "Start", isListed: true, load: () => import("./pages/start") },
+  ...areaOf(
+    () => import("./pages/knowledge"),
+    [
+      { pattern: "/knowledge", title: "Knowledge", page: "StoresPage", isListed: true },
+      { pattern: "/knowledge/files", title: "Files", page: "FilesPage" },
+      { pattern: "/knowledge/stores/:store", title: "Vector store", page: "StorePage" },
+      { pattern: "/knowledge/stores/:store/search", title: "Search", page: "SearchPage" },
+      { pattern: "/knowledge/stores/:store/files/:file", title: "File", page: "DocumentPage" },
+    ],
+  ),
+  ...areaOf(
+    () => import("./pages/tools"),
+    [
+      { pattern: "/tools", title: "Tools", page: "GroupsPage", isListed: true },
+      { pattern: "/tools/:group", title: "Toolgroup", page: "GroupPage" },
+      { pattern: "/tools/:group/:tool", title: "Tool", page: "ToolPage" },
+    ],
+  ),
+  ...areaOf(
+    () => import("./pages/models"),
+    [
+      { pattern: "/models", title: "Models", page: "ModelsPage", isListed: true },
+      { pattern: "/models/providers", title: "Providers", page: "ProvidersPage" },
+      { pattern: "/models/shields", title: "Shields", page: "ShieldsPage" },
+    ],
+  ),
 ];
+
+/** Return pages that are one download together. Each needs the scope `use`. */
+function areaOf<M>(
+  load: () => Promise<M>,
+  pages: readonly { pattern: string; title: string; page: keyof M; isListed?: boolean }[],
+): PageEntry[] {
+  return pages.map(({ pattern, title, page, isListed = false }) => ({
+    pattern,
+    title,
+    scope: "use",
+    isListed,
+    load: async () => ({ default: (await load())[page] as ComponentType<PageProps> }),
+  }));
+}

@@ -7,7 +7,7 @@ interface DialogProps {
   isOpen: boolean;
   /** Escape, or a press beside the dialog. Without it, only a choice in the dialog closes it. */
   onClose?: () => void;
-  kind?: "centre" | "drawer";
+  kind?: "centre" | "wide" | "drawer";
   children: ComponentChildren;
 }
 
@@ -30,6 +30,8 @@ export function Dialog({ title, isOpen, onClose, kind = "centre", children }: Di
         onClose?.();
       }}
       onClose={() => {
+        // The event is late: the dialog may be open again.
+        if (ref.current?.open) return;
         // A browser closes a dialog at the second Escape in any case.
         if (isOpen && onClose) onClose();
         else if (isOpen) ref.current?.showModal();

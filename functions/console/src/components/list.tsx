@@ -17,11 +17,13 @@ export interface Paged<T> {
   error: ApiError | null;
   loadMore: () => void;
   reload: () => void;
+  /** Show other items, such as after a change of one. */
+  change: (edit: (items: readonly T[]) => readonly T[]) => void;
 }
 
 /** Load the pages of a list. `load` gets the items so far, and must be stable, as of useCallback. */
 export function usePaged<T>(load: (before: readonly T[], signal: AbortSignal) => Promise<Page<T>>): Paged<T> {
-  const [state, setState] = useState<Omit<Paged<T>, "loadMore" | "reload">>(NOTHING);
+  const [state, setState] = useState<Omit<Paged<T>, "loadMore" | "reload" | "change">>(NOTHING);
   const current = useRef(new AbortController());
   const next = useCallback(
     (before: readonly T[]) => {
@@ -43,7 +45,11 @@ export function usePaged<T>(load: (before: readonly T[], signal: AbortSignal) =>
     next([]);
     return () => current.current.abort();
   }, [next]);
-  return { ...state, loadMore: () => next(state.items), reload: () => next([]) };
+  const change = useCallback(
+    (edit: (items: readonly T[]) => readonly T[]) => setState((old) => ({ ...old, items: edit(old.items) })),
+    [],
+  );
+  return { ...state, loadMore: () => next(state.items), reload: () => next([]), change };
 }
 
 const NOTHING = { items: [], hasMore: false, isLoading: true, error: null };
@@ -89,7 +95,7 @@ export function Table<T>({ caption, columns, paged, keyOf, empty }: TableProps<T
             <tr key={keyOf(item)}>
               {columns.map(({ title, isNumber, cell }) => (
                 <td key={title} data-title={title} class={isNumber ? "is-number" : ""}>
-                  {cell(item)}
+                  <div>{cell(item)}</div>
                 </td>
               ))}
             </tr>

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from stint.domain.inference import ToolSignature
-from stint.services.registry.tool_schemas import parameters_of
+from stint.domain.llama_stack.registrations import ToolGroup
+from stint.services.registry.tool_schemas import describe, parameters_of
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,12 @@ def test_a_schema_of_any_form_shows_as_parameters(schema: dict[str, Any], shown:
     found = parameters_of(ToolSignature("tool", "", schema))
 
     assert [(each.name, each.parameter_type, each.required) for each in found] == shown
+
+
+def test_a_listed_tool_has_its_whole_schema() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"enum": [1, 2]}}}}}
+    group = ToolGroup(identifier="group", provider_resource_id="group", provider_id="lambda-function")
+
+    (tool,) = describe(group, [ToolSignature("tool", "", schema)])
+
+    assert tool.input_schema == schema

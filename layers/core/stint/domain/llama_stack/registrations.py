@@ -116,7 +116,7 @@ class ToolGroup(ToolGroupEntry):
 
 
 class Tool(Schema):
-    """A tool of a toolgroup, with its JSON schema flattened to a list of parameters."""
+    """A tool of a toolgroup, with its JSON schema, also flattened to a list of parameters."""
 
     identifier: str
     provider_resource_id: str | None = None
@@ -125,6 +125,8 @@ class Tool(Schema):
     toolgroup_id: str
     description: str
     parameters: list[ToolParameter]
+    input_schema: dict[str, Any]
+    """As in later releases of Llama Stack. The parameters lack what is nested."""
     metadata: dict[str, Any] | None = None
 
 

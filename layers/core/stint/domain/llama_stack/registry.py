@@ -1,6 +1,6 @@
 """Models and providers as the registry lists them."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,9 @@ LLAMA_STACK_VERSION = "0.2.12"
 
 LLAMA_MODEL = "llama_model"
 """The metadata with the model for which the API of October 2024 has registered a name."""
+
+
+Default = Annotated[Omitted[Literal[True]], Field(description="Requests without a model of this type use it.")]
 
 
 class ModelEntry(Schema):
@@ -29,6 +32,7 @@ class ModelEntry(Schema):
     created: int = 0
     owned_by: str
     override: Override = None
+    default: Default = None
 
 
 class Model(ModelEntry):

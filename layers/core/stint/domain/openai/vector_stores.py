@@ -116,6 +116,8 @@ class VectorStoreFile(Schema):
     usage_bytes: int
     attributes: Attributes
     chunking_strategy: AutoChunking | StaticChunking | OtherChunking
+    filename: str
+    """An extension of OpenAI's API."""
 
     def with_chunk_sizes(self) -> "VectorStoreFile":
         """Return the file in OpenAI's form, which has the sizes that `auto` stands for."""

@@ -224,6 +224,7 @@ def to_file(store_id: str, found: StoredDocument) -> VectorStoreFile:
         usage_bytes=found.usage_bytes,
         attributes=found.settings.attributes,
         chunking_strategy=OtherChunking() if isinstance(chunking, WindowChunking) else chunking,
+        filename=found.settings.filename,
     )
 
 

@@ -1,8 +1,9 @@
 """Ids of models: in full, and without their provider's prefix if that is unambiguous."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from stint.domain.errors import InvalidRequest
+from stint.domain.llama_stack.registrations import ModelType
 from stint.domain.llama_stack.registry import Model
 from stint.services.registry.catalogue import Catalogue
 
@@ -48,6 +49,17 @@ def with_short_ids(catalogue: Catalogue, names_provider: NamesProvider) -> list[
     """Return the models, followed by those with a short id under that id."""
     unique = {short: found[0] for short, found in short_ids(catalogue, names_provider).items() if len(found) == 1}
     return [*catalogue.models.values(), *(named(model, short) for short, model in unique.items())]
+
+
+def with_default_marks(models: Iterable[Model], configured: Catalogue) -> list[Model]:
+    """Return models, of which those are marked that requests without a model use: the first configured of each type."""
+    first: dict[ModelType, str] = {}
+    for name, model in configured.models.items():
+        first.setdefault(model.model_type, name)
+    return [
+        model.model_copy(update={"default": True}) if first.get(model.model_type) == model.identifier else model
+        for model in models
+    ]
 
 
 def named(model: Model, identifier: str) -> Model:

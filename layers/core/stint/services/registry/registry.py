@@ -40,6 +40,7 @@ from stint.services.registry.model_ids import (
     is_own_name,
     named,
     refuse_embedding,
+    with_default_marks,
     with_short_ids,
 )
 from stint.services.registry.model_registrations import find_unlisted_models, refuse_unknown_provider, register_request
@@ -190,8 +191,13 @@ class Registry:
         return next(full_ids, None)
 
     async def list_models(self) -> list[Model]:
-        """List the models that the caller may use, followed by those with a short id under that id."""
-        models = with_short_ids(await self.catalogue(fresh=True), self.router.names_provider)
+        """List the models that the caller may use, followed by those with a short id under that id.
+
+        The default models are marked, under their configured ids.
+        """
+        models = with_default_marks(
+            with_short_ids(await self.catalogue(fresh=True), self.router.names_provider), self.configured
+        )
         shown = [model for model in models if self.access.allows(full_id_of(model))]
         return await asyncio.to_thread(lambda: [masked_model(model) for model in shown])
 
@@ -223,7 +229,8 @@ class Registry:
             found = find_unlisted_models(full_id, self.router, self.providers.data, self.configured)
         if len(found) != 1 or not self.access.allows(full_id_of(found[0])):
             raise NotFound("Model", identifier)
-        return await asyncio.to_thread(masked_model, named(found[0], identifier))
+        (model,) = with_default_marks([named(found[0], identifier)], self.configured)
+        return await asyncio.to_thread(masked_model, model)
 
     def get_provider(self, provider_id: str) -> Provider:
         """Return a provider. Raises NotFound."""

@@ -1,8 +1,8 @@
 """Conversion between Llama Stack's lists of parameters and JSON schemas for the model.
 
 Llama Stack describes parameters as a flat list with names of Python's types; models need JSON Schema. Client tools come
-as such lists, and become schemas (`signature_of`). Tools of servers have schemas, and become lists for the tools API
-(`parameters_of`), which loses what is nested.
+as such lists, and become schemas (`signature_of`). Tools of servers have schemas, which the tools API has as they are
+and as lists (`parameters_of`), which lose what is nested.
 """
 
 from collections.abc import Iterable, Sequence
@@ -123,6 +123,7 @@ def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[
             toolgroup_id=group.identifier,
             description=signature.description,
             parameters=parameters_of(signature),
+            input_schema=signature.parameters,
             metadata={"endpoint": endpoint.uri} if endpoint is not None else None,
         )
         for signature in signatures

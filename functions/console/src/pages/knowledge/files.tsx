@@ -1,0 +1,127 @@
+/** Files, newest first. */
+import type { JSX } from "preact";
+import { useCallback, useMemo, useState } from "preact/hooks";
+import { remove, send } from "../../api";
+import { Button } from "../../components/button";
+import { ConfirmButton } from "../../components/confirm-button";
+import { FindField, useFind } from "../../components/find";
+import { type Column, EmptyState, type Paged, Table, usePaged } from "../../components/list";
+import { toast } from "../../components/toast";
+import { Time } from "../../components/values";
+import { toApiError } from "../../errors";
+import { formatBytes, formatName } from "../../format";
+import { readFiles, type StoredFile } from "./api";
+import { KnowledgeHead } from "./head";
+import { UploadBox } from "./upload-box";
+import { useUploads } from "./uploads";
+
+/** A larger file would fill the memory of the page before it is saved. */
+const LARGEST_DOWNLOAD = 100_000_000;
+
+export default function FilesPage(): JSX.Element {
+  const paged = usePaged(readFiles);
+  const { change } = paged;
+  const found = useFind(paged, ({ id, filename }) => [id, filename]);
+  const uploads = useUploads(
+    useCallback(async (file: StoredFile) => change((items) => [file, ...items.filter(({ id }) => id !== file.id)]), []),
+  );
+  const columns = useMemo(() => columnsOf(change), [change]);
+  return (
+    <div class="page page-wide">
+      <KnowledgeHead />
+      <UploadBox uploads={uploads} isForStore={false} />
+      <div class="toolbar" role="search">
+        <FindField found={found} label="Find by name or id" />
+      </div>
+      <Table
+        caption="Files, newest first"
+        columns={columns}
+        paged={found.paged}
+        keyOf={({ id }) => id}
+        empty={
+          found.text.trim() ? (
+            <EmptyState title={paged.hasMore ? "None of those that were read" : "No file is called so"}>
+              {paged.hasMore && <Button onClick={paged.loadMore}>Search further</Button>}
+            </EmptyState>
+          ) : (
+            <EmptyState title="There is no file yet">
+              <p>Files that agents should search belong into a vector store, where they can be uploaded, too.</p>
+            </EmptyState>
+          )
+        }
+      />
+    </div>
+  );
+}
+
+function columnsOf(change: Paged<StoredFile>["change"]): readonly Column<StoredFile>[] {
+  return [
+    {
+      title: "Name",
+      cell: ({ id, filename }) => (
+        <>
+          <span class="row-name">{formatName(filename)}</span>
+          <code class="id">{id}</code>
+        </>
+      ),
+    },
+    { title: "Purpose", cell: ({ purpose }) => purpose },
+    { title: "Size", isNumber: true, cell: ({ bytes }) => formatBytes(bytes) },
+    { title: "Uploaded", cell: ({ created_at: at }) => <Time at={at} /> },
+    {
+      title: "Expires",
+      cell: ({ expires_at: at }) => (at ? <Time at={at} /> : <span class="hint">never</span>),
+    },
+    {
+      title: "Actions",
+      cell: (file) => (
+        <span class="row-actions">
+          <Download file={file} />
+          <ConfirmButton
+            label="Delete"
+            kind="quiet"
+            aria-label={`Delete ${formatName(file.filename)}`}
+            title="Delete this file?"
+            onConfirm={deleteFile(file, change)}
+            text={`${formatName(file.filename)} will also be removed from all vector stores.`}
+          />
+        </span>
+      ),
+    },
+  ];
+}
+
+function deleteFile({ id }: StoredFile, change: Paged<StoredFile>["change"]) {
+  return async () => {
+    await remove("/v1/files/{file_id}", { params: { file_id: id } });
+    change((items) => items.filter((item) => item.id !== id));
+    toast("File deleted");
+  };
+}
+
+function Download({ file }: { file: StoredFile }): JSX.Element {
+  const [isBusy, setBusy] = useState(false);
+  const save = async () => {
+    setBusy(true);
+    try {
+      const response = await send("GET", "/v1/files/{file_id}/content", undefined, { params: { file_id: file.id } });
+      // The type is not that of the file: a blob has this page's origin, and must not open as a page.
+      const url = URL.createObjectURL(new Blob([await response.arrayBuffer()], { type: "application/octet-stream" }));
+      const link = document.createElement("a");
+      link.href = url;
+      link.download = formatName(file.filename);
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    } catch (failure) {
+      toast(toApiError(failure).message);
+    } finally {
+      setBusy(false);
+    }
+  };
+  if (file.bytes > LARGEST_DOWNLOAD) return <span class="hint">Too large to save here</span>;
+  return (
+    <Button kind="quiet" busy={isBusy} aria-label={`Save ${formatName(file.filename)}`} onClick={() => void save()}>
+      Save
+    </Button>
+  );
+}

@@ -1,0 +1,26 @@
+import type { JSX } from "preact";
+import { Tabs } from "../../components/tabs";
+import { fillPath } from "../../router";
+
+export const storePath = (store: string, part = ""): string => fillPath(`/knowledge/stores/:store${part}`, { store });
+
+export const documentPath = (store: string, file: string): string =>
+  fillPath("/knowledge/stores/:store/files/:file", { store, file });
+
+export function KnowledgeHead(): JSX.Element {
+  return (
+    <>
+      <header class="page-head">
+        <h1>Knowledge</h1>
+        <p class="lead">What agents and responses can search.</p>
+      </header>
+      <Tabs
+        label="Parts of Knowledge"
+        tabs={[
+          { to: "/knowledge", title: "Vector stores" },
+          { to: "/knowledge/files", title: "Files" },
+        ]}
+      />
+    </>
+  );
+}

@@ -1,0 +1,7 @@
+import type { JSX } from "preact";
+import type { PageProps } from "../../pages";
+import { StoreView } from "./store";
+
+export default function SearchPage({ params }: PageProps): JSX.Element {
+  return <StoreView id={params["store"]!} part="search" />;
+}

@@ -1,0 +1,141 @@
+/** A vector store: its files, and a search in it. */
+import type { JSX } from "preact";
+import { useCallback } from "preact/hooks";
+import { addressOf, get, remove } from "../../api";
+import { ConfirmButton } from "../../components/confirm-button";
+import { CopyAs, CopyButton } from "../../components/copy";
+import { JsonView } from "../../components/json-view";
+import { ErrorState, Skeleton } from "../../components/states";
+import { Tabs } from "../../components/tabs";
+import { toast } from "../../components/toast";
+import { Badge, Time } from "../../components/values";
+import { formatBytes, formatCount, formatName } from "../../format";
+import type { PageProps } from "../../pages";
+import { useResource } from "../../resource";
+import { Link, navigate } from "../../router";
+import { mayWrite, type Store, STORE } from "./api";
+import { useFollow } from "./follow";
+import { storePath } from "./head";
+import { StoreFiles } from "./store-files";
+import { StoreSearch } from "./store-search";
+
+export default function StorePage({ params }: PageProps): JSX.Element {
+  return <StoreView id={params["store"]!} part="files" />;
+}
+
+export function StoreView({ id, part }: { id: string; part: "files" | "search" }): JSX.Element {
+  const load = useCallback((signal: AbortSignal) => get(STORE, { params: { vector_store_id: id }, signal }), [id]);
+  const store = useResource(load);
+  const isBusy = store.value?.status === "in_progress";
+  const problem = useFollow(isBusy ? [id] : [], async (_, signal) => store.set(await load(signal)));
+  return (
+    <div class="page page-wide">
+      <header class="page-head">
+        <Link to="/knowledge" class="back">
+          Vector stores
+        </Link>
+        <h1 class="wrap">{store.value ? formatName(store.value.name) || "Without a name" : "Vector store"}</h1>
+      </header>
+      {store.error ? (
+        <ErrorState error={store.error} onRetry={store.reload} />
+      ) : store.value ? (
+        <StoreFacts store={store.value} isShort={part === "search"} />
+      ) : (
+        <Skeleton lines={4} />
+      )}
+      {problem && <p class="hint">The state cannot be read now: {problem.message} It is tried again.</p>}
+      {store.value && (
+        <>
+          <Tabs
+            label="Parts of the vector store"
+            tabs={[
+              { to: storePath(id), title: "Files" },
+              { to: storePath(id, "/search"), title: "Search" },
+            ]}
+          />
+          {part === "search" ? (
+            <StoreSearch store={store.value} />
+          ) : (
+            <StoreFiles store={store.value} onChange={store.reload} />
+          )}
+        </>
+      )}
+    </div>
+  );
+}
+
+function State({ store }: { store: Store }): JSX.Element {
+  const { completed, failed, total } = store.file_counts;
+  return (
+    <>
+      <Badge status={store.status} />{" "}
+      {total
+        ? `${formatCount(completed ?? 0)} of ${formatCount(total)} ${total === 1 ? "file" : "files"} can be searched`
+        : "It has no files yet"}
+      {failed ? `, ${formatCount(failed)} failed` : ""}
+    </>
+  );
+}
+
+function StoreFacts({ store, isShort }: { store: Store; isShort: boolean }): JSX.Element {
+  if (isShort) {
+    return (
+      <p>
+        <State store={store} />
+      </p>
+    );
+  }
+  const deleteStore = async () => {
+    await remove(STORE, { params: { vector_store_id: store.id } });
+    toast("Vector store deleted");
+    navigate("/knowledge", { replace: true });
+  };
+  return (
+    <section class="card stack" aria-label="The vector store">
+      <dl class="facts">
+        <dt>State</dt>
+        <dd>
+          <State store={store} />
+        </dd>
+        {store.description && <dt>Description</dt>}
+        {store.description && <dd>{store.description}</dd>}
+        <dt>Id</dt>
+        <dd class="with-action">
+          <code>{store.id}</code>
+          <CopyButton text={store.id} what="id of the vector store" />
+        </dd>
+        <dt>Size</dt>
+        <dd class="number">{formatBytes(store.usage_bytes)}</dd>
+        <dt>Created</dt>
+        <dd>
+          <Time at={store.created_at} />
+        </dd>
+        <dt>Last used</dt>
+        <dd>
+          <Time at={store.last_active_at} />
+        </dd>
+        {store.expires_at && <dt>Expires</dt>}
+        {store.expires_at && (
+          <dd>
+            <Time at={store.expires_at} />, unless it is used
+          </dd>
+        )}
+      </dl>
+      <details>
+        <summary>JSON</summary>
+        <JsonView value={store} label="Vector store" />
+      </details>
+      <div class="actions">
+        <CopyAs snippet={{ method: "GET", url: addressOf(STORE, { vector_store_id: store.id }).href }} />
+        {mayWrite() && (
+          <ConfirmButton
+            label="Delete"
+            title="Delete this vector store?"
+            onConfirm={deleteStore}
+            text={`${formatName(store.name) || store.id} and what was ingested into it will be deleted. The files themselves stay.`}
+          />
+        )}
+      </div>
+    </section>
+  );
+}

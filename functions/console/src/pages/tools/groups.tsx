@@ -1,0 +1,69 @@
+/** Toolgroups, and the servers that they come from. */
+import type { JSX } from "preact";
+import { useCallback, useState } from "preact/hooks";
+import { get } from "../../api";
+import { Button } from "../../components/button";
+import { FindField, useFindLocal } from "../../components/find";
+import { type Column, EmptyState, Table } from "../../components/list";
+import { formatName } from "../../format";
+import { useResource } from "../../resource";
+import { Link } from "../../router";
+import { may } from "../../session";
+import { type Group, groupPath } from "./api";
+import { Register } from "./register";
+
+const COLUMNS: readonly Column<Group>[] = [
+  {
+    title: "Toolgroup",
+    cell: ({ identifier, override }) => (
+      <>
+        <Link to={groupPath(identifier)} class="row-link">
+          {formatName(identifier)}
+        </Link>
+        {override && <span class="badge badge-busy">override</span>}
+      </>
+    ),
+  },
+  { title: "Provider", cell: ({ provider_id: provider }) => provider },
+  {
+    title: "Server",
+    cell: ({ mcp_endpoint: endpoint }) =>
+      endpoint ? <code>{formatName(endpoint.uri)}</code> : <span class="hint">part of Stint, or in its args</span>,
+  },
+];
+
+export default function ToolsPage(): JSX.Element {
+  const groups = useResource<readonly Group[]>(
+    useCallback(async (signal: AbortSignal) => (await get("/v1/toolgroups", { signal })).data, []),
+  );
+  const found = useFindLocal<Group>(groups, ({ identifier, provider_id: provider, mcp_endpoint: endpoint }) => [
+    identifier,
+    provider,
+    endpoint?.uri ?? "",
+  ]);
+  const [isNew, setNew] = useState(false);
+  return (
+    <div class="page page-wide">
+      <header class="page-head">
+        <h1>Tools</h1>
+        <p class="lead">Toolgroups that agents can name, and that the server runs.</p>
+      </header>
+      <div class="toolbar" role="search">
+        <FindField found={found} label="Find by name, provider or server" />
+        {may("registry:write") && (
+          <Button kind="primary" onClick={() => setNew(true)}>
+            Register a toolgroup
+          </Button>
+        )}
+      </div>
+      <Table
+        caption="Toolgroups"
+        columns={COLUMNS}
+        paged={found.paged}
+        keyOf={({ identifier }) => identifier}
+        empty={<EmptyState title={found.text ? "No toolgroup is called so" : "There is no toolgroup"} />}
+      />
+      <Register isOpen={isNew} onClose={() => setNew(false)} />
+    </div>
+  );
+}

@@ -27,7 +27,7 @@ type Query<M extends Method, P extends PathOf<M>> =
 
 export type Value = string | number | boolean | null | undefined;
 
-export interface Options<Q = Record<string, Value>> {
+export interface Options<Q = Record<string, Value | readonly Value[]>> {
   /** Values of the variables of the path. */
   params?: Readonly<Record<string, string>>;
   query?: Q;
@@ -91,7 +91,9 @@ export function addressOf(path: string, params: Options["params"] = {}, query: O
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
   const url = new URL(filled.replace(/^\//, ""), API);
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null) url.searchParams.set(name, String(value));
+    for (const each of [value].flat()) {
+      if (each !== undefined && each !== null) url.searchParams.append(name, String(each));
+    }
   }
   return url;
 }

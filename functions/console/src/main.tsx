@@ -9,7 +9,7 @@ import { identify } from "./identity";
 import { Layout } from "./layout";
 import { type PageEntry, type PageProps, PAGES } from "./pages";
 import { Link, matchPath, type Params, place } from "./router";
-import { config, identity, isSignedIn, loadConfig, refusal } from "./session";
+import { config, identity, isSignedIn, loadConfig, may, refusal } from "./session";
 import { SignInForm, SignInPage } from "./sign-in";
 
 function App(): JSX.Element {
@@ -75,6 +75,13 @@ function CurrentPage(): JSX.Element {
     return (
       <EmptyState title="There is no such page">
         <Link to="/">To the start</Link>
+      </EmptyState>
+    );
+  }
+  if (entry.scope && !may(entry.scope)) {
+    return (
+      <EmptyState title={`${entry.title} needs the scope ${entry.scope}`}>
+        This key does not have it. Sign in with one that has, or ask an administrator.
       </EmptyState>
     );
   }

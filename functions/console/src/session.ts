@@ -19,6 +19,8 @@ export interface Identity {
   tenant: string | null;
   /** null: the API does not say. */
   scopes: readonly string[] | null;
+  /** Scopes that the API has refused for lack of. */
+  lacks: readonly string[];
   name: string | null;
 }
 
@@ -65,7 +67,9 @@ export function signOut(): void {
 
 /** Return whether the caller may use what needs a scope. What is unknown is offered, and the API decides. */
 export function may(scope: string): boolean {
-  return identity.value?.scopes?.includes(scope) ?? true;
+  const known = identity.value;
+  if (!known?.scopes) return !known?.lacks.includes(scope);
+  return known.scopes.includes(scope) || (scope === "knowledge:write" && known.scopes.includes("registry:write"));
 }
 
 function readKey(): string {

@@ -19,4 +19,8 @@ export interface PageEntry {
 
 export const PAGES: readonly PageEntry[] = [
   { pattern: "/", title: "Start", isListed: true, load: () => import("./pages/start") },
+  { pattern: "/usage", title: "Usage", isListed: true, load: () => import("./pages/usage") },
+  { pattern: "/keys", title: "Keys", scope: "admin", isListed: true, load: () => import("./pages/keys") },
+  { pattern: "/runs", title: "Running", scope: "admin", isListed: true, load: () => import("./pages/runs") },
+  { pattern: "/users", title: "End users", scope: "admin", isListed: true, load: () => import("./pages/users") },
 ];

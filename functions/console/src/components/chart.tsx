@@ -42,7 +42,7 @@ export default function Chart({ label, times, series, height = 240, isUtc = fals
       height,
       series: [{}, ...drawn],
       axes: [
-        isUtc ? { ...axis, values: (_, found) => found.map(formatDay), incrs: DAYS } : axis,
+        isUtc ? { ...axis, values: (_, found) => found.map(formatDay), incrs: DAYS, size: 32 } : axis,
         { ...axis, size: 64, values },
       ],
       scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
@@ -68,7 +68,7 @@ export default function Chart({ label, times, series, height = 240, isUtc = fals
         {series.map(({ name, values, format }, index) => (
           <li key={index}>
             <i class={`swatch swatch-${(index % 4) + 1}`} />
-            <span class="legend-name">{name}</span>
+            <bdi class="legend-name">{name}</bdi>
             <span class="number">{hovered === null ? "" : words(values[hovered], format)}</span>
           </li>
         ))}

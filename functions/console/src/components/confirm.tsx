@@ -95,9 +95,15 @@ function ConfirmForm({
   );
 }
 
-/** Give the focus to a heading if the element that had it is gone, so that the keyboard goes on there. */
-export function keepFocus(id: string): void {
-  setTimeout(() => {
-    if (document.activeElement === document.body || !document.activeElement) document.getElementById(id)?.focus();
-  }, 50);
+const STEP = 100;
+const MOST_STEPS = 50;
+
+/**
+ * Give the focus to a heading when the element that has it goes away, so that the keyboard goes on there. A list may
+ * lose its row only when it has been read again.
+ */
+export function keepFocus(id: string, step = 0): void {
+  const isLost = !document.activeElement || document.activeElement === document.body;
+  if (isLost && !document.querySelector("dialog[open]")) document.getElementById(id)?.focus();
+  else if (step < MOST_STEPS) setTimeout(() => keepFocus(id, step + 1), STEP);
 }

@@ -110,7 +110,7 @@ function KeyName({ apiKey }: { apiKey: ApiKey }): JSX.Element {
   return (
     <div class="two-lines">
       <strong>
-        {nameOfKey(apiKey)} {apiKey.id === ownKeyId() && <span class="badge">this tab</span>}
+        <bdi>{nameOfKey(apiKey)}</bdi> {apiKey.id === ownKeyId() && <span class="badge">this tab</span>}
       </strong>
       <span class="hint with-action">
         <code>{apiKey.id}</code>
@@ -135,9 +135,9 @@ function Scopes({ apiKey }: { apiKey: ApiKey }): JSX.Element {
 
 function Limits({ apiKey: { budgets, models } }: { apiKey: ApiKey }): JSX.Element {
   const lines = [
-    budgets.dollars_per_month != null && `${formatDollars(budgets.dollars_per_month)} per month`,
-    budgets.tokens_per_minute != null && `${formatCount(budgets.tokens_per_minute)} tokens per minute`,
-    budgets.requests_per_minute != null && `${formatCount(budgets.requests_per_minute)} requests per minute`,
+    budgets.dollars_per_month != null && `${formatDollars(budgets.dollars_per_month)} a month`,
+    budgets.tokens_per_minute != null && `${formatCount(budgets.tokens_per_minute)} tokens a minute`,
+    budgets.requests_per_minute != null && `${formatCount(budgets.requests_per_minute)} requests a minute`,
     models.length > 0 && `Models ${models.join(", ")}`,
   ].filter((line) => line !== false);
   return (

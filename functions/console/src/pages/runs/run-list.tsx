@@ -54,7 +54,7 @@ export function RunList({ tenant, stops, onStop }: RunListProps): JSX.Element {
         columns={[
           { title: "Run", cell: (run: Run) => <Names run={run} /> },
           { title: "Model", cell: (run: Run) => run.model },
-          { title: "Key", cell: (run: Run) => keyOf(run, keys) },
+          { title: "Key", cell: (run: Run) => <bdi>{keyOf(run, keys)}</bdi> },
           { title: "Runs for", cell: (run: Run) => <Age run={run} /> },
           {
             title: "Actions",
@@ -114,7 +114,7 @@ function Age({ run }: { run: Run }): JSX.Element {
 }
 
 function keyOf(run: Run, keys: readonly ApiKey[]): string {
-  if (!run.key_id) return "None: a token";
+  if (!run.key_id) return "None";
   const found = keys.find(({ id }) => id === run.key_id);
   return found ? nameOfKey(found) : shortId(run.key_id);
 }

@@ -37,7 +37,7 @@ export function BudgetTable({ keys, hasSums }: BudgetTableProps): JSX.Element {
       <Table
         caption="Keys with a limit of money, and what they have spent in this month"
         columns={[
-          { title: "Key", cell: (key: ApiKey) => <span class="long-text">{nameOfKey(key)}</span> },
+          { title: "Key", cell: (key: ApiKey) => <bdi class="long-text">{nameOfKey(key)}</bdi> },
           { title: "Spent", isNumber: true, cell: (key: ApiKey) => wordsOf(spent.data?.get(key.id), hasSums) },
           { title: "Limit", isNumber: true, cell: (key: ApiKey) => formatDollars(key.budgets.dollars_per_month ?? 0) },
           { title: "Used", cell: (key: ApiKey) => <Used apiKey={key} spent={spent.data?.get(key.id)} /> },

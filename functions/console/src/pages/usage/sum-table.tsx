@@ -18,7 +18,7 @@ interface SumTableProps {
 export function SumTable({ title, rows, nameOf }: SumTableProps): JSX.Element {
   const [shown, setShown] = useState(PAGE);
   const columns: Column<Row>[] = [
-    { title: title.replace(/s$/, ""), cell: (row) => <span class="long-text">{nameOf(row.id)}</span> },
+    { title: title.replace(/s$/, ""), cell: (row) => <bdi class="long-text">{nameOf(row.id)}</bdi> },
     { title: "Runs", isNumber: true, cell: (row) => formatCount(row.runs) },
     { title: "Input tokens", isNumber: true, cell: (row) => formatCount(row.input) },
     { title: "From a cache", isNumber: true, cell: (row) => formatCount(row.cached) },

@@ -58,7 +58,7 @@ export function UserObjects({ user }: { user: string }): JSX.Element {
         paged={paged}
         keyOf={(each) => `${each.kind}:${each.agent_id ?? each.vector_store_id ?? ""}:${each.id}`}
         empty={
-          <EmptyState title="Nothing belongs to this end user">
+          <EmptyState title={receipt ? "Nothing is left" : "Nothing belongs to this end user"}>
             Ids are compared exactly, with the case of their letters. Objects belong to whom the request names with{" "}
             <code>X-Stint-User</code>, <code>user</code> or <code>safety_identifier</code>.
           </EmptyState>

@@ -2,7 +2,7 @@
 import type { components, paths } from "../build/api";
 import { API } from "./base";
 import { readError, toApiError } from "./errors";
-import { key, refusal } from "./session";
+import { issuerOf, key, refusal } from "./session";
 
 export type Schemas = components["schemas"];
 type Method = "get" | "post" | "delete";
@@ -61,6 +61,7 @@ async function requestJson<T>(method: string, path: string, body: unknown, optio
 /** Send a request, and return its response if it is ok. Raises ApiError. A body is JSON, or a form with files. */
 export async function send(method: string, path: string, body?: unknown, options: Options = {}): Promise<Response> {
   const url = addressOf(path, options.params, options.query);
+  if (options.credential === undefined) await issuerOf.peek()?.renew();
   const headers = new Headers(options.headers);
   const sent = options.credential ?? key.value;
   if (sent && url.origin === window.location.origin) headers.set("authorization", `Bearer ${sent}`);

@@ -9,28 +9,42 @@ import { identify } from "./identity";
 import { Layout } from "./layout";
 import { type PageEntry, type PageProps, PAGES } from "./pages";
 import { Link, matchPath, type Params, place } from "./router";
-import { config, identity, isSignedIn, loadConfig, may, refusal } from "./session";
-import { SignInForm, SignInPage } from "./sign-in";
+import { config, hasIssuer, identity, isSignedIn, loadConfig, may, notice, refusal } from "./session";
+import { SignInAgain, SignInPage } from "./sign-in";
 
 function App(): JSX.Element {
   const [error, setError] = useState<ApiError | null>(null);
   const start = () => {
     setError(null);
     loadConfig()
+      .then(async () => hasIssuer() && (await import("./oidc")).start())
       .then(() => (isSignedIn.value ? identify() : undefined))
       .catch((failure: unknown) => setError(toApiError(failure)));
   };
   useEffect(start, []);
   if (!config.value) return <main class="sign-in">{error ? <ErrorState error={error} onRetry={start} /> : null}</main>;
+  if (notice.value) return <Notice />;
   if (!isSignedIn.value) return <SignInPage />;
   return (
     <>
       <Layout>{identity.value || error ? <CurrentPage /> : <Skeleton />}</Layout>
       <Dialog title="Sign in again" isOpen={refusal.value !== ""}>
-        <SignInForm intro="The key of this tab is not accepted any more. What you typed is kept." />
+        <SignInAgain />
       </Dialog>
       <Toasts />
     </>
+  );
+}
+
+function Notice(): JSX.Element {
+  return (
+    <main class="sign-in" id="content">
+      <h1>Sign in</h1>
+      <p role="status">{notice.value}</p>
+      <Link to="/" onClick={() => (notice.value = "")}>
+        To the start
+      </Link>
+    </main>
   );
 }
 

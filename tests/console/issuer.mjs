@@ -6,8 +6,7 @@ export const CLIENT = "console-test";
 export const AUDIENCE = "stint-test";
 
 const KEYS = generateKeyPairSync("rsa", { modulusLength: 2048 });
-const encode = (value) =>
-  Buffer.from(JSON.stringify(value)).toString("base64url");
+const encode = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
 export class Issuer {
   constructor(port, redirectUri) {
@@ -37,9 +36,7 @@ export class Issuer {
         response.writeHead(500).end(String(error));
       });
     });
-    await new Promise((resolve) =>
-      this.server.listen(this.port, "127.0.0.1", resolve),
-    );
+    await new Promise((resolve) => this.server.listen(this.port, "127.0.0.1", resolve));
   }
 
   stop() {
@@ -62,8 +59,7 @@ export class Issuer {
         .end(JSON.stringify(document));
     const leave = (address, fields) => {
       const location = new URL(address);
-      for (const [name, value] of Object.entries(fields))
-        location.searchParams.set(name, value);
+      for (const [name, value] of Object.entries(fields)) location.searchParams.set(name, value);
       response.writeHead(302, { location: location.href }).end();
     };
     switch (url.pathname) {
@@ -100,8 +96,7 @@ export class Issuer {
       asked.scope.split(" ").includes("openid");
     if (!isRight) return response.writeHead(400).end("wrong request");
     const state = this.faults.state ?? asked.state;
-    if (this.faults.refuses)
-      return leave(asked.redirect_uri, { error: this.faults.refuses, state });
+    if (this.faults.refuses) return leave(asked.redirect_uri, { error: this.faults.refuses, state });
     const code = randomUUID();
     this.codes.set(code, asked);
     return leave(asked.redirect_uri, { code, state, iss: this.url });
@@ -109,8 +104,7 @@ export class Issuer {
 
   exchange(form, json) {
     const grant = form.get("grant_type");
-    if (form.get("client_id") !== this.faults.client)
-      return json({ error: "invalid_client" }, 401);
+    if (form.get("client_id") !== this.faults.client) return json({ error: "invalid_client" }, 401);
     if (grant === "refresh_token") {
       if (!this.refreshToken || form.get("refresh_token") !== this.refreshToken)
         return json({ error: "invalid_grant" }, 400);
@@ -121,9 +115,7 @@ export class Issuer {
     const challenge = createHash("sha256")
       .update(form.get("code_verifier") ?? "")
       .digest("base64url");
-    const isRight =
-      asked?.code_challenge === challenge &&
-      asked.redirect_uri === form.get("redirect_uri");
+    const isRight = asked?.code_challenge === challenge && asked.redirect_uri === form.get("redirect_uri");
     if (!isRight) return json({ error: "invalid_grant" }, 400);
     return json(this.tokens(asked.nonce, this.faults.seconds));
   }

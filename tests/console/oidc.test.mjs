@@ -1,17 +1,7 @@
 // Sign-in with an OpenID Connect issuer, from the page to what the authorizer accepts.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import {
-  close,
-  DESKTOP,
-  ensureAgent,
-  KEY,
-  open,
-  PHONE,
-  shot,
-  URL_,
-  violations,
-} from "./browser.mjs";
+import { close, DESKTOP, ensureAgent, KEY, open, PHONE, shot, URL_, violations } from "./browser.mjs";
 import { AUDIENCE, CLIENT, Issuer } from "./issuer.mjs";
 
 const INSIDE = { timeout: 20_000 };
@@ -33,12 +23,7 @@ after(async () => {
 });
 
 // Open a page that knows the client. The server of the other tests has none, so that they sign in with keys.
-async function openWith({
-  path = "/console/usage",
-  keys = true,
-  client = CLIENT,
-  ...rest
-} = {}) {
+async function openWith({ path = "/console/usage", keys = true, client = CLIENT, ...rest } = {}) {
   const opened = await open({ key: null, path: "/console", ...rest });
   await opened.page.context().route("**/console/config.json", async (route) => {
     const response = await route.fetch();
@@ -51,15 +36,11 @@ async function openWith({
     });
   });
   await opened.page.goto(`${URL_}/prod${path}`);
-  const foreign = () =>
-    opened.problems.filter(
-      (problem) => !problem.startsWith(`request to ${issuer.url}/`),
-    );
+  const foreign = () => opened.problems.filter((problem) => !problem.startsWith(`request to ${issuer.url}/`));
   return { ...opened, foreign };
 }
 
-const button = (page) =>
-  page.getByRole("button", { name: `Sign in with 127.0.0.1:${port}` });
+const button = (page) => page.getByRole("button", { name: `Sign in with 127.0.0.1:${port}` });
 
 async function signIn(page) {
   await button(page).click(INSIDE);
@@ -77,10 +58,7 @@ test("a person signs in with a code and PKCE, and the API accepts the access tok
     key: sessionStorage.getItem("stint.key"),
     tokens: JSON.parse(sessionStorage.getItem("stint.tokens")),
   }));
-  assert.equal(
-    JSON.parse(Buffer.from(key.split(".")[1], "base64url")).aud,
-    AUDIENCE,
-  );
+  assert.equal(JSON.parse(Buffer.from(key.split(".")[1], "base64url")).aud, AUDIENCE);
   assert.equal(tokens.access_token, "");
   assert.equal((await kept(page))["stint.pending"], undefined);
   const answered = await page.evaluate(
@@ -101,16 +79,9 @@ test("a person signs in with a code and PKCE, and the API accepts the access tok
     assert.equal(headers.authorization, undefined);
     assert.equal(headers.cookie, undefined);
   }
-  const withToken = requests.filter(
-    (request) => request.headers().authorization,
-  );
-  assert.ok(
-    withToken.every((request) => new URL(request.url()).origin === URL_),
-  );
-  assert.deepEqual(
-    await page.evaluate(() => [localStorage.length, document.cookie]),
-    [0, ""],
-  );
+  const withToken = requests.filter((request) => request.headers().authorization);
+  assert.ok(withToken.every((request) => new URL(request.url()).origin === URL_));
+  assert.deepEqual(await page.evaluate(() => [localStorage.length, document.cookie]), [0, ""]);
 
   await page.reload();
   await page.getByText("What you have used").waitFor(INSIDE);
@@ -128,11 +99,7 @@ for (const [size, viewport] of Object.entries({
 })) {
   for (const scheme of ["light", "dark"]) {
     test(`the page of sign-in has the issuer first, then keys, ${size}, ${scheme}`, async () => {
-      const {
-        page,
-        foreign,
-        close: end,
-      } = await openWith({ viewport, scheme });
+      const { page, foreign, close: end } = await openWith({ viewport, scheme });
       await button(page).waitFor(INSIDE);
       assert.deepEqual(await violations(page), []);
       await shot(page, `oidc-${size}-${scheme}`);
@@ -154,37 +121,13 @@ test("without keys, there is only the issuer", async () => {
 });
 
 for (const [name, faults, words] of [
-  [
-    "another state",
-    { state: "another" },
-    "This sign-in was not begun in this tab",
-  ],
-  [
-    "another nonce",
-    { nonce: "another" },
-    "The ID token does not belong to this sign-in.",
-  ],
-  [
-    "refused consent",
-    { refuses: "access_denied" },
-    "You did not allow the sign-in",
-  ],
-  [
-    "an error of the issuer",
-    { refuses: "invalid_scope" },
-    "The issuer refused the sign-in: invalid_scope",
-  ],
-  [
-    "an ID token for another client",
-    { idAudience: "other" },
-    "The ID token is for another client.",
-  ],
+  ["another state", { state: "another" }, "This sign-in was not begun in this tab"],
+  ["another nonce", { nonce: "another" }, "The ID token does not belong to this sign-in."],
+  ["refused consent", { refuses: "access_denied" }, "You did not allow the sign-in"],
+  ["an error of the issuer", { refuses: "invalid_scope" }, "The issuer refused the sign-in: invalid_scope"],
+  ["an ID token for another client", { idAudience: "other" }, "The ID token is for another client."],
   ["an expired ID token", { idSeconds: -120 }, "The ID token has expired."],
-  [
-    "another audience",
-    { audience: "billing" },
-    `has the audience billing, and this server accepts ${AUDIENCE}`,
-  ],
+  ["another audience", { audience: "billing" }, `has the audience billing, and this server accepts ${AUDIENCE}`],
 ]) {
   test(`${name} signs nobody in, and says why`, async () => {
     const { page, foreign, close: end } = await openWith();
@@ -211,10 +154,7 @@ test("a link with somebody's code asks for no token", async () => {
   const { page, close: end } = await openWith({
     path: "/console/signed-in?code=stolen&state=guessed",
   });
-  await page
-    .getByRole("alert")
-    .getByText("was not begun in this tab")
-    .waitFor(INSIDE);
+  await page.getByRole("alert").getByText("was not begun in this tab").waitFor(INSIDE);
   assert.equal(
     issuer.requests.some(({ path }) => path === "/token"),
     false,
@@ -251,9 +191,7 @@ test("a token that is about to expire is renewed before the next request", async
     return expires_at - Date.now() > 60_000;
   });
 
-  const renewed = issuer.requests.filter(
-    ({ form }) => form.get("grant_type") === "refresh_token",
-  );
+  const renewed = issuer.requests.filter(({ form }) => form.get("grant_type") === "refresh_token");
   assert.equal(renewed.length, 1);
   await end();
 });
@@ -284,10 +222,7 @@ test("after a token has expired, a window signs in again, and what was typed is 
   await dialog.waitFor({ state: "hidden", ...INSIDE });
 
   assert.notEqual((await kept(page))["stint.key"], before["stint.key"]);
-  assert.equal(
-    await page.getByLabel("Message").inputValue(),
-    "Do not lose this",
-  );
+  assert.equal(await page.getByLabel("Message").inputValue(), "Do not lose this");
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByText(/You said: Do not lose this/).waitFor(INSIDE);
   await end();

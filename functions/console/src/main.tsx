@@ -94,9 +94,12 @@ function CurrentPage(): JSX.Element {
   }
   if (entry.scope && !may(entry.scope)) {
     return (
-      <EmptyState title={`${entry.title} needs the scope ${entry.scope}`}>
-        This key does not have it. Sign in with one that has, or ask an administrator.
-      </EmptyState>
+      <div class="page">
+        <h1>{entry.title}</h1>
+        <EmptyState title={`This page needs the scope ${entry.scope}`}>
+          Your key or token does not have it. Sign in with one that has, or ask an administrator.
+        </EmptyState>
+      </div>
     );
   }
   if (error) return <ErrorState error={error} onRetry={load} />;

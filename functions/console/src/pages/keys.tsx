@@ -62,7 +62,13 @@ function Keys(): JSX.Element {
       </header>
       <TenantField tenant={tenant} onChange={setTenant} />
       <KeyTable paged={paged} onOpen={setOpen} />
-      <CreateKey isOpen={open?.kind === "create"} tenant={tenant} onClose={close} onMade={onMade} />
+      <CreateKey
+        isOpen={open?.kind === "create"}
+        tenant={tenant}
+        onClose={close}
+        onMade={onMade}
+        onLost={paged.reload}
+      />
       <RotateKey apiKey={open?.kind === "rotate" ? open.key : null} onClose={close} onMade={onMade} />
       <RevokeKey apiKey={open?.kind === "revoke" ? open.key : null} onClose={close} onRevoked={paged.reload} />
       <KeySecret shown={shown} onClose={() => setShown(null)} />

@@ -12,7 +12,21 @@ import { Charts } from "./usage/charts";
 import { type Group, idOf, type Range, RANGES, type Report, readReport, rowsBy } from "./usage/report";
 import { SumTable } from "./usage/sum-table";
 
-const GROUPS: Readonly<Record<Group, string>> = { total: "In total", key: "By key", agent: "By agent" };
+const GROUPS: Readonly<Record<Group, string>> = {
+  total: "In total",
+  key: "By key",
+  model: "By model",
+  agent: "By agent",
+};
+
+const TITLES: Readonly<Record<Group, string>> = { total: "All", key: "Keys", model: "Models", agent: "Agents" };
+/** Names of what has no id. */
+const WITHOUT: Readonly<Record<Group, string>> = {
+  total: "All",
+  key: "Without a key",
+  model: "Without a model",
+  agent: "Without an agent",
+};
 
 export default function UsagePage(): JSX.Element {
   const [range, setRange] = useState<Range>(7);
@@ -26,7 +40,9 @@ export default function UsagePage(): JSX.Element {
   const agents = useLoad(readAgentNames).data;
   const nameOf = useCallback(
     (id: string) => {
-      if (!id) return data?.group === "total" ? "All" : data?.group === "key" ? "Without a key" : "Without an agent";
+      const shown = data?.group ?? "total";
+      if (!id) return WITHOUT[shown];
+      if (shown === "model") return id;
       const key = keys?.find((each) => each.id === id);
       return key ? nameOfKey(key) : agents?.get(id) || shortId(id);
     },
@@ -66,7 +82,7 @@ export default function UsagePage(): JSX.Element {
               <Charts report={data.report} group={data.group} nameOf={nameOf} />
               {data.group !== "total" && (
                 <SumTable
-                  title={data.group === "key" ? "Keys" : "Agents"}
+                  title={TITLES[data.group]}
                   rows={rowsBy(data.report.sums, (sum) => idOf(sum, data.group))}
                   nameOf={nameOf}
                 />

@@ -33,6 +33,9 @@ const EMPTY: Draft = {
   days: "",
 };
 
+const LOST =
+  "The key was created, but the answer with its secret was lost. Close this form, and rotate the key in the list.";
+
 const ENDS: readonly (readonly [string, string])[] = [
   ["", "Never"],
   ["1", "In a day"],
@@ -48,6 +51,8 @@ interface CreateKeyProps {
   tenant: string;
   onClose: () => void;
   onMade: (shown: Shown) => void;
+  /** A key was made whose secret nobody has. */
+  onLost: () => void;
 }
 
 export function CreateKey({ isOpen, onClose, ...rest }: CreateKeyProps): JSX.Element {
@@ -61,7 +66,7 @@ export function CreateKey({ isOpen, onClose, ...rest }: CreateKeyProps): JSX.Ele
 
 type FormProps = Omit<CreateKeyProps, "isOpen"> & { isBusy: boolean; setBusy: (isBusy: boolean) => void };
 
-function KeyForm({ tenant, onClose, onMade, isBusy, setBusy }: FormProps): JSX.Element {
+function KeyForm({ tenant, onClose, onMade, onLost, isBusy, setBusy }: FormProps): JSX.Element {
   const [draft, setDraft] = useState(EMPTY);
   const [error, setError] = useState("");
   // A repetition of the same request makes no second key. It must have the same end, too.
@@ -77,7 +82,9 @@ function KeyForm({ tenant, onClose, onMade, isBusy, setBusy }: FormProps): JSX.E
       const made = await post("/v1/admin/keys", body, { headers: { "idempotency-key": attempt.id } });
       onMade({ name: nameOfKey(made), secret: made.key, note: "" });
     } catch (failure) {
-      setError(toApiError(failure).message);
+      const { code, message } = toApiError(failure);
+      setError(code === "secret_returned" ? LOST : message);
+      if (code === "secret_returned") onLost();
     } finally {
       setBusy(false);
     }

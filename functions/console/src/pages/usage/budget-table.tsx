@@ -38,7 +38,7 @@ export function BudgetTable({ keys, hasSums }: BudgetTableProps): JSX.Element {
         caption="Keys with a limit of money, and what they have spent in this month"
         columns={[
           { title: "Key", cell: (key: ApiKey) => <bdi class="long-text">{nameOfKey(key)}</bdi> },
-          { title: "Spent", isNumber: true, cell: (key: ApiKey) => wordsOf(spent.data?.get(key.id), hasSums) },
+          { title: "Spent", isNumber: true, cell: (key: ApiKey) => wordsOf(spent.data, key, hasSums) },
           { title: "Limit", isNumber: true, cell: (key: ApiKey) => formatDollars(key.budgets.dollars_per_month ?? 0) },
           { title: "Used", cell: (key: ApiKey) => <Used apiKey={key} spent={spent.data?.get(key.id)} /> },
         ]}
@@ -78,8 +78,10 @@ function Used({ apiKey, spent = 0 }: { apiKey: ApiKey; spent: number | null | un
   );
 }
 
-function wordsOf(spent: number | null | undefined, hasSums: boolean): string {
+function wordsOf(found: ReadonlyMap<string, number | null> | null, key: ApiKey, hasSums: boolean): string {
   if (!hasSums) return "not summed";
+  if (!found) return "…";
+  const spent = found.get(key.id);
   return spent === null ? "hidden" : formatDollars(Math.round((spent ?? 0) * 1e6) / 1e6);
 }
 

@@ -2,7 +2,7 @@
 import { get, type Schemas } from "../../api";
 
 export type Sum = Schemas["UsageSum"];
-export type Group = "total" | "key" | "agent";
+export type Group = "total" | "key" | "model" | "agent";
 
 export const RANGES = [7, 30, 90] as const;
 export type Range = (typeof RANGES)[number];
@@ -34,7 +34,7 @@ export async function readReport(range: Range, group: Group, signal: AbortSignal
   const days = lastDays(range);
   const parts: string[][] = [];
   for (let start = 0; start < days.length; start += MOST_DAYS) parts.push(days.slice(start, start + MOST_DAYS));
-  const groups: ("day" | "key" | "agent")[] = group === "total" ? ["day"] : ["day", group];
+  const groups: ("day" | Exclude<Group, "total">)[] = group === "total" ? ["day"] : ["day", group];
   const found = await Promise.all(
     parts.map((part) => get("/v1/usage", { query: { start: part[0]!, end: part.at(-1)!, group_by: groups }, signal })),
   );
@@ -53,7 +53,8 @@ export function toDay(time: number): string {
 
 export function idOf(sum: Sum, group: Group): string {
   if (group === "total") return "";
-  return (group === "key" ? sum.key_id : sum.agent_id) ?? "";
+  const ids = { key: sum.key_id, model: sum.model_id, agent: sum.agent_id };
+  return ids[group] ?? "";
 }
 
 /** Return the sums of each id, those that cost most first. */

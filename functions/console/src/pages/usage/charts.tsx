@@ -1,6 +1,6 @@
-import type { ComponentType, JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
-import type { ChartProps } from "../../components/chart";
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { Chart } from "../../components/chart";
 import { formatCount, formatDollars } from "../../format";
 import { type Group, type Line, linesOf, type Report, tokensOf } from "./report";
 
@@ -10,83 +10,50 @@ interface ChartsProps {
   nameOf: (id: string) => string;
 }
 
-export function Charts({ report, group, nameOf }: ChartsProps): JSX.Element {
-  const Chart = useChart();
-  const times = useMemo(() => report.days.map((day) => Date.parse(day) / 1000), [report]);
-  const tokens = useMemo(() => {
-    if (group !== "total") return seriesOf(linesOf(report, group, tokensOf, nameOf), formatTokens);
-    const input = linesOf(
-      report,
-      group,
-      (row) => row.input,
-      () => "Input",
-    )[0];
-    const output = linesOf(
-      report,
-      group,
-      (row) => row.output,
-      () => "Output",
-    )[0];
-    return seriesOf(
-      [input, output].filter((line) => line !== undefined),
-      formatTokens,
-    );
-  }, [report, group, nameOf]);
-  const dollars = useMemo(
-    () =>
-      seriesOf(
-        linesOf(report, group, (row) => row.dollars, nameOf),
-        formatDollars,
-      ),
-    [report, group, nameOf],
-  );
-  if (report.sums.length === 0) return <></>;
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
+
+export function Charts({ report, group, nameOf }: ChartsProps): JSX.Element | null {
+  const names = useMemo(() => report.days.map((day) => DAY.format(Date.parse(day))), [report]);
+  const tokens = useMemo(() => tokenLines(report, group, nameOf), [report, group, nameOf]);
+  const dollars = useMemo(() => linesOf(report, group, (row) => row.dollars, nameOf), [report, group, nameOf]);
+  if (report.sums.length === 0) return null;
   return (
     <div class="charts">
       <figure class="card">
         <figcaption>Tokens per day</figcaption>
-        {Chart ? (
-          <Chart label="Tokens per day. The table Days has the numbers." times={times} series={tokens} isUtc />
-        ) : (
-          <Place />
-        )}
+        <Chart label={`Tokens per day. ${NUMBERS}`} names={names} series={tokens} format={formatTokens} />
       </figure>
       <figure class="card">
         <figcaption>Dollars per day</figcaption>
-        {Chart ? (
-          <Chart label="Dollars per day. The table Days has the numbers." times={times} series={dollars} isUtc />
-        ) : (
-          <Place />
-        )}
+        <Chart label={`Dollars per day. ${NUMBERS}`} names={names} series={dollars} format={formatDollars} />
       </figure>
     </div>
   );
 }
 
-/** The space of a chart whose code is being loaded, so that nothing moves when it comes. */
-function Place(): JSX.Element {
-  return <div class="chart" aria-hidden="true" />;
-}
+const NUMBERS = "The table Days has the numbers.";
 
-function useChart(): ComponentType<ChartProps> | null {
-  const [found, setFound] = useState<{ Chart: ComponentType<ChartProps> } | null>(null);
-  useEffect(() => {
-    // Without its code there are still the tables.
-    import("../../components/chart").then(
-      (module) => setFound({ Chart: module.default }),
-      () => undefined,
-    );
-  }, []);
-  return found?.Chart ?? null;
-}
-
-function seriesOf(lines: readonly Line[], format: (value: number) => string): ChartProps["series"] {
-  return lines.map((line) => ({ ...line, format }));
+/** Return the lines of groups; in total, those of input and output. */
+function tokenLines(report: Report, group: Group, nameOf: (id: string) => string): readonly Line[] {
+  if (group !== "total") return linesOf(report, group, tokensOf, nameOf);
+  return [
+    ...linesOf(
+      report,
+      group,
+      (row) => row.input,
+      () => "Input",
+    ),
+    ...linesOf(
+      report,
+      group,
+      (row) => row.output,
+      () => "Output",
+    ),
+  ];
 }
 
 /** Return a short count for an axis: 1.2M, 30K. */
 function formatTokens(count: number): string {
-  return count < 10_000
-    ? formatCount(count)
-    : count.toLocaleString(undefined, { notation: "compact", maximumFractionDigits: 1 });
+  if (count < 10_000) return formatCount(count);
+  return count.toLocaleString(undefined, { notation: "compact", maximumFractionDigits: 1 });
 }

@@ -16,8 +16,8 @@ tokens can be reserved. It counts seconds, not tokens, so that it remains right 
 
 Sums of usage are counters, too: one record per day, caller, agent, session and model. A run adds to a record of each
 model that it has called with ADD, which needs no read and no lock. A report reads the days that it sums up. Records of
-a session are in one shard, by its id. A run without a session adds to any shard, so that a caller with many of them does
-not write one record all the time.
+a session are in one shard, by its id. A run without a session adds to any shard, so that a caller with many of them
+does not write one record all the time.
 """
 
 import secrets

@@ -18,7 +18,7 @@ const RIGHT = 12;
 const TOP = 12;
 const BOTTOM = 28;
 /** The least width of a name below the axis. */
-const NAME_WIDTH = 72;
+const NAME_WIDTH = 80;
 
 export function Chart({ label, names, series, format }: ChartProps): JSX.Element {
   const place = useRef<HTMLDivElement>(null);

@@ -6,7 +6,7 @@ import { Money } from "../../components/values";
 import { formatCount } from "../../format";
 import type { Row } from "./report";
 
-const PAGE = 14;
+const PAGE = 7;
 
 interface SumTableProps {
   title: string;

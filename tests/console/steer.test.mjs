@@ -341,6 +341,31 @@ test("budgets are shown against what was spent", async () => {
   await end();
 });
 
+test("a turn that runs is listed after ten seconds, and a stop ends it", async () => {
+  const agent_config = { name: "Long", model: "scripted/demo", instructions: "" };
+  const { agent_id } = await call("POST", "/v1/agents", { agent_config });
+  const { session_id } = await call("POST", `/v1/agents/${agent_id}/session`, { session_name: "Long" });
+  const turn = fetch(`${URL_}/v1/agents/${agent_id}/session/${session_id}/turn`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+    body: JSON.stringify({ stream: true, messages: [{ role: "user", content: "one two three ".repeat(3000) }] }),
+  }).then((response) => response.text());
+  const { page, problems, close: end } = await open({ path: "/console/runs" });
+  await page.getByText(`session ${session_id}`).waitFor({ timeout: 40_000 });
+  await shot(page, "running");
+  await page.getByRole("button", { name: /^Stop turn/ }).click();
+  await page.getByRole("button", { name: "Stop the turn" }).click();
+
+  assert.match(await turn, /stopped/);
+  await page.getByRole("button", { name: "Refresh" }).click();
+  await page.getByText(`session ${session_id}`).waitFor({ state: "hidden", ...INSIDE });
+  await page.getByRole("button", { name: /^Lift the stop of turn/ }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Lift the stop" }).click();
+  await page.getByText("Nothing is stopped").waitFor(INSIDE);
+  assert.deepEqual(problems, []);
+  await end();
+});
+
 test("a tenant is stopped only after its name was typed", async () => {
   const { page, close: end } = await open({ path: "/console/runs" });
   await page.getByLabel("Tenant", { exact: true }).fill("elsewhere", INSIDE);

@@ -106,6 +106,8 @@ async function passOn(answer: URLSearchParams): Promise<void> {
   const isTaken = await taken;
   channel.close();
   if (!isTaken) throw refused("This sign-in was not begun in this tab, or was begun twice. Sign in again.");
+  // A window begins with a copy of what the tab had stored.
+  sessionStorage.clear();
   notice.value = "The tab where you began has your answer. This window can be closed.";
   window.close();
 }

@@ -28,7 +28,8 @@ FILE_NAME = re.compile(
 )
 """Names that are files, and no pages. The ids of models have dots, too."""
 MOST_SEGMENTS = 20
-ORIGIN = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(?=/|$)")
+ORIGIN = re.compile(r"(https://[A-Za-z0-9.-]+|http://(127\.0\.0\.1|localhost))(:[0-9]{1,5})?(?=/|$)")
+"""The origin of an issuer: https, or http to this machine, as the authorizer accepts it."""
 BASE = "{base}"
 """The place in index.html of the relative path to the files."""
 
@@ -58,7 +59,7 @@ class Console:
         self._page = page.read_text() if page.is_file() else ""
         self._config = json.dumps(page_config(static, environment)).encode()
         self._headers = [
-            ("content-security-policy", content_security_policy(environment.get("STINT_OIDC_ISSUER", ""))),
+            ("content-security-policy", content_security_policy(*issuer_addresses(environment))),
             ("x-content-type-options", "nosniff"),
             ("referrer-policy", "no-referrer"),
             ("cross-origin-opener-policy", "same-origin"),
@@ -171,14 +172,20 @@ def page_config(static: Path, environment: Mapping[str, str]) -> dict[str, Any]:
         "keys": environment.get("STINT_AUTH_KEYS", "true") == "true",
         "issuer": environment.get("STINT_OIDC_ISSUER", ""),
         "client_id": environment.get("STINT_CONSOLE_CLIENT_ID", ""),
+        "audience": environment.get("STINT_OIDC_AUDIENCE", ""),
+        "oidc_scopes": " ".join(dict.fromkeys(["openid", *environment.get("STINT_CONSOLE_SCOPES", "").split()])),
         "local": environment.get("STINT_CONSOLE_LOCAL", "") == "true",
     }
 
 
-def content_security_policy(issuer: str) -> str:
-    """Return the policy of the page. A browser may also connect to the origin of an issuer of tokens."""
-    origin = ORIGIN.match(issuer)
-    sources = f"'self' {origin[0]}" if origin else "'self'"
+def issuer_addresses(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the issuer of tokens, and the origin of its token endpoint if that is another one."""
+    return environment.get("STINT_OIDC_ISSUER", ""), environment.get("STINT_CONSOLE_TOKEN_ORIGIN", "")
+
+
+def content_security_policy(*issuers: str) -> str:
+    """Return the policy of the page. A browser may also connect to the origins of an issuer of tokens."""
+    sources = " ".join(["'self'", *(origin[0] for each in issuers if (origin := ORIGIN.match(each)))])
     return (
         f"default-src 'none'; script-src 'self'; style-src 'self'; connect-src {sources}; img-src 'self' data: blob:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "

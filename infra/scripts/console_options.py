@@ -3,6 +3,7 @@
 With `off`, its function and routes do not exist, and `/` shows where clients connect.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 Template = dict[str, Any]
@@ -10,7 +11,17 @@ Template = dict[str, Any]
 CONSOLES = ("on", "off")
 
 FUNCTION = "Console"
-PARAMETERS = ("ConsoleClientId", "ConsoleRateLimit", "ConsoleBurstLimit", "ConsoleReservedConcurrency")
+SIGN_IN: Mapping[str, str | None] = {
+    "STINT_AUTH_KEYS": None,
+    "STINT_OIDC_ISSUER": None,
+    "STINT_OIDC_AUDIENCE": None,
+    "STINT_CONSOLE_CLIENT_ID": "ConsoleClientId",
+    "STINT_CONSOLE_SCOPES": "ConsoleScopes",
+    "STINT_CONSOLE_TOKEN_ORIGIN": "ConsoleTokenOrigin",
+}
+"""Variables about sign-in, and the parameters that only the console has."""
+OF_SIGN_IN = tuple(filter(None, SIGN_IN.values()))
+PARAMETERS = (*OF_SIGN_IN, "ConsoleRateLimit", "ConsoleBurstLimit", "ConsoleReservedConcurrency")
 RESOURCES = ("Console", "ConsoleLogs")
 HOME: Template = {"Type": "Api", "Properties": {"RestApiId": {"Ref": "Api"}, "Method": "ANY", "Path": "/"}}
 """The route of `/`, which the console has otherwise."""
@@ -25,9 +36,10 @@ def use_console(template: Template, console: str, auth: str) -> None:
         remove_console(template)
     elif auth == "none":
         variables = template["Resources"][FUNCTION]["Properties"]["Environment"]["Variables"]
-        for name in ("STINT_AUTH_KEYS", "STINT_OIDC_ISSUER", "STINT_CONSOLE_CLIENT_ID"):
+        for name in SIGN_IN:
             del variables[name]
-        del template["Parameters"]["ConsoleClientId"]
+        for name in OF_SIGN_IN:
+            del template["Parameters"][name]
         for event in template["Resources"][FUNCTION]["Properties"]["Events"].values():
             del event["Properties"]["Auth"]
 

@@ -71,7 +71,7 @@ def test_a_tenant_without_usage_has_no_sums(http: httpx.Client) -> None:
         ({"start": "2026-01-01", "end": "2026-02-01"}, "1 to 31 days"),
         ({"start": "2026-01-02", "end": "2026-01-01"}, "1 to 31 days"),
         ({"start": "yesterday"}, "start"),
-        ({"group_by": "model"}, "group_by"),
+        ({"group_by": "provider"}, "group_by"),
     ],
 )
 def test_a_range_or_group_that_cannot_be_is_refused(http: httpx.Client, params: dict[str, str], words: str) -> None:

@@ -6,6 +6,7 @@ Options are those of Node's test runner. SHOTS names a folder for screenshots.
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,21 @@ NODE = ROOT / ".venv-console" / "bin" / "node"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MISSING = "stint: there is no Chromium: install it (Debian: apt-get install chromium), or set CHROMIUM to its path."
 
+SHELL = {
+    "STINT_SCRIPTED_WORD_SECONDS": "0.02",
+    "STINT_USAGE_SUMS": "true",
+    "STINT_PRICES": '{"scripted/demo": {"input": 250, "output": 2000}}',
+    "STINT_OIDC_AUDIENCE": "stint-test",
+    "STINT_OIDC_TENANT": "default",
+}
+"""Settings that some tests need. The issuer runs in `oidc.test.mjs`, whose pages alone know its client."""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
 
 def main() -> int:
     """Return the exit code: not 0 if a test fails, or if there is no browser."""
@@ -27,10 +43,12 @@ def main() -> int:
         print(MISSING, file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as state:
-        run = Run(Path(state), 0, "--auth", "on", shell={"STINT_SCRIPTED_WORD_SECONDS": "0.02"})
+        port = free_port()
+        run = Run(Path(state), 0, "--auth", "on", shell=SHELL | {"STINT_OIDC_ISSUER": f"http://127.0.0.1:{port}"})
         run.read_until("Ctrl-C stops")
         (key,) = set(re.findall(r"stk_\w+", "".join(run.lines)))
         settings = {"STINT_URL": f"http://127.0.0.1:{run.port}", "STINT_KEY": key, "CHROMIUM": browser}
+        settings["STINT_ISSUER_PORT"] = str(port)
         files = [str(file) for file in sorted(FOLDER.glob("*.test.mjs"))]
         command = [str(NODE), "--test", "--test-concurrency=1", "--test-reporter=spec", *sys.argv[1:], *files]
         code = subprocess.run(command, env=os.environ | settings, check=False).returncode

@@ -111,7 +111,10 @@ def test_the_function_of_the_console_has_no_rights_and_no_names_of_data(built: d
         "STINT_AUTH",
         "STINT_AUTH_KEYS",
         "STINT_OIDC_ISSUER",
+        "STINT_OIDC_AUDIENCE",
         "STINT_CONSOLE_CLIENT_ID",
+        "STINT_CONSOLE_SCOPES",
+        "STINT_CONSOLE_TOKEN_ORIGIN",
         "STINT_CONSOLE_LOCAL",
     }
     assert function["MemorySize"] == 128

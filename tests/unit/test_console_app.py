@@ -175,7 +175,9 @@ def test_the_settings_of_the_page_have_no_secret(static: Path) -> None:
         "STINT_AUTH": "authorizer",
         "STINT_AUTH_KEYS": "false",
         "STINT_OIDC_ISSUER": ISSUER,
+        "STINT_OIDC_AUDIENCE": "stint",
         "STINT_CONSOLE_CLIENT_ID": "c1",
+        "STINT_CONSOLE_SCOPES": "stint/use  openid offline_access",
         "AWS_SECRET_ACCESS_KEY": "secret",
     }
 
@@ -187,6 +189,8 @@ def test_the_settings_of_the_page_have_no_secret(static: Path) -> None:
         "keys": False,
         "issuer": ISSUER,
         "client_id": "c1",
+        "audience": "stint",
+        "oidc_scopes": "openid stint/use offline_access",
         "local": False,
     }
     assert answered.headers["content-type"] == "application/json"
@@ -213,6 +217,20 @@ def test_every_answer_has_the_headers_that_keep_scripts_of_others_out(console: C
 def test_only_the_origin_of_an_issuer_gets_into_the_policy(issuer: str) -> None:
     assert re.search(r"connect-src ([^;]*);", content_security_policy(issuer)) is not None
     assert "connect-src 'self';" in content_security_policy(issuer)
+    assert "connect-src 'self';" in content_security_policy("", issuer)
+
+
+@pytest.mark.parametrize(
+    ("issuer", "token_origin", "sources"),
+    [
+        ("http://127.0.0.1:8400/realm", "", "'self' http://127.0.0.1:8400"),
+        ("https://id.example/realm", "https://token.example", "'self' https://id.example https://token.example"),
+    ],
+)
+def test_a_browser_may_connect_to_the_issuer_and_its_token_endpoint(
+    issuer: str, token_origin: str, sources: str
+) -> None:
+    assert f"connect-src {sources};" in content_security_policy(issuer, token_origin)
 
 
 def test_without_a_build_the_answer_says_what_to_do(tmp_path: Path) -> None:

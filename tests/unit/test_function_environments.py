@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from infra.scripts.console_options import SIGN_IN
 from infra.scripts.options import Options
 from samtranslator.yaml_helper import yaml_parse
 
@@ -25,7 +26,7 @@ STREAMING = {"AWS_LAMBDA_EXEC_WRAPPER", "STREAM_ROUTE_TIMEOUT_SECONDS"}
 """Variables of the streaming runtime."""
 SIZES = {"STINT_MAX_REQUEST_BYTES", "STINT_MAX_FETCHED_BYTES"}
 """Settings of functions with little memory. The others have their defaults."""
-PAGE = {"STINT_AUTH", "STINT_AUTH_KEYS", "STINT_OIDC_ISSUER", "STINT_CONSOLE_CLIENT_ID", "STINT_CONSOLE_LOCAL"}
+PAGE = {"STINT_AUTH", "STINT_CONSOLE_LOCAL", *SIGN_IN}
 """Variables of the console, which reads them itself. An open API has no issuer and no keys."""
 READ = re.compile(r"(\w*settings|\w*settings\(\))")
 MODULE = re.compile(r"stint(\.\w+)+")

@@ -2,7 +2,7 @@
 import type { components, paths } from "../build/api";
 import { API } from "./base";
 import { readError, toApiError } from "./errors";
-import { key, refusal } from "./session";
+import { issuerOf, key, refusal } from "./session";
 
 export type Schemas = components["schemas"];
 type Method = "get" | "post" | "delete";
@@ -27,7 +27,7 @@ type Query<M extends Method, P extends PathOf<M>> =
 
 export type Value = string | number | boolean | null | undefined;
 
-export interface Options<Q = Record<string, Value>> {
+export interface Options<Q = Record<string, Value | readonly Value[]>> {
   /** Values of the variables of the path. */
   params?: Readonly<Record<string, string>>;
   query?: Q;
@@ -61,6 +61,7 @@ async function requestJson<T>(method: string, path: string, body: unknown, optio
 /** Send a request, and return its response if it is ok. Raises ApiError. A body is JSON, or a form with files. */
 export async function send(method: string, path: string, body?: unknown, options: Options = {}): Promise<Response> {
   const url = addressOf(path, options.params, options.query);
+  if (options.credential === undefined) await issuerOf.peek()?.renew();
   const headers = new Headers(options.headers);
   const sent = options.credential ?? key.value;
   if (sent && url.origin === window.location.origin) headers.set("authorization", `Bearer ${sent}`);
@@ -91,7 +92,9 @@ export function addressOf(path: string, params: Options["params"] = {}, query: O
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
   const url = new URL(filled.replace(/^\//, ""), API);
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null) url.searchParams.set(name, String(value));
+    for (const each of [value].flat()) {
+      if (each !== undefined && each !== null) url.searchParams.append(name, String(each));
+    }
   }
   return url;
 }

@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { API } from "./base";
 import { Button } from "./components/button";
 import { Dialog } from "./components/dialog";
+import { ownKeyId } from "./identity";
 import { PAGES } from "./pages";
 import { hrefOf, Link, place } from "./router";
 import { config, identity, may, signOut } from "./session";
@@ -93,7 +94,7 @@ function Banner(): JSX.Element {
           Tenant <strong>{known.tenant}</strong>
         </span>
       )}
-      {!isOpen && known && !known.tenant && <span>Signed in with a key</span>}
+      {!isOpen && known && !known.tenant && <span>{ownKeyId() ? "Signed in with a key" : "Signed in"}</span>}
       <Scopes />
       {!isOpen && (
         <Button kind="quiet" onClick={signOut}>

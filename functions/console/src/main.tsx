@@ -9,28 +9,42 @@ import { identify } from "./identity";
 import { Layout } from "./layout";
 import { type PageEntry, type PageProps, PAGES } from "./pages";
 import { Link, matchPath, type Params, place } from "./router";
-import { config, identity, isSignedIn, loadConfig, refusal } from "./session";
-import { SignInForm, SignInPage } from "./sign-in";
+import { config, hasIssuer, identity, isSignedIn, loadConfig, may, notice, refusal } from "./session";
+import { SignInAgain, SignInPage } from "./sign-in";
 
 function App(): JSX.Element {
   const [error, setError] = useState<ApiError | null>(null);
   const start = () => {
     setError(null);
     loadConfig()
+      .then(async () => hasIssuer() && (await import("./oidc")).start())
       .then(() => (isSignedIn.value ? identify() : undefined))
       .catch((failure: unknown) => setError(toApiError(failure)));
   };
   useEffect(start, []);
   if (!config.value) return <main class="sign-in">{error ? <ErrorState error={error} onRetry={start} /> : null}</main>;
+  if (notice.value) return <Notice />;
   if (!isSignedIn.value) return <SignInPage />;
   return (
     <>
       <Layout>{identity.value || error ? <CurrentPage /> : <Skeleton />}</Layout>
       <Dialog title="Sign in again" isOpen={refusal.value !== ""}>
-        <SignInForm intro="The key of this tab is not accepted any more. What you typed is kept." />
+        <SignInAgain />
       </Dialog>
       <Toasts />
     </>
+  );
+}
+
+function Notice(): JSX.Element {
+  return (
+    <main class="sign-in" id="content">
+      <h1>Sign in</h1>
+      <p role="status">{notice.value}</p>
+      <Link to="/" onClick={() => (notice.value = "")}>
+        To the start
+      </Link>
+    </main>
   );
 }
 
@@ -76,6 +90,16 @@ function CurrentPage(): JSX.Element {
       <EmptyState title="There is no such page">
         <Link to="/">To the start</Link>
       </EmptyState>
+    );
+  }
+  if (entry.scope && !may(entry.scope)) {
+    return (
+      <div class="page">
+        <h1>{entry.title}</h1>
+        <EmptyState title={`This page needs the scope ${entry.scope}`}>
+          Your key or token does not have it. Sign in with one that has, or ask an administrator.
+        </EmptyState>
+      </div>
     );
   }
   if (error) return <ErrorState error={error} onRetry={load} />;

@@ -45,6 +45,10 @@ export const PAGES: readonly PageEntry[] = [
       { pattern: "/models/shields", title: "Shields", page: "ShieldsPage" },
     ],
   ),
+  { pattern: "/usage", title: "Usage", isListed: true, load: () => import("./pages/usage") },
+  { pattern: "/keys", title: "Keys", scope: "admin", isListed: true, load: () => import("./pages/keys") },
+  { pattern: "/runs", title: "Running", scope: "admin", isListed: true, load: () => import("./pages/runs") },
+  { pattern: "/users", title: "End users", scope: "admin", isListed: true, load: () => import("./pages/users") },
 ];
 
 /** Return pages that are one download together. Each needs the scope `use`. */

@@ -11,6 +11,10 @@ export interface Config {
   keys: boolean;
   issuer: string;
   client_id: string;
+  /** The audience of tokens that the API accepts. */
+  audience: string;
+  /** The scopes to ask the issuer for, with blanks between them. */
+  oidc_scopes: string;
   /** The page is part of `make run`. */
   local: boolean;
 }
@@ -19,6 +23,8 @@ export interface Identity {
   tenant: string | null;
   /** null: the API does not say. */
   scopes: readonly string[] | null;
+  /** Scopes that the API has refused for lack of. */
+  lacks: readonly string[];
   name: string | null;
 }
 
@@ -33,6 +39,20 @@ export const identity = signal<Identity | null>(null);
 
 /** The API has refused the key: the words of its refusal. */
 export const refusal = signal("");
+
+/** Why a sign-in at the issuer has failed. */
+export const signInFault = signal("");
+
+/** Words in the place of the page, such as in a window that has done its work. */
+export const notice = signal("");
+
+/** What an issuer does with the credential of this tab. null: there is none. */
+export const issuerOf = signal<{
+  /** Renew a token that is about to expire. */
+  renew: () => Promise<void>;
+  /** Forget the tokens, and return the address that ends the session there, or "". */
+  end: () => Promise<string>;
+} | null>(null);
 
 export const isSignedIn = computed(() => config.value?.auth === "none" || key.value !== "");
 
@@ -56,16 +76,28 @@ export function signOut(): void {
   key.value = "";
   identity.value = null;
   refusal.value = "";
+  const ended = issuerOf.peek()?.end();
   try {
     sessionStorage.clear();
   } catch {
     // Nothing was kept.
   }
+  ended?.then(
+    (address) => address && window.location.assign(address),
+    () => undefined,
+  );
+}
+
+/** Return whether people sign in with the issuer. */
+export function hasIssuer(): boolean {
+  return Boolean(config.value?.issuer && config.value.client_id) && config.value?.auth !== "none";
 }
 
 /** Return whether the caller may use what needs a scope. What is unknown is offered, and the API decides. */
 export function may(scope: string): boolean {
-  return identity.value?.scopes?.includes(scope) ?? true;
+  const known = identity.value;
+  if (!known?.scopes) return !known?.lacks.includes(scope);
+  return known.scopes.includes(scope) || (scope === "knowledge:write" && known.scopes.includes("registry:write"));
 }
 
 function readKey(): string {

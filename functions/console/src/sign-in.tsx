@@ -3,9 +3,9 @@ import { useState } from "preact/hooks";
 import { Button } from "./components/button";
 import { Field } from "./components/field";
 import { toApiError } from "./errors";
-import { signIn } from "./identity";
+import { identify, signIn } from "./identity";
 import { Mark } from "./layout";
-import { config } from "./session";
+import { config, hasIssuer, signInFault } from "./session";
 
 /** The page of those who have not signed in. */
 export function SignInPage(): JSX.Element {
@@ -16,13 +16,77 @@ export function SignInPage(): JSX.Element {
       </p>
       <div class="card">
         <h1>Sign in</h1>
-        <SignInForm />
+        <SignInChoices />
       </div>
     </main>
   );
 }
 
-export function SignInForm({ intro }: { intro?: string }): JSX.Element {
+/** The ways to sign in while the page is open. */
+export function SignInAgain(): JSX.Element {
+  return (
+    <>
+      <p>This tab is not signed in any more: its key or token is refused. What you typed is kept.</p>
+      <SignInChoices isAgain />
+    </>
+  );
+}
+
+function SignInChoices({ isAgain = false }: { isAgain?: boolean }): JSX.Element {
+  if (!hasIssuer()) return <SignInForm />;
+  return (
+    <>
+      <IssuerButton isAgain={isAgain} />
+      {config.value?.keys && (
+        <details>
+          <summary>Use an API key</summary>
+          <SignInForm />
+        </details>
+      )}
+    </>
+  );
+}
+
+function IssuerButton({ isAgain }: { isAgain: boolean }): JSX.Element {
+  const [isBusy, setBusy] = useState(false);
+  const press = async () => {
+    setBusy(true);
+    signInFault.value = "";
+    try {
+      // The code of the flow is there already: `start` has loaded it. A press may open a window only at once.
+      const { leave, signInAgain } = await import("./oidc");
+      await (isAgain ? signInAgain() : leave());
+      if (!isAgain) return;
+      await identify();
+      setBusy(false);
+    } catch (failure) {
+      signInFault.value = toApiError(failure).message;
+      setBusy(false);
+    }
+  };
+  return (
+    <div class="stack">
+      {signInFault.value && (
+        <p class="field-error" role="alert">
+          {signInFault.value}
+        </p>
+      )}
+      <Button kind="primary" busy={isBusy} onClick={() => void press()}>
+        Sign in with {new URL(config.value!.issuer).host}
+      </Button>
+      {isAgain && isBusy && (
+        <div class="actions">
+          <span>Sign in in the window that has opened.</span>
+          <Button kind="quiet" onClick={() => setBusy(false)}>
+            Try again
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function SignInForm(): JSX.Element {
   const [credential, setCredential] = useState("");
   const [error, setError] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -46,7 +110,6 @@ export function SignInForm({ intro }: { intro?: string }): JSX.Element {
   };
   return (
     <form class="stack" onSubmit={(event) => void submit(event)}>
-      {intro && <p>{intro}</p>}
       <Field label="API key" hint={hint()} error={error}>
         {(ids) => (
           <input

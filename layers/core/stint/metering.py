@@ -108,6 +108,9 @@ class Meter:
     closed: bool = False
     """Whether the budgets have been settled."""
 
+    by_model: dict[str, Consumption] = field(default_factory=dict)
+    """What was counted of each model that was called, by its full id."""
+
     deadline: float | None = None
     """The end of the run by the clock of the event loop; None if it is not known."""
 
@@ -153,24 +156,21 @@ class Meter:
     def count_call(self, model_id: str, usage: Usage | None, tier: str = DEFAULT_TIER) -> float:
         """Count a model call in a service tier, and return its dollars. `model_id` has the provider."""
         price = self.prices.find(model_id)
-        return self._count(usage, None if price is None or usage is None else price.in_tier(tier).cost_of(usage))
+        dollars = None if price is None or usage is None else price.in_tier(tier).cost_of(usage)
+        return self._count(model_id, usage, dollars)
 
     def count_image(self, model_id: str, usage: Usage | None) -> float:
         """Count a model call that generated an image, and return its dollars. Many image models count no tokens."""
         price = self.prices.find(model_id)
         priced = price is not None and (usage is not None or price.image > 0)
-        return self._count(usage, price.cost_of(usage or Usage(), images=1) if price and priced else None)
+        dollars = price.cost_of(usage or Usage(), images=1) if price and priced else None
+        return self._count(model_id, usage, dollars)
 
-    def _count(self, usage: Usage | None, dollars: float | None) -> float:
-        counted = self.counted
-        counted.model_calls += 1
-        counted.add_usage(usage or Usage())
-        if dollars is None:
-            counted.model_dollars = None
-            return 0.0
-        if counted.model_dollars is not None:
-            counted.model_dollars = round(counted.model_dollars + dollars, DIGITS)
-        return dollars
+    def _count(self, model_id: str, usage: Usage | None, dollars: float | None) -> float:
+        of_model = self.by_model.setdefault(model_id, Consumption(model_dollars=0.0))
+        for counted in (self.counted, of_model):
+            counted.add_call(usage or Usage(), dollars)
+        return dollars or 0.0
 
     def read(self, further_writes: int = 0) -> Consumption:
         """Return what the run has consumed, `earlier` included. `further_writes` are the units that will follow."""

@@ -13,8 +13,10 @@ from tests.store.conftest import Cloud
 from stint.caller import set_principal
 from stint.domain.errors import Forbidden, InvalidRequest
 from stint.domain.inference import Finished, FinishReason, TextChunk, Usage
+from stint.domain.prices import ModelPrice, Prices
 from stint.domain.principals import Principal, Scope
 from stint.domain.usage import UsageGroup, UsageSource, UsageSum
+from stint.metering import Meter, find_meter
 
 USED = Usage(input_tokens=100, output_tokens=20, total_tokens=120)
 EVERYWHERE = UsageSource()
@@ -22,6 +24,12 @@ EVERYWHERE = UsageSource()
 
 def answered() -> list[Part]:
     return [TextChunk("Hi"), Finished(FinishReason.stop, USED)]
+
+
+def meters_of_run() -> Meter:
+    meter = find_meter()
+    assert meter is not None
+    return meter
 
 
 def as_key(tenant: str, key_id: str, *scopes: Scope) -> None:
@@ -72,6 +80,53 @@ async def test_usage_is_summed_by_session_agent_key_and_day(cloud: Cloud, tenant
     assert (by_day.runs, by_day.model_calls, by_day.output_tokens, by_day.write_units) == (3, 3, 60, 12)
     assert (by_day.dollars or 0) > 0
     assert [each.runs for each in await summed(fixture, source=UsageSource("k1"))] == [1]
+
+
+async def test_a_run_of_two_models_is_summed_by_model_for_one_more_unit(cloud: Cloud, tenant: str) -> None:
+    meters = summing(cloud, tenant).services.meters
+    meters.prices = Prices(models={"big/*": ModelPrice(input=10, output=20)})
+    cloud.forget()
+
+    async with meters.request():
+        meter = meters_of_run()
+        meter.count_call("small/free", Usage(input_tokens=1000, output_tokens=500, total_tokens=1500))
+        for _ in range(2):
+            meter.count_call("big/one:0", USED)
+
+    by_model = {each.model_id: each for each in (await meters.usage.read(None, None, ["model"], EVERYWHERE)).data}
+    big, small = by_model["big/one:0"], by_model["small/free"]
+    assert cloud.units["UpdateItem"] == 2
+    assert (big.runs, big.model_calls, big.input_tokens, big.output_tokens) == (1, 2, 200, 40)
+    assert (small.runs, small.model_calls, small.input_tokens, small.output_tokens) == (0, 1, 1000, 500)
+    assert big.dollars == pytest.approx(0.0028, abs=1e-4)
+    assert small.dollars == 0
+    [total] = (await meters.usage.read(None, None, [], EVERYWHERE)).data
+    assert (total.runs, total.model_calls, total.input_tokens) == (1, 3, 1200)
+    [filtered] = (await meters.usage.read(None, None, [], UsageSource(model_id="small/free"))).data
+    assert filtered.input_tokens == 1000
+
+
+async def test_a_run_without_a_model_has_an_empty_model(cloud: Cloud, tenant: str) -> None:
+    meters = summing(cloud, tenant).services.meters
+
+    async with meters.request():
+        pass
+
+    [found] = (await meters.usage.read(None, None, ["model"], EVERYWHERE)).data
+    assert (found.model_id, found.runs, found.model_calls) == ("", 1, 0)
+
+
+async def test_a_model_and_a_caller_of_the_same_name_have_sums_of_their_own(cloud: Cloud, tenant: str) -> None:
+    meters = summing(cloud, tenant).services.meters
+    async with meters.request():
+        meters_of_run().count_call("one", USED)
+    set_principal(Principal(tenant, "one", frozenset(["use", "admin"])))
+    async with meters.request():
+        pass
+
+    found = (await meters.usage.read(None, None, ["subject", "model"], EVERYWHERE)).data
+
+    assert {(each.subject, each.model_id, each.runs) for each in found} == {("", "one", 1), ("one", "", 1)}
 
 
 async def test_a_resumed_turn_is_not_summed_twice(cloud: Cloud, tenant: str) -> None:

@@ -60,6 +60,13 @@ class Consumption(Schema):
             hides_cache=self.hides_cache or other.hides_cache,
         )
 
+    def add_call(self, usage: Usage, dollars: float | None) -> None:
+        """Add a model call, and its price if it is known."""
+        self.model_calls += 1
+        self.add_usage(usage)
+        known = self.model_dollars is not None and dollars is not None
+        self.model_dollars = round((self.model_dollars or 0) + (dollars or 0), DIGITS) if known else None
+
     def add_usage(self, usage: Usage) -> None:
         """Add the tokens of a model call."""
         self.input_tokens += usage.input_tokens

@@ -9,20 +9,21 @@ from stint.domain.fields import Omitted
 from stint.domain.inference import CACHE_COUNTS
 from stint.domain.schema import Schema
 
-UsageGroup = Literal["day", "key", "subject", "agent", "session"]
+UsageGroup = Literal["day", "key", "subject", "agent", "session", "model"]
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSource:
-    """The origin of usage: an API key, an agent, a session or conversation, and a caller, each empty if there is none.
+    """The origin of usage: an API key, an agent, a session or conversation, a caller and a model; empty: there is none.
 
-    `subject` is the caller's own name: that of the key's owner, of a token, or of a role.
+    `subject` is the caller's own name: that of the key's owner, of a token, or of a role. `model_id` has the provider.
     """
 
     key_id: str = ""
     agent_id: str = ""
     session_id: str = ""
     subject: str = ""
+    model_id: str = ""
 
 
 class UsageSum(Schema):
@@ -37,6 +38,7 @@ class UsageSum(Schema):
     subject: Omitted[str] = None
     agent_id: Omitted[str] = None
     session_id: Omitted[str] = None
+    model_id: Omitted[str] = None
     runs: int = 0
     model_calls: int = 0
     tool_calls: int = 0

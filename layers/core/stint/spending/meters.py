@@ -85,7 +85,7 @@ class Meters:
         if meter.spending is not None:
             await meter.spending.close(meter.infrastructure_dollars, started=started)
         if started and self.sums_usage:
-            await self.usage.add(meter.agent_id, meter.session_id, meter.read_own())
+            await self.usage.add(meter.agent_id, meter.session_id, meter.read_own(), meter.by_model)
 
     @asynccontextmanager
     async def watch(self) -> AsyncGenerator[None, None]:

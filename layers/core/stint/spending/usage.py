@@ -1,8 +1,9 @@
 """Sums of usage: written when a run ends, and read by group.
 
-A run adds its amounts to one record of its day and source (key, subject, agent and session), which are the finest
-groups of a report. So any report is a sum of records of its days, and a run costs one write. A run counts for the day
-on which it ends, in UTC.
+A run adds its amounts to the record of its day and source (key, subject, agent, session and model), which are the
+finest groups of a report. So any report is a sum of records of its days, and a run costs one write for each model that
+it has called, at least one. What is not of a model counts for the one that has cost most: the run itself, its time, its
+units and its tool calls. A run counts for the day on which it ends, in UTC.
 
 The sums are for reports, not for limits: a write that fails is logged and lost, and the run that it is about succeeds.
 The limits have counters of their own (`blocks.py`).
@@ -10,7 +11,7 @@ The limits have counters of their own (`blocks.py`).
 
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from stint.caller import find_principal
@@ -20,10 +21,13 @@ from stint.domain.principals import Principal
 from stint.domain.receipts import COUNTS, Consumption
 from stint.domain.usage import UsageGroup, UsageSource, UsageSum, UsageSums
 from stint.spending.holders import MICRO
+from stint.store.parallel import map_concurrently
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
 
+WRITES = 4
+"""Concurrent writes of a run."""
 MOST_DAYS = 31
 """Longest range of a report, in days. All records of the range are read."""
 FIELDS: dict[UsageGroup, str] = {
@@ -32,7 +36,9 @@ FIELDS: dict[UsageGroup, str] = {
     "subject": "subject",
     "agent": "agent_id",
     "session": "session_id",
+    "model": "model_id",
 }
+IDS = ("key_id", "agent_id", "session_id", "subject", "model_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +53,20 @@ class UsageReports:
     enabled: bool
     hides_cache: bool = False
 
-    async def add(self, agent_id: str, session_id: str, consumption: Consumption) -> None:
-        """Add a run to the sums of today. A failure is only logged."""
+    async def add(
+        self, agent_id: str, session_id: str, consumption: Consumption, by_model: Mapping[str, Consumption]
+    ) -> None:
+        """Add a run to the sums of today, with its part of each model. A failure is only logged."""
         principal = find_principal()
         key_id, subject = (principal.key_id, principal.subject) if principal else ("", "")
-        source = UsageSource(key_id, agent_id, session_id, subject)
-        amounts = {name: getattr(consumption, name) for name in COUNTS} | {"runs": 1}
-        dollars = (consumption.model_dollars or 0) + consumption.infrastructure_dollars
         day = datetime.fromtimestamp(time.time(), UTC).date().isoformat()
+
+        async def add_part(part: tuple[str, dict[str, int]]) -> None:
+            source = UsageSource(key_id, agent_id, session_id, subject, part[0])
+            await self.store.usage.add(self.tenant, day, source, part[1])
+
         try:
-            await self.store.usage.add(self.tenant, day, source, amounts | {"microdollars": round(dollars * MICRO)})
+            await map_concurrently(add_part, parts_of(consumption, by_model), calls=WRITES)
         except StintError as error:
             logger.warning("The usage of a run was not added to the sums", extra={"error": error.message})
 
@@ -87,6 +97,29 @@ class UsageReports:
         return UsageSums(data=[each.without_cache() for each in found_sums] if self.hides_cache else found_sums)
 
 
+def parts_of(consumption: Consumption, by_model: Mapping[str, Consumption]) -> list[tuple[str, dict[str, int]]]:
+    """Return the amounts of a run by model. The first one has also what is not of a model; "" if none was called."""
+    first, *others = sorted(by_model, key=lambda name: cost_of(by_model[name]), reverse=True) or [""]
+    parts = [(name, amounts_of(by_model[name])) for name in others]
+    rest = {name: getattr(consumption, name) for name in COUNTS}
+    for _, amounts in parts:
+        rest |= {name: rest[name] - amounts[name] for name in COUNTS}
+    # Dollars are not subtracted: those of the run are unknown if one model has no price.
+    dollars = (by_model.get(first, consumption).model_dollars or 0) + consumption.infrastructure_dollars
+    return [(first, rest | {"runs": 1, "microdollars": round(dollars * MICRO)}), *parts]
+
+
+def amounts_of(consumption: Consumption) -> dict[str, int]:
+    """Return the amounts of a model's calls."""
+    dollars = consumption.model_dollars or 0
+    return {name: getattr(consumption, name) for name in COUNTS} | {"microdollars": round(dollars * MICRO)}
+
+
+def cost_of(consumption: Consumption) -> tuple[float, int]:
+    """Return what decides which model of a run has cost most: its price, then its tokens."""
+    return consumption.model_dollars or 0.0, consumption.input_tokens + consumption.output_tokens
+
+
 def refuse_others(caller: Principal | None, source: UsageSource) -> None:
     """Raise Forbidden if a caller without the scope `admin` filters by another key or subject than its own."""
     if reads_all(caller):
@@ -111,7 +144,7 @@ def is_own(caller: Principal | None, found: UsageSource) -> bool:
 
 def matches(found: UsageSource, wanted: UsageSource) -> bool:
     """Return whether a source has all ids of a filter."""
-    pairs = [(getattr(wanted, name), getattr(found, name)) for name in ("key_id", "agent_id", "session_id", "subject")]
+    pairs = [(getattr(wanted, name), getattr(found, name)) for name in IDS]
     return all(asked in ("", has) for asked, has in pairs)
 
 

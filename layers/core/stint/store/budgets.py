@@ -14,10 +14,10 @@ often.
 Tokens that were spent above a minute's limit are repaid by later minutes: `repaid_at` is the second until which no
 tokens can be reserved. It counts seconds, not tokens, so that it remains right if the limit changes.
 
-Sums of usage are counters, too: one record per day, caller, agent and session. Each run adds to one record with ADD,
-which needs no read and no lock. A report reads the days that it sums up. Records of a session are in one shard, by its
-id. A run without a session adds to any shard, so that a caller with many of them does not write one record all the
-time.
+Sums of usage are counters, too: one record per day, caller, agent, session and model. A run adds to a record of each
+model that it has called with ADD, which needs no read and no lock. A report reads the days that it sums up. Records of
+a session are in one shard, by its id. A run without a session adds to any shard, so that a caller with many of them
+does not write one record all the time.
 """
 
 import secrets
@@ -41,6 +41,9 @@ Amounts = Mapping[str, int]
 """Amounts by attribute: `microdollars` of the month, and `requests_<minute>` and `tokens_<minute>`."""
 
 REPAID_AT = "repaid_at"
+NAMES = ("subject", "model_id")
+"""Attributes of sums of usage that are texts: what is only a hash in their keys."""
+NO_NAMES: Mapping[str, str] = {}
 
 
 class BudgetSpent(Exception):
@@ -93,14 +96,13 @@ class BudgetStore:
         except ConditionFailed as refused:
             raise BudgetSpent(decode(refused.found)) from refused
 
-    async def add(self, key: Key, amounts: Amounts, expires_at: int, subject: str = "") -> Item:
+    async def add(self, key: Key, amounts: Amounts, expires_at: int, names: Mapping[str, str] = NO_NAMES) -> Item:
         """Add amounts, which may be negative, to a counter, whatever its limits are, and return it.
 
-        With a `subject`, the record names it.
+        Its record also gets the `names`, by attribute.
         """
-        return await self._add(
-            key, amounts, expires_at, (), condition="", values={":subject": subject} if subject else {}
-        )
+        set_names = {f":{name}": value for name, value in names.items() if value}
+        return await self._add(key, amounts, expires_at, (), condition="", values=set_names)
 
     async def postpone(self, key: Key, begin: int, seconds: int, expires_at: int) -> Item:
         """Let no tokens be reserved for so many seconds from the second `begin` on, or after those of earlier calls.
@@ -124,7 +126,7 @@ class BudgetStore:
         added = ", ".join(f"{name} :{name}" for name in amounts)
         # Removed by the same write, so that a counter has attributes of few minutes, and costs one unit.
         removed = ", ".join(forgotten)
-        named_by = ", subject = :subject" if ":subject" in values else ""
+        named_by = "".join(f", {name} = :{name}" for name in NAMES if f":{name}" in values)
         expression = f"ADD {added} SET expires_at = :expires_at{named_by}" + (f" REMOVE {removed}" if removed else "")
         named = {f":{name}": amount for name, amount in amounts.items()} | values | {":expires_at": expires_at}
         return await self._update(key, expression, named, condition)
@@ -162,7 +164,8 @@ class UsageStore:
         key = keys.usage(tenant, day, shard % keys.SHARDS, source)
         expires_at = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=KEPT_DAYS)
         added = {name: amount for name, amount in amounts.items() if amount}
-        await self._counters.add(key, added, int(expires_at.timestamp()), source.subject)
+        names = {name: getattr(source, name) for name in NAMES}
+        await self._counters.add(key, added, int(expires_at.timestamp()), names)
 
     async def read(self, tenant: str, days: Sequence[str]) -> list[tuple[str, UsageSource, dict[str, int]]]:
         """Read the sums of some days, with one Query for each shard of a day, several concurrently."""
@@ -178,7 +181,7 @@ class UsageStore:
 
 def source_of(item: Item) -> UsageSource:
     agent_id, session_id, key_id = item["sk"].split(":")[:3]
-    return UsageSource(key_id, agent_id, session_id, item.get("subject", ""))
+    return UsageSource(key_id, agent_id, session_id, *(item.get(name, "") for name in NAMES))
 
 
 def amounts_of(item: Item) -> dict[str, int]:

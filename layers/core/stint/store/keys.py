@@ -479,9 +479,11 @@ def usage_shards(tenant: str, day: str) -> list[str]:
 
 
 def usage(tenant: str, day: str, shard: int, source: "UsageSource") -> Key:
-    """The sum of a day and a source: an agent, a session and an API key, or a caller without a key."""
+    """The sum of a day and a source: an agent, a session, an API key or a caller without one, and a model."""
     caller = source.key_id if source.key_id or not source.subject else f":{short_hash(source.subject)}"
-    return Key(usage_shards(tenant, day)[shard], f"{source.agent_id}:{source.session_id}:{caller}")
+    # The letter is no digit of a hash, so a model is never taken for a caller.
+    model = f":m{short_hash(source.model_id)}" if source.model_id else ""
+    return Key(usage_shards(tenant, day)[shard], f"{source.agent_id}:{source.session_id}:{caller}{model}")
 
 
 class PartialPlace(NamedTuple):

@@ -72,9 +72,10 @@ async def get_usage(
     agent_id: str = "",
     session_id: str = "",
     subject: str = "",
+    model_id: str = "",
 ) -> Response:
     """Sum the usage of some days (UTC), by default of today. A caller without the scope admin reads its own usage."""
-    source = UsageSource(key_id, agent_id, session_id, subject)
+    source = UsageSource(key_id, agent_id, session_id, subject, model_id)
     return document(await services.meters.usage.read(start, end, group_by or (), source))
 
 

@@ -1,0 +1,41 @@
+/** Running turns and responses, and the stops that end them. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { keepFocus } from "../components/confirm";
+import { RunList } from "./runs/run-list";
+import { StopDialog, type Target } from "./runs/stop-dialog";
+import { StopList, useStops } from "./runs/stop-list";
+import { NeedsSignIn } from "./steer/gate";
+import { TenantField, useTenant } from "./steer/tenant-field";
+
+export default function RunsPage(): JSX.Element {
+  return (
+    <div class="page page-wide">
+      <NeedsSignIn what="Stops">
+        <Running />
+      </NeedsSignIn>
+    </div>
+  );
+}
+
+function Running(): JSX.Element {
+  const { tenant, setTenant } = useTenant();
+  const stops = useStops(tenant);
+  const [target, setTarget] = useState<Target | null>(null);
+  const onStopped = () => {
+    stops.reload();
+    keepFocus("stops");
+  };
+  return (
+    <>
+      <header class="page-head">
+        <h1>Running</h1>
+        <p class="lead">Turns and responses that have run for 10 seconds or more, and what is stopped.</p>
+      </header>
+      <TenantField tenant={tenant} onChange={setTenant} />
+      <RunList key={tenant} tenant={tenant} stops={stops.data ?? []} onStop={setTarget} />
+      <StopList stops={stops} onStop={() => setTarget({ choices: [] })} />
+      <StopDialog target={target} tenant={tenant} onClose={() => setTarget(null)} onStopped={onStopped} />
+    </>
+  );
+}

@@ -16,10 +16,11 @@ export interface Config {
 }
 
 export interface Identity {
-  tenant: string | null;
-  /** null: the API does not say. */
+  tenant: string;
+  /** null: everyone may do everything. */
   scopes: readonly string[] | null;
-  name: string | null;
+  /** The id of the API key; "" if the credential is another one. */
+  keyId: string;
 }
 
 const KEY = "stint.key";
@@ -30,6 +31,9 @@ export const config = signal<Config | null>(null);
 export const key = signal(readKey());
 
 export const identity = signal<Identity | null>(null);
+
+/** The number of times that somebody has signed in. */
+export const signIns = signal(0);
 
 /** The API has refused the key: the words of its refusal. */
 export const refusal = signal("");
@@ -44,6 +48,7 @@ export async function loadConfig(): Promise<void> {
 
 export function keep(credential: string): void {
   key.value = credential;
+  signIns.value += 1;
   refusal.value = "";
   try {
     sessionStorage.setItem(KEY, credential);
@@ -63,9 +68,10 @@ export function signOut(): void {
   }
 }
 
-/** Return whether the caller may use what needs a scope. What is unknown is offered, and the API decides. */
+/** Return whether the caller may use what needs a scope. `registry:write` is the only one that includes another. */
 export function may(scope: string): boolean {
-  return identity.value?.scopes?.includes(scope) ?? true;
+  const scopes = identity.value?.scopes;
+  return !scopes || scopes.includes(scope) || (scope === "knowledge:write" && scopes.includes("registry:write"));
 }
 
 function readKey(): string {

@@ -27,7 +27,7 @@ async function prepare() {
   const { page, close: end } = await open({ key });
   await page.getByLabel("Name").fill("Shop assistant", WAIT);
   await page.getByRole("button", { name: "Make the agent" }).click();
-  await page.getByLabel("Message").fill("When do you open on **Saturdays**?", WAIT);
+  await page.getByLabel("Message").fill("When do you open on Saturdays?", WAIT);
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByText(/\d+ tokens/).waitFor(WAIT);
   await page.getByRole("button", { name: "Add the document" }).click();

@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments console run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-console test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi lock clean
+.PHONY: help setup environments console run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-console screenshots test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -184,6 +184,9 @@ test-node: setup tests/node/node_modules/.installed ## run the tests of Node cli
 # CHROMIUM: the browser, if it is not on the path. SHOTS: a folder for screenshots
 test-console: setup console tests/console/node_modules/.installed ## test the console in a browser (needs Chromium)
 	@exec $(BIN)/python -m tests.console $(ARGS)
+
+screenshots: setup console tests/console/node_modules/.installed ## write the pictures of the console in README.md and docs (needs Chromium)
+	@exec $(BIN)/python -m tests.console screenshots
 
 test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md with its client
 	@$(BIN)/pytest -q -n auto tests/clients $(ARGS)

@@ -34,6 +34,9 @@ Context = dict[str, Any]
 _UNAUTHORIZED = "Unauthorized"
 _CACHED = 1000
 
+PAGES = frozenset({"/docs", "/docs/reference.css", "/docs/reference.js", "/v1/openapi.json"})
+"""The API reference, which needs a credential on a deployed stack. `make run` opens it, so that a browser shows it."""
+
 
 @dataclass(frozen=True)
 class CachedResult:
@@ -47,14 +50,23 @@ class Authorization:
     """Decisions about requests, and the cache of the authorizers' results.
 
     `invoke` runs a function by its name, `clock` returns seconds. Requests with the same identity wait for one
-    invocation.
+    invocation. `open_pages` are paths that may be read without a credential.
     """
 
-    def __init__(self, invoke: Invoke, region: str, stage: str, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        invoke: Invoke,
+        region: str,
+        stage: str,
+        clock: Clock = time.monotonic,
+        *,
+        open_pages: frozenset[str] = frozenset(),
+    ) -> None:
         self._invoke = invoke
         self._region = region
         self._stage = stage
         self._clock = clock
+        self._open_pages = open_pages
         self._cache: dict[tuple[str, ...], CachedResult] = {}
         self._locks: dict[tuple[str, ...], asyncio.Lock] = {}
 
@@ -64,6 +76,8 @@ class Authorization:
         if authorizer is None:
             return None
         identity = tuple(request.header(name) for name in authorizer.headers)
+        if not any(identity) and request.method in ("GET", "HEAD") and request.path in self._open_pages:
+            return reader_context()
         if not all(identity):
             raise Refused(UNAUTHORIZED)
         event = authorizer_event(request, match, self._stage, self._region)
@@ -105,6 +119,14 @@ class Authorization:
             return AuthorizerResult.parse(answer)
         except MalformedResult as error:
             raise Refused(INVALID_AUTHORIZER, f"the result of {authorizer.function} is invalid: {error}") from error
+
+
+def reader_context() -> Context:
+    """Return the context of a caller without a credential, who reads the API reference."""
+    from stint.domain.ids import TENANT  # noqa: PLC0415 - the product, only with AUTH=on
+    from stint.domain.principals import Principal  # noqa: PLC0415
+
+    return {"principalId": "reader", **Principal(TENANT, "reader", frozenset({"use"})).to_context()}
 
 
 def denial(result: AuthorizerResult, method_arn: str) -> Refusal | None:

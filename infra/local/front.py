@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from infra.local import gateway_response
-from infra.local.authorization import Authorization, Context
+from infra.local.authorization import PAGES, Authorization, Context
 from infra.local.functions import FunctionError, Functions, Invocation, PayloadTooLarge, Throttled
 from infra.local.gateway_response import Refused
 from infra.local.proxy_event import HttpRequest, make_event
@@ -54,7 +54,7 @@ class Front:
         self._functions = functions
         self._log = log
         self._router = Router(system.routes)
-        self._authorization = Authorization(self._ask_authorizer, system.region, system.stage)
+        self._authorization = Authorization(self._ask_authorizer, system.region, system.stage, open_pages=PAGES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = http_request(scope, self._system.stage)

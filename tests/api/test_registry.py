@@ -148,6 +148,14 @@ def test_health_and_version(http: httpx.Client) -> None:
     assert http.get("/v1/version").json() == {"version": "0.2.12"}
 
 
+def test_the_caller_reads_its_tenant_and_scopes(http: httpx.Client) -> None:
+    caller = http.get("/v1/whoami", headers={"x-stint-user": "eve"}).json()
+
+    assert caller["end_user"] == "eve"
+    assert {"use", "admin"} <= set(caller["scopes"])
+    assert list(caller) == ["authentication", "tenant", "scopes", "key_id", "end_user", "expires_at"]
+
+
 def test_spans_are_not_supported_by_name(http: httpx.Client) -> None:
     response = http.post("/v1/telemetry/spans", json={})
 

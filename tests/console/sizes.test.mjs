@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { brotliCompressSync } from "node:zlib";
 
+const PAGE = new URL("../../functions/console/", import.meta.url);
 const ASSETS = new URL("../../functions/console/static/assets/", import.meta.url);
 const MOST = { js: 90_000, css: 12_000 };
 const LARGEST = 150_000; // infra/bench/console_price.py
@@ -24,4 +27,34 @@ for (const [kind, most] of Object.entries(MOST)) {
 
 test(`no file has more than ${LARGEST} bytes`, async () => {
   assert.ok(Math.max(...(await sizes(".js")), ...(await sizes(".css"))) <= LARGEST);
+});
+
+// Libraries as docs/decisions.md counts them: what is used of each, minified and compressed by brotli.
+const LIBRARIES = {
+  "Preact and signals":
+    'import { render } from "preact"; import { useState, useEffect } from "preact/hooks"; import { jsx } from "preact/jsx-runtime"; import { signal, computed } from "@preact/signals"; console.log(render, useState, useEffect, jsx, signal, computed);',
+  marked: 'import { Marked } from "marked"; console.log(Marked);',
+  DOMPurify: 'import DOMPurify from "dompurify"; console.log(DOMPurify);',
+  uPlot: 'import uPlot from "uplot"; console.log(uPlot);',
+};
+
+test("docs/decisions.md has the sizes of the libraries", async (context) => {
+  const { build } = await import(new URL("node_modules/esbuild/lib/main.js", PAGE));
+  const decisions = await readFile(new URL("../../docs/decisions.md", import.meta.url), "utf8");
+  const wrong = [];
+  for (const [name, contents] of Object.entries(LIBRARIES)) {
+    const { outputFiles } = await build({
+      stdin: { contents, resolveDir: fileURLToPath(PAGE) },
+      bundle: true,
+      minify: true,
+      format: "esm",
+      write: false,
+      legalComments: "none",
+    });
+    const kilobytes = brotliCompressSync(outputFiles[0].contents).length / 1000;
+    context.diagnostic(`${name}: ${kilobytes.toFixed(1)} KB`);
+    const stated = Number(new RegExp(`${name},? (\\d+) KB`).exec(decisions)?.[1]);
+    if (!(Math.abs(kilobytes - stated) < 1)) wrong.push(`${name}: ${stated} KB in the document`);
+  }
+  assert.deepEqual(wrong, []);
 });

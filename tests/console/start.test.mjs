@@ -74,12 +74,30 @@ test("a right key signs in, and the banner shows tenant and scopes", async () =>
   await end();
 });
 
-test("a key without the scope admin signs in, and its tenant is not shown", async () => {
-  const { page, close: end } = await open({ key: await createKey("other", ["use"]) });
-  await page.getByText("Signed in with a key").waitFor(INSIDE);
-  await page.getByRole("heading", { name: "Say hello" }).waitFor(INSIDE);
+test("a key with one scope signs in, sees its tenant, and is not offered what needs another scope", async () => {
+  for (const [scope, words] of [
+    ["use", "A key with the scope knowledge:write adds documents."],
+    ["admin", "These steps need the scope use"],
+  ]) {
+    const { page, close: end } = await open({ key: await createKey("other", [scope]) });
+    await page.getByText("Tenant other").waitFor(INSIDE);
+    await page.getByText(words).waitFor(INSIDE);
 
-  assert.equal(await page.getByText("Tenant").count(), 0);
+    assert.deepEqual(await page.getByRole("banner").getByRole("listitem").allInnerTexts(), [scope]);
+    assert.equal(await page.getByRole("button", { name: "Add the document" }).count(), 0);
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await end();
+  }
+});
+
+test("the API reference opens from the navigation", async () => {
+  const { page, close: end } = await open();
+  const [reference] = await Promise.all([
+    page.waitForEvent("popup"),
+    page.getByRole("link", { name: "API reference" }).click(INSIDE),
+  ]);
+
+  await reference.getByText("/v1/whoami").first().waitFor(INSIDE);
   await end();
 });
 
@@ -179,7 +197,10 @@ test("a key that expires is asked for again, and what was typed is kept", async 
   await page.getByLabel("API key").fill(KEY);
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor({ state: "hidden" });
+  await page.getByText("The key is not accepted").waitFor({ state: "hidden" });
   assert.equal(await page.getByLabel("Message").inputValue(), "Do not lose this");
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByText(/\d+ tokens/).waitFor(INSIDE);
   await end();
 });
 

@@ -4,7 +4,6 @@ import type { ComponentChildren, JSX } from "preact";
 import { API } from "./base";
 import { Button } from "./components/button";
 import { Dialog } from "./components/dialog";
-import { ownKeyId } from "./identity";
 import { PAGES } from "./pages";
 import { hrefOf, Link, place } from "./router";
 import { config, identity, may, signOut } from "./session";
@@ -64,7 +63,7 @@ function Navigation(): JSX.Element {
         </li>
       ))}
       <li class="nav-last">
-        {config.value?.local && config.value.auth === "none" && (
+        {(config.value?.local || config.value?.auth === "none") && (
           <a href={new URL("docs", API).href} target="_blank" rel="noopener noreferrer">
             API reference
           </a>
@@ -89,12 +88,11 @@ function Banner(): JSX.Element {
       {isOpen && (
         <span>{config.value?.local ? "Local, without sign-in" : "Without sign-in: everyone may use this API"}</span>
       )}
-      {!isOpen && known?.tenant && (
+      {!isOpen && known && (
         <span>
           Tenant <strong>{known.tenant}</strong>
         </span>
       )}
-      {!isOpen && known && !known.tenant && <span>{ownKeyId() ? "Signed in with a key" : "Signed in"}</span>}
       <Scopes />
       {!isOpen && (
         <Button kind="quiet" onClick={signOut}>
@@ -105,7 +103,7 @@ function Banner(): JSX.Element {
   );
 }
 
-/** What the credential may do, if the API says so. */
+/** What the credential may do. */
 function Scopes(): JSX.Element | null {
   const scopes = identity.value?.scopes;
   if (!scopes) return null;

@@ -20,12 +20,11 @@ export interface Config {
 }
 
 export interface Identity {
-  tenant: string | null;
-  /** null: the API does not say. */
+  tenant: string;
+  /** null: everyone may do everything. */
   scopes: readonly string[] | null;
-  /** Scopes that the API has refused for lack of. */
-  lacks: readonly string[];
-  name: string | null;
+  /** The id of the API key; "" if the credential is another one. */
+  keyId: string;
 }
 
 const KEY = "stint.key";
@@ -36,6 +35,9 @@ export const config = signal<Config | null>(null);
 export const key = signal(readKey());
 
 export const identity = signal<Identity | null>(null);
+
+/** The number of times that somebody has signed in. */
+export const signIns = signal(0);
 
 /** The API has refused the key: the words of its refusal. */
 export const refusal = signal("");
@@ -64,6 +66,7 @@ export async function loadConfig(): Promise<void> {
 
 export function keep(credential: string): void {
   key.value = credential;
+  signIns.value += 1;
   refusal.value = "";
   try {
     sessionStorage.setItem(KEY, credential);
@@ -93,11 +96,10 @@ export function hasIssuer(): boolean {
   return Boolean(config.value?.issuer && config.value.client_id) && config.value?.auth !== "none";
 }
 
-/** Return whether the caller may use what needs a scope. What is unknown is offered, and the API decides. */
+/** Return whether the caller may use what needs a scope. `registry:write` is the only one that includes another. */
 export function may(scope: string): boolean {
-  const known = identity.value;
-  if (!known?.scopes) return !known?.lacks.includes(scope);
-  return known.scopes.includes(scope) || (scope === "knowledge:write" && known.scopes.includes("registry:write"));
+  const scopes = identity.value?.scopes;
+  return !scopes || scopes.includes(scope) || (scope === "knowledge:write" && scopes.includes("registry:write"));
 }
 
 function readKey(): string {

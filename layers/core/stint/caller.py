@@ -225,6 +225,14 @@ def require_scope(scope: Scope) -> None:
         raise Forbidden(message, code="insufficient_scope", scope=scope)
 
 
+def require_any_scope() -> None:
+    """Check that the caller of the current request has a scope, as `require_scope`."""
+    if not require_principal().scopes:
+        raise Forbidden(
+            "This request needs a scope of this API. Use a key or token that has one.", code="insufficient_scope"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ModelAccess:
     """The models that a tenant may use, and its current caller. `patterns` are the tenant's own; empty: all."""

@@ -9,6 +9,7 @@ PRINCIPAL = Principal(
     key_id="0123",
     models=("openai/gpt-*", "bedrock/a,b"),
     budgets=Budgets(requests_per_minute=60, dollars_per_month=12.5),
+    expires_at=1_900_000_000,
 )
 
 
@@ -31,6 +32,9 @@ def test_a_principal_survives_the_context_of_an_authorizer(principal: Principal)
         {"models": "["},
         {"budgets": '{"free": true}'},
         {"tenant": 7},
+        {"expires_at": ""},
+        {"expires_at": None},
+        {"expires_at": True},
     ],
 )
 def test_an_invalid_context_has_no_principal(change: dict[str, object]) -> None:

@@ -3,7 +3,7 @@ import json
 from typing import Any
 
 import pytest
-from infra.local.authorization import Authorization
+from infra.local.authorization import PAGES, Authorization
 from infra.local.functions import FunctionError
 from infra.local.gateway_response import Refused
 from infra.local.proxy_event import HttpRequest
@@ -22,7 +22,7 @@ class Caller:
         self.now = 0.0
         self.invocations = 0
         self._authorizer = Authorizer("Keys", "authorizer", ("authorization",), ttl)
-        self._authorization = Authorization(self._invoke, "us-east-1", "prod", lambda: self.now)
+        self._authorization = Authorization(self._invoke, "us-east-1", "prod", lambda: self.now, open_pages=PAGES)
 
     def status(self, method: str = "GET", path: str = "/v1/agents", credentials: str = "Bearer a") -> int:
         """Return the status of API Gateway's own response to a request, or 200 if the function would get it."""
@@ -48,6 +48,23 @@ def test_a_policy_of_the_whole_stage_allows_every_method() -> None:
     caller = Caller(statement("Allow", f"{STAGE}/*/*"))
 
     assert caller.status("POST", "/v1/agents/a/session/b/turn") == 200
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/reference.css", "/docs/reference.js", "/v1/openapi.json"])
+def test_the_api_reference_needs_no_credential_and_a_wrong_one_is_refused(path: str) -> None:
+    caller = Caller()
+
+    assert caller.status("GET", path, credentials="") == 200
+    assert caller.invocations == 0
+    assert caller.status("GET", path, credentials="Bearer a") == 403
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs/..%2fv1/agents", "/docs/", "/docs/../v1/models", "//docs", "/v1/openapi.json/", "/"]
+)
+def test_only_whole_paths_of_the_api_reference_are_open(path: str) -> None:
+    assert Caller().status("GET", path, credentials="") == 401
+    assert Caller().status("POST", "/docs", credentials="") == 401
 
 
 def test_a_policy_without_a_matching_statement_denies() -> None:

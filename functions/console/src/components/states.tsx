@@ -1,7 +1,8 @@
 /** What is shown in the place of content: nothing yet, loading, failed. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { type ApiError } from "../errors";
+import { signIns } from "../session";
 import { Button } from "./button";
 
 export function EmptyState({ title, children }: { title: string; children?: ComponentChildren }): JSX.Element {
@@ -13,8 +14,15 @@ export function EmptyState({ title, children }: { title: string; children?: Comp
   );
 }
 
-export function ErrorState({ error, onRetry }: { error: ApiError; onRetry?: () => void }): JSX.Element {
+/** The words of an error, and a way on. That a key was refused is said until somebody has signed in again. */
+export function ErrorState({ error, onRetry }: { error: ApiError; onRetry?: () => void }): JSX.Element | null {
   const left = useCountdown(error);
+  const signInsBefore = useMemo(() => signIns.peek(), [error]);
+  const isOver = error.status === 401 && signIns.value > signInsBefore;
+  useEffect(() => {
+    if (isOver) onRetry?.();
+  }, [isOver]);
+  if (isOver) return null;
   return (
     <div class="state state-error" role="alert">
       <p class="state-title">{titleOf(error)}</p>

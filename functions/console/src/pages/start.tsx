@@ -2,9 +2,9 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
-import { ErrorState, Skeleton } from "../components/states";
+import { EmptyState, ErrorState, Skeleton } from "../components/states";
 import { type ApiError, toApiError } from "../errors";
-import { config } from "../session";
+import { config, may } from "../session";
 import { type Agent, AgentStep } from "./start/agent-step";
 import { DocumentStep, type Store } from "./start/document-step";
 import { HelloStep } from "./start/hello-step";
@@ -23,7 +23,10 @@ export default function StartPage(): JSX.Element {
     setError(null);
     readSystem().then(setFound, (failure: unknown) => setError(toApiError(failure)));
   };
-  useEffect(load, []);
+  const isAllowed = may("use");
+  useEffect(() => {
+    if (isAllowed) load();
+  }, [isAllowed]);
   return (
     <div class="page">
       <header class="page-head">
@@ -31,7 +34,12 @@ export default function StartPage(): JSX.Element {
         <p class="lead">Make an agent, talk to it, and give it something to read.</p>
       </header>
       {error && <ErrorState error={error} onRetry={load} />}
-      {!error && !found && <Skeleton lines={6} />}
+      {!isAllowed && (
+        <EmptyState title="These steps need the scope use">
+          Your key does not have it. Sign in with another one.
+        </EmptyState>
+      )}
+      {isAllowed && !error && !found && <Skeleton lines={6} />}
       {found && (
         <ol class="steps">
           <AgentStep models={found.models} agent={found.agent} onMade={(agent) => setFound({ ...found, agent })} />

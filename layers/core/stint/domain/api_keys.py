@@ -150,6 +150,7 @@ class StoredApiKey:
             key_id=resource.id,
             models=tuple(resource.models),
             budgets=resource.budgets,
+            expires_at=resource.expires_at,
         )
 
 

@@ -58,6 +58,7 @@ class Principal:
     """An authenticated caller. `subject` is the key's owner, or the `sub` of a token.
 
     `key_id` is empty unless an API key was sent. `models` are patterns of model ids, such as `openai/*`; empty: all.
+    `expires_at` is the end of the key or token, in seconds since 1970; None: it has none.
     """
 
     tenant: str
@@ -66,6 +67,7 @@ class Principal:
     key_id: str = ""
     models: tuple[str, ...] = ()
     budgets: Budgets = NO_BUDGETS
+    expires_at: int | None = None
 
     def has_scope(self, scope: Scope) -> bool:
         """Return whether the caller has a scope. `registry:write` is the only one that includes another."""
@@ -86,6 +88,7 @@ class Principal:
             "key_id": self.key_id,
             "models": json.dumps(self.models),
             "budgets": self.budgets.model_dump_json(exclude_none=True),
+            **({} if self.expires_at is None else {"expires_at": str(self.expires_at)}),
         }
 
     @classmethod
@@ -102,6 +105,7 @@ class Principal:
             key_id=texts["key_id"],
             models=_list_of_texts(texts["models"]),
             budgets=Budgets.model_validate_json(texts["budgets"]),
+            expires_at=int(str(context["expires_at"])) if "expires_at" in context else None,
         )
 
 

@@ -26,16 +26,19 @@ docs/decisions.md, entry 97, has the reasons.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.types import Scope as ASGIScope
 
-from stint.caller import require_scope
+from stint.caller import require_any_scope, require_scope
 from stint.dataclasses import dataclass
 from stint.domain.principals import Scope
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+RouteScope = Scope | Literal["any"] | None
+"""The scope that a route requires. `any`: one of them, whichever it is. None: the route is open."""
 
 END_USER_HEADER = "x-stint-user"
 """The header that names the end user for whom a request acts."""
@@ -73,15 +76,14 @@ RESUMPTION = Repetition(is_followed=True)
 class RouteRule:
     """The rule of a route, at each of its methods."""
 
-    scope: Scope | None
-    """None: the route is open."""
+    scope: RouteScope
     repeated: Repetition
     has_secret: bool
     """The answer has a secret. It is not stored, and a repetition with the key is refused."""
 
 
 def requires(
-    scope: Scope | None, *, repeated: Repetition = ANSWER, has_secret: bool = False
+    scope: RouteScope, *, repeated: Repetition = ANSWER, has_secret: bool = False
 ) -> Callable[[Endpoint], Endpoint]:
     """Return a decorator of a route's function, below that of the router.
 
@@ -104,10 +106,13 @@ def rule_of(endpoint: Callable[..., Any]) -> RouteRule:
     return rule
 
 
-def check_scope(needed: Scope | None, scope: ASGIScope) -> None:
+def check_scope(needed: RouteScope, scope: ASGIScope) -> None:
     """Check that the caller may use a route that needs a scope. Raises Unauthenticated, or Forbidden."""
     if needed is None:
         return
-    require_scope(needed)
+    if needed == "any":
+        require_any_scope()
+    else:
+        require_scope(needed)
     if END_USER_HEADER in Headers(scope=scope):
         require_scope("users:act")

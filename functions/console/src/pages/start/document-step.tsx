@@ -8,6 +8,7 @@ import { Step } from "../../components/step";
 import { Badge, Time } from "../../components/values";
 import { ApiError, toApiError } from "../../errors";
 import { formatBytes, formatCount } from "../../format";
+import { may } from "../../session";
 import { wait } from "../../stream";
 
 export type Store = Schemas["VectorStore"];
@@ -30,7 +31,11 @@ export function DocumentStep({ store, onMade }: DocumentStepProps): JSX.Element 
   const isDone = store !== null && store.file_counts.completed > 0;
   return (
     <Step number={3} title="Add a document" isDone={isDone}>
-      {store ? <MadeStore store={store} onChange={onMade} /> : <DocumentForm onMade={onMade} />}
+      {store && <MadeStore store={store} onChange={onMade} />}
+      {!store && may("knowledge:write") && <DocumentForm onMade={onMade} />}
+      {!store && !may("knowledge:write") && (
+        <p class="hint">A key with the scope knowledge:write adds documents. Yours does not have it.</p>
+      )}
     </Step>
   );
 }

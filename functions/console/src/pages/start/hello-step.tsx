@@ -75,6 +75,11 @@ function Conversation({ agent, onAnswer }: { agent: Agent; onAnswer: () => void 
       setError(toApiError(failure));
     }
   };
+  const follow = () => {
+    if (live.turnId && session) {
+      void runner.rejoin({ agent_id: agent.agent_id, session_id: session }, live.turnId, live.message);
+    }
+  };
   const params = { agent_id: agent.agent_id, session_id: session ?? "SESSION" };
   const url = addressOf("/v1/agents/{agent_id}/session/{session_id}/turn", params).href;
   const body = { messages: [{ role: "user", content: message || live.message }], stream: false };
@@ -93,7 +98,8 @@ function Conversation({ agent, onAnswer }: { agent: Agent; onAnswer: () => void 
             />
           )}
         </Field>
-        {(error ?? live.error) && <ErrorState error={(error ?? live.error)!} />}
+        {error && <ErrorState error={error} />}
+        {!error && live.error && <ErrorState error={live.error} {...(live.turnId && { onRetry: follow })} />}
         <div class="actions">
           <Button type="submit" kind="primary" busy={live.isRunning} disabled={!message.trim()}>
             Send

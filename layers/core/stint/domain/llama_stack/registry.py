@@ -6,6 +6,7 @@ from pydantic import Field
 
 from stint.domain.fields import Omitted
 from stint.domain.llama_stack.registrations import ModelType, Override, Owner
+from stint.domain.principals import Scope
 from stint.domain.schema import Schema
 
 LLAMA_STACK_VERSION = "0.2.12"
@@ -16,6 +17,17 @@ LLAMA_MODEL = "llama_model"
 
 
 Default = Annotated[Omitted[Literal[True]], Field(description="Requests without a model of this type use it.")]
+
+
+class Caller(Schema):
+    """The caller of a request, as its credential says it. `authentication` is `none` where nobody checks callers."""
+
+    authentication: Literal["authorizer", "iam", "none"]
+    tenant: str
+    scopes: list[Scope] = Field(description="What the credential allows, in the order of docs/security.md.")
+    key_id: str | None = Field(description="The id of the API key; null for a token or a role.")
+    end_user: str | None = Field(description="The end user whom the header X-Stint-User names.")
+    expires_at: int | None = Field(description="The end of the key or token, in seconds since 1970.")
 
 
 class ModelEntry(Schema):

@@ -3,11 +3,22 @@
 from datetime import date
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
+from stint.caller import find_end_user, require_principal
 from stint.domain.errors import NotSupported
 from stint.domain.llama_stack.registrations import ModelRegisterRequest
-from stint.domain.llama_stack.registry import Health, Model, ModelEntry, ModelList, Provider, ProviderList, Version
+from stint.domain.llama_stack.registry import (
+    Caller,
+    Health,
+    Model,
+    ModelEntry,
+    ModelList,
+    Provider,
+    ProviderList,
+    Version,
+)
+from stint.domain.principals import SCOPES
 from stint.domain.usage import UsageGroup, UsageSource, UsageSums
 from stint.http.dependencies import AgentsServicesDep
 from stint.http.json_responses import document, null
@@ -29,6 +40,23 @@ async def check_health() -> Response:
 async def get_version() -> Response:
     """Return the release of Llama Stack that this API implements."""
     return document(Version())
+
+
+@router.get("/whoami", response_model=Caller)
+@requires("any")
+async def get_caller(request: Request) -> Response:
+    """Return who the caller is, and what the credential allows."""
+    principal = require_principal()
+    return document(
+        Caller(
+            authentication=request.app.state.read_settings().auth,
+            tenant=principal.tenant,
+            scopes=[scope for scope in SCOPES if scope in principal.scopes],
+            key_id=principal.key_id or None,
+            end_user=find_end_user(),
+            expires_at=principal.expires_at,
+        )
+    )
 
 
 @router.get("/models", response_model=ModelList)

@@ -34,6 +34,7 @@ class ClaimNames:
             subject=self._subject_of(claims),
             scopes=scopes_of(self._scopes_of(claims)),
             models=self._models_of(claims),
+            expires_at=end_of(claims),
         )
 
     def _tenant_of(self, claims: Mapping[str, object]) -> str:
@@ -68,6 +69,12 @@ class ClaimNames:
         if not patterns or any(len(each) > LONGEST_MODEL for each in patterns):
             raise AccessRefused(f"The token's claim {self.models!r} is not a list of up to {MOST_MODELS} models.")
         return tuple(patterns)
+
+
+def end_of(claims: Mapping[str, object]) -> int | None:
+    """Return the `exp` of verified claims in whole seconds."""
+    end = claims.get("exp")
+    return int(end) if isinstance(end, int | float) else None
 
 
 def list_of(value: object, most: int) -> list[str] | None:

@@ -1,0 +1,66 @@
+// Write pictures of all pages of the navigation into a folder, with an agent, a conversation and a document.
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { close, createKey, open, PHONE } from "./browser.mjs";
+
+const folder = process.argv[2];
+const WAIT = { timeout: 60_000 };
+
+await mkdir(folder, { recursive: true });
+const key = await createKey("acme");
+await takeSignIn();
+await prepare();
+await takePages();
+await take("start-dark", { scheme: "dark" });
+await take("start-phone", { viewport: PHONE });
+await close();
+
+async function takeSignIn() {
+  const { page, close: end } = await open({ key: null });
+  await page.getByLabel("API key").waitFor(WAIT);
+  await write(page, "sign-in");
+  await end();
+}
+
+// Do the three steps of the first page, as a person would.
+async function prepare() {
+  const { page, close: end } = await open({ key });
+  await page.getByLabel("Name").fill("Shop assistant", WAIT);
+  await page.getByRole("button", { name: "Make the agent" }).click();
+  await page.getByLabel("Message").fill("When do you open on Saturdays?", WAIT);
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByText(/\d+ tokens/).waitFor(WAIT);
+  await page.getByRole("button", { name: "Add the document" }).click();
+  await page.getByText("1 of 1 can be searched").waitFor(WAIT);
+  await write(page, "start");
+  await end();
+}
+
+async function takePages() {
+  const { page, close: end } = await open({ key });
+  await page.getByRole("heading", { name: "Say hello" }).waitFor(WAIT);
+  const pages = page.getByRole("navigation", { name: "Pages" }).first();
+  const titles = await pages.getByRole("link").allInnerTexts();
+  for (const title of titles.filter((each) => !["Start", "API reference"].includes(each))) {
+    await pages.getByRole("link", { name: title, exact: true }).click();
+    await page.getByRole("heading", { level: 1 }).waitFor(WAIT);
+    await page.locator(".skeleton").waitFor({ state: "detached", ...WAIT });
+    await write(page, title.toLowerCase().replace(/\W+/g, "-"));
+  }
+  await end();
+}
+
+async function take(name, options) {
+  const { page, close: end } = await open({ key, ...options });
+  await page.getByText("1 of 1 can be searched").waitFor(WAIT);
+  await write(page, name);
+  await end();
+}
+
+async function write(page, name) {
+  await page.evaluate(() => {
+    document.activeElement?.blur();
+    window.scrollTo(0, 0);
+  });
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+}

@@ -8,6 +8,7 @@ const RESPONSE = "/v1/responses";
 
 interface FollowOptions {
   onBreak?: () => void;
+  onPosition?: (position: string) => void;
   signal?: AbortSignal;
   headers?: Readonly<Record<string, string>>;
 }
@@ -21,9 +22,13 @@ export function startResponse(
   return events(null, () => send("POST", RESPONSE, { ...body, stream: true }, request), options);
 }
 
-/** Yield the events of a response from its beginning. */
-export function followResponse(id: string, options: FollowOptions = {}): AsyncGenerator<ResponseEvent> {
-  return events(id, () => reopen(id, null, options), options);
+/** Yield the events of a response from its beginning, or after one of them. */
+export function followResponse(
+  id: string,
+  after: string | null,
+  options: FollowOptions = {},
+): AsyncGenerator<ResponseEvent> {
+  return events(id, () => reopen(id, after, options), options);
 }
 
 async function* events(

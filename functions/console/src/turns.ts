@@ -14,6 +14,7 @@ const TURN = "/v1/agents/{agent_id}/session/{session_id}/turn";
 
 export interface FollowOptions {
   onBreak?: () => void;
+  onPosition?: (position: string) => void;
   signal?: AbortSignal;
   headers?: Readonly<Record<string, string>>;
 }
@@ -88,6 +89,6 @@ function reopen(at: TurnPlace, turnId: string, after: string | null, options: Fo
 function withSignal<T extends object>(
   request: T,
   { signal, headers }: FollowOptions,
-): T & Omit<FollowOptions, "onBreak"> {
+): T & Pick<FollowOptions, "signal" | "headers"> {
   return { ...request, ...(signal && { signal }), ...(headers && { headers }) };
 }

@@ -19,6 +19,7 @@ import { newId, type Sent } from "../talk/run";
 import { StopButton } from "../talk/run-view";
 import { SettingsJson } from "../talk/setting-fields";
 import { textAt, useSettings, type Values } from "../talk/settings";
+import { useRuns } from "../talk/use-runs";
 import { sentFrom } from "../talk/turn-run";
 
 /** The parameter with the response that the page shows, so that a reload shows it again. */
@@ -36,12 +37,10 @@ export default function ResponsePage(): JSX.Element {
       (failure: unknown) => setError(toApiError(failure)),
     );
   };
-  useEffect(() => {
-    load();
-    return () => chain.close();
-  }, []);
+  useEffect(load, []);
+  useRuns(chain);
   return (
-    <div class="page page-wide talk">
+    <div class="page page-wide talk-wide">
       <header class="page-head">
         <h1>New response</h1>
         <p class="lead">Ask a model, with the tools and the context of your choice.</p>
@@ -149,7 +148,7 @@ function ResponseTalk({ offered, chain }: { offered: OfferedToResponses; chain: 
   const loadBefore = (id: string) => chain.loadBefore(id).catch((error: unknown) => setFailure(toApiError(error)));
   return (
     <>
-      <details class="part" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <details class="part wide" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
           <span class="part-label">Settings</span>
           <span class="part-line">{textAt(settings.values, "model")}</span>
@@ -185,6 +184,9 @@ function ResponseTalk({ offered, chain }: { offered: OfferedToResponses; chain: 
       <ComposerForm
         composer={composer}
         label="Next message"
+        blocked={
+          running.length > 0 && !conversation ? "The next message can be sent when this response has ended." : undefined
+        }
         onSend={(message) => void send(message)}
         error={unsent?.error ?? failure}
         onRetry={

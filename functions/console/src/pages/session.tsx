@@ -15,6 +15,7 @@ import { useFollowEnd } from "../talk/follow-end";
 import { newId } from "../talk/run";
 import { StopButton } from "../talk/run-view";
 import { bodyOf, type TurnBody, type TurnRun } from "../talk/turn-run";
+import { useRuns } from "../talk/use-runs";
 import { TurnView } from "../talk/turn-view";
 
 interface Loaded {
@@ -45,7 +46,7 @@ export default function SessionPage({ params }: PageProps): JSX.Element {
 function SessionTalk({ agent, session }: Loaded): JSX.Element {
   const { agent_id, agent_config: settings } = agent;
   const talk = useMemo(() => new Conversation({ agent_id, session_id: session.session_id }, session.turns ?? []), []);
-  useEffect(() => () => talk.close(), []);
+  useRuns(talk);
   const composer = useComposer(`session.${session.session_id}`);
   const [whenBusy, setWhenBusy] = useState<WhenBusy | "">("");
   const [unsent, setUnsent] = useState<Unsent | null>(null);

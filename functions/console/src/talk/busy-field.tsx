@@ -23,7 +23,7 @@ export function BusyField({
   const own = BUSY_WORDS.find(([each]) => each === (inherited ?? "reject"))![1];
   return (
     <label class="inline-field">
-      <span>If a run is busy</span>
+      <span>While another one runs</span>
       <select value={value} onChange={(event) => onChange(event.currentTarget.value as WhenBusy | "")}>
         <option value="">{inherited ? `as the agent says: ${own}` : `default: ${own}`}</option>
         {BUSY_WORDS.map(([each, words]) => (

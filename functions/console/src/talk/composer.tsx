@@ -54,6 +54,8 @@ interface ComposerFormProps {
   onSend: (message: Message) => void;
   /** Beside the button to send: to stop. */
   actions?: ComponentChildren;
+  /** Why nothing can be sent at the moment. */
+  blocked?: string | undefined;
   /** Settings of the message. */
   children?: ComponentChildren;
   error: ApiError | null;
@@ -61,7 +63,7 @@ interface ComposerFormProps {
 }
 
 export function ComposerForm(props: ComposerFormProps): JSX.Element {
-  const { composer, label, onSend, actions, children, error, onRetry } = props;
+  const { composer, label, onSend, actions, blocked, children, error, onRetry } = props;
   const { text, attachments } = composer;
   const [fileError, setFileError] = useState<ApiError | null>(null);
   const input = useRef<HTMLInputElement>(null);
@@ -73,7 +75,7 @@ export function ComposerForm(props: ComposerFormProps): JSX.Element {
     );
   };
   const isOver = useDrop(add);
-  const canSend = text.trim() !== "" || attachments.length > 0;
+  const canSend = !blocked && (text.trim() !== "" || attachments.length > 0);
   const submit = (event?: Event) => {
     event?.preventDefault();
     if (canSend) onSend({ text, attachments });
@@ -110,6 +112,7 @@ export function ComposerForm(props: ComposerFormProps): JSX.Element {
           Add files
         </Button>
         {children}
+        {blocked && <p class="hint">{blocked}</p>}
         <input
           ref={input}
           class="visually-hidden"

@@ -84,7 +84,8 @@ export class Conversation {
     try {
       const turn = await post(`${TURN}/cancel`, {}, { params: { ...this.at, turn_id: id } });
       // The stream of a turn that waits for its client has ended before.
-      if (run.latest.phase === "ended") this.#replace(run, runOfTurn(this.at, turn, run.sent.peek()));
+      if (run.latest.document?.status === "awaiting_input")
+        this.#replace(run, runOfTurn(this.at, turn, run.sent.peek()));
       return null;
     } catch (error) {
       return toApiError(error);
@@ -99,6 +100,10 @@ export class Conversation {
     if (known) return known;
     const messages = run.latest.document?.input_messages.filter((message) => message.role !== "tool") ?? [];
     return messages.length > 0 ? { messages } : null;
+  }
+
+  keep(): void {
+    for (const run of this.runs.peek()) run.keep();
   }
 
   close(): void {

@@ -31,8 +31,6 @@ export function PartView({ part }: { part: Part }): JSX.Element | null {
       return <Shield data={data} />;
     case "retrieval":
       return <Retrieval data={data} />;
-    case "images":
-      return <Images sources={data.images} />;
     case "approval":
       return <Approval data={data} />;
     case "note":
@@ -123,7 +121,7 @@ function Call({ data }: { data: CallPart }): JSX.Element {
   const { label, name, input, output, status, error, images } = data;
   const result = readContent(output);
   return (
-    <>
+    <div class="parts">
       <Details
         isOpen={status === "failed"}
         summary={
@@ -131,7 +129,7 @@ function Call({ data }: { data: CallPart }): JSX.Element {
             <span class="part-label">{label}</span>
             {name && <code>{cut(name, 100)}</code>}
             <span class="part-line mono">{cut(input, PREVIEW)}</span>
-            <Badge status={status === "waiting" ? "waits for you" : status} />
+            <Badge status={status} />
           </>
         }
       >
@@ -159,7 +157,7 @@ function Call({ data }: { data: CallPart }): JSX.Element {
         )}
       </Details>
       {images.length > 0 && <Images sources={images} />}
-    </>
+    </div>
   );
 }
 

@@ -4,7 +4,7 @@ import { post } from "../api";
 import { type ApiError, toApiError } from "../errors";
 import { followResponse, type ResponseEvent, startResponse } from "../responses";
 import { loadRun, newRun, type ResponseBody, type ResponseRun, runOfResponse } from "./response-run";
-import { newId, type Sent } from "./run";
+import type { Sent } from "./run";
 
 export interface UnsentResponse {
   body: ResponseBody;
@@ -64,7 +64,7 @@ export class ResponseChain {
     const again = newRun(run.sent.peek());
     again.update({ id, phase: "running" });
     this.#replace(run, again);
-    void again.follow((options) => followResponse(id, options));
+    void again.follow((options) => followResponse(id, null, options));
   }
 
   async cancel(run: ResponseRun): Promise<ApiError | null> {
@@ -87,8 +87,8 @@ export class ResponseChain {
     return this.#bodies.get(run.key) ?? null;
   }
 
-  sendAgain(run: ResponseRun, onArrival: (id: string) => void): Promise<UnsentResponse | null> {
-    return this.send(this.requestOf(run)!, run.sent.peek(), newId(), onArrival);
+  keep(): void {
+    for (const run of this.runs.peek()) run.keep();
   }
 
   close(): void {

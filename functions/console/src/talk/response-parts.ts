@@ -55,7 +55,7 @@ function addItem(to: Transcript, item: Item, isDone: boolean): void {
         kind: "note",
         title: item.error
           ? `${item.server_label} did not list its tools: ${item.error}`
-          : `${item.server_label} offers ${item.tools?.length ?? 0} tools`,
+          : `${item.server_label} offers ${item.tools?.length ?? 0} ${item.tools?.length === 1 ? "tool" : "tools"}`,
         lines: (item.tools ?? []).map(({ name, description }) => (description ? `${name}: ${description}` : name)),
         isFailed: Boolean(item.error),
       });

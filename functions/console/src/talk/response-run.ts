@@ -34,7 +34,8 @@ export function runOfResponse(response: StoredResponse, sent: readonly Sent[]): 
   const { id } = response;
   if (!READER.isOpen(response)) return new Run(READER, sent, { id, phase: "ended", document: response });
   const run: ResponseRun = new Run(READER, sent, { id, phase: "running" });
-  void run.follow((options) => followResponse(id, options));
+  const after = run.restore();
+  void run.follow((options) => followResponse(id, after, options));
   return run;
 }
 

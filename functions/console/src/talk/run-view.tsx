@@ -46,10 +46,10 @@ export function RunView<D, E>(props: RunViewProps<D, E>): JSX.Element {
         {!isRunning && document && (
           <div class="run-foot">
             {facts(document)}
-            {actions}
+            <div class="run-actions">{actions}</div>
           </div>
         )}
-        {!isRunning && !document && !isLost && actions && <div class="run-foot">{actions}</div>}
+        {!isRunning && !document && !isLost && actions && <div class="run-actions">{actions}</div>}
       </div>
     </article>
   );

@@ -1,6 +1,7 @@
 /** A turn or a response that is sent, followed, continued and stopped. */
 import { batch, signal, type Signal } from "@preact/signals";
 import { ApiError, toApiError } from "../errors";
+import { keepParts, takeKept } from "./kept-parts";
 import { Transcript } from "./transcript";
 
 /** What the user sent, as the page shows it. */
@@ -36,6 +37,7 @@ export interface Reader<D, E> {
 export interface StreamOptions {
   signal: AbortSignal;
   onBreak: () => void;
+  onPosition: (position: string) => void;
 }
 
 const NOTHING = {
@@ -56,6 +58,7 @@ export class Run<D, E> {
   #next: RunState<D>;
   #frame = 0;
   #stop = new AbortController();
+  #position: string | null = null;
 
   constructor(
     readonly reader: Reader<D, E>,
@@ -80,8 +83,13 @@ export class Run<D, E> {
     this.#stop.abort();
     const own = (this.#stop = new AbortController());
     this.#update({ phase: this.#next.id ? "running" : "sending", error: null });
+    const options = {
+      signal: own.signal,
+      onBreak: () => this.#update({ isReconnecting: true }),
+      onPosition: (position: string) => (this.#position = position),
+    };
     try {
-      for await (const event of open({ signal: own.signal, onBreak: () => this.#update({ isReconnecting: true }) })) {
+      for await (const event of open(options)) {
         if (onEvent && !onEvent(event)) return false;
         const changes = this.reader.read(this.transcript, event);
         this.#update({ phase: "running", isReconnecting: false, ...changes });
@@ -111,6 +119,24 @@ export class Run<D, E> {
 
   update(changes: Partial<RunState<D>>): void {
     this.#update(changes);
+  }
+
+  /** Show what this tab had of the run before a reload. Return the number of its last event. */
+  restore(): string | null {
+    const kept = this.#next.id && takeKept(this.#next.id);
+    if (!kept) return null;
+    for (const [id, data] of kept.parts) this.transcript.put(id, data);
+    this.flush();
+    this.#position = kept.position;
+    return kept.position;
+  }
+
+  /** Keep what has arrived of a run that is not over, for a reload. */
+  keep(): void {
+    const { id, phase } = this.#next;
+    if (!id || phase === "ended" || this.#position === null) return;
+    const parts = this.transcript.latest.map(({ id: part, latest }) => [part, latest] as const);
+    keepParts(id, { position: this.#position, parts });
   }
 
   /** Stop to listen. The run itself continues. */

@@ -66,12 +66,7 @@ export interface NotePart {
   isFailed: boolean;
 }
 
-export interface ImagesPart {
-  kind: "images";
-  images: readonly string[];
-}
-
-export type PartData = TextPart | CallPart | ShieldPart | RetrievalPart | ApprovalPart | NotePart | ImagesPart;
+export type PartData = TextPart | CallPart | ShieldPart | RetrievalPart | ApprovalPart | NotePart;
 
 export interface Part {
   readonly id: string;
@@ -124,13 +119,6 @@ export class Transcript {
     const before = this.get(id);
     if (before && "text" in before) this.put(id, { ...before, text: before.text + text });
     else this.put(id, { kind, text, citations: [], isDone: false });
-  }
-
-  remove(id: string): void {
-    if (!this.#byId.delete(id)) return;
-    this.#all = this.#all.filter((part) => part.id !== id);
-    this.#isLonger = true;
-    this.onChange();
   }
 
   flush(): void {

@@ -1,7 +1,7 @@
 /** The steps of a turn, from its events or as it was stored. */
 import type { Schemas } from "../api";
 import type { Turn, TurnPayload } from "../turns";
-import { imageUrl, isOwn, readContent } from "./content";
+import { readContent } from "./content";
 import type { CallPart, Transcript } from "./transcript";
 
 type ToolCall = Schemas["ToolCall"];
@@ -37,8 +37,8 @@ function startStep(to: Transcript, { step_type, step_id, metadata = {} }: Schema
 
 function addProgress(to: Transcript, { step_id, delta }: Schemas["StepProgress"]): void {
   if (delta.type === "text") to.append(`${step_id}:text`, "text", delta.text);
-  else if (delta.type === "image") addImages(to, step_id, [imageUrl(delta.image)]);
-  else if (typeof delta.tool_call !== "string") addCall(to, delta.tool_call);
+  // The result of a call has its images, too.
+  else if (delta.type === "tool_call" && typeof delta.tool_call !== "string") addCall(to, delta.tool_call);
 }
 
 function addCall(to: Transcript, call: ToolCall): void {
@@ -56,12 +56,6 @@ function addCall(to: Transcript, call: ToolCall): void {
     images: [],
     error: "",
   });
-}
-
-function addImages(to: Transcript, stepId: string, images: readonly string[]): void {
-  const before = to.get(`${stepId}:images`);
-  const shown = before?.kind === "images" ? before.images : [];
-  to.put(`${stepId}:images`, { kind: "images", images: [...shown, ...images.filter(isOwn)] });
 }
 
 function finishStep(to: Transcript, step: Step): void {

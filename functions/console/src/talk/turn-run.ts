@@ -30,7 +30,10 @@ export function runOfTurn(at: TurnPlace, turn: Turn, sent: readonly Sent[] = sen
   const isOpen = turn.status === "in_progress";
   const known = isOpen ? { phase: "running" as const } : { phase: "ended" as const, document: turn };
   const run: TurnRun = new Run(turnReader(at), sent, { id: turn.turn_id, ...known });
-  if (isOpen) void run.follow((options) => followTurn(at, turn.turn_id, null, options));
+  if (isOpen) {
+    const after = run.restore();
+    void run.follow((options) => followTurn(at, turn.turn_id, after, options));
+  }
   return run;
 }
 

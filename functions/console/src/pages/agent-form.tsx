@@ -87,7 +87,7 @@ function AgentForm({ name, offered, initial }: Loaded & { name: string }): JSX.E
     }
   };
   return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
+    <form class="stack" noValidate onSubmit={(event) => void submit(event)}>
       <div class="two-sides">
         <AgentFields settings={settings} problems={error?.fields ?? []} offered={offered} />
         <SettingsJson settings={settings} label="JSON of the agent" />

@@ -95,7 +95,7 @@ function ResponseTalk({ offered, chain }: { offered: OfferedToResponses; chain: 
   const [failure, setFailure] = useState<ApiError | null>(null);
   const [isOpen, setOpen] = useState(chain.runs.peek().length === 0);
   const transcript = useRef<HTMLDivElement>(null);
-  const goToEnd = useFollowEnd(transcript);
+  const goToEnd = useFollowEnd(transcript, chain.runs.peek().length > 0);
   const runs = chain.runs.value;
   const states = runs.map((run) => run.state.value);
   const running = runs.filter((_, index) => states[index]!.phase === "running");

@@ -52,7 +52,7 @@ function SessionTalk({ agent, session }: Loaded): JSX.Element {
   const [unsent, setUnsent] = useState<Unsent | null>(null);
   const [stopError, setStopError] = useState<ApiError | null>(null);
   const transcript = useRef<HTMLDivElement>(null);
-  const goToEnd = useFollowEnd(transcript);
+  const goToEnd = useFollowEnd(transcript, talk.runs.peek().length > 0);
   const runs = talk.runs.value;
   const states = runs.map((run) => run.state.value);
   const running = runs.filter((_, index) => states[index]!.phase === "running");

@@ -5,8 +5,8 @@ import type { RefObject } from "preact";
 const NEAR = 120;
 
 /** Keep the end of the page in sight while it grows, unless the reader has gone back. Return how to go there. */
-export function useFollowEnd(content: RefObject<HTMLElement | null>): () => void {
-  const isAtEnd = useRef(true);
+export function useFollowEnd(content: RefObject<HTMLElement | null>, startsAtEnd: boolean): () => void {
+  const isAtEnd = useRef(startsAtEnd);
   const go = () => {
     isAtEnd.current = true;
     window.scrollTo(0, document.documentElement.scrollHeight);

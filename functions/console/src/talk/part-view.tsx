@@ -174,19 +174,17 @@ function Shield({ data }: { data: ShieldPart }): JSX.Element {
   const { isDone, violation, metadata } = data;
   const tool = metadata["tool_name"];
   const where = typeof tool === "string" ? ` of ${tool}` : "";
-  return (
-    <Details
-      summary={
-        <>
-          <span class="part-label">Shield{where}</span>
-          <span class="part-line">{violation || (isDone ? "nothing found" : "checks …")}</span>
-          {violation && <Badge status="blocked" />}
-        </>
-      }
-    >
-      {() => <LongText text={JSON.stringify(metadata, null, 2)} label="Details of the shield" />}
-    </Details>
+  const summary = (
+    <>
+      <span class="part-label">Shield{where}</span>
+      <span class="part-line">{violation || (isDone ? "nothing found" : "checks …")}</span>
+      {violation && <Badge status="blocked" />}
+    </>
   );
+  if (Object.keys(metadata).length === 0 && violation.length < PREVIEW / 2)
+    return <p class="part part-flat">{summary}</p>;
+  const details = [violation, JSON.stringify(metadata, null, 2)].filter(Boolean).join("\n\n");
+  return <Details summary={summary}>{() => <LongText text={details} label="Details of the shield" />}</Details>;
 }
 
 function Retrieval({ data }: { data: RetrievalPart }): JSX.Element {

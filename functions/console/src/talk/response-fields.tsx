@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { Button } from "../components/button";
 import { Field } from "../components/field";
 import { type FieldProblem, isRecord } from "../errors";
+import { cut } from "./part-view";
 import { Check, ChoiceSetting, Group, JsonSetting, NumberSetting, TextSetting } from "./setting-fields";
 import { listAt, problemAt, type Settings, textAt, valueAt } from "./settings";
 
@@ -125,9 +126,23 @@ function FileSearch({ settings, problems, stores }: PartProps & { stores: Offere
     <Group label="Search in vector stores" error={problemAt(problems, "tools")}>
       {stores.length === 0 && <p class="hint">There are no vector stores yet.</p>}
       {stores.map(([id, name]) => (
-        <Check key={id} label={name} isOn={chosen.includes(id)} onChange={(isOn) => toggle(id, isOn)} />
+        <Check
+          key={id}
+          label={<StoreName id={id} name={name} />}
+          isOn={chosen.includes(id)}
+          onChange={(isOn) => toggle(id, isOn)}
+        />
       ))}
     </Group>
+  );
+}
+
+/** Names of stores are not unique. */
+function StoreName({ id, name }: { id: string; name: string }): JSX.Element {
+  return (
+    <>
+      {cut(name, 100)} <span class="hint mono">{id}</span>
+    </>
   );
 }
 

@@ -32,7 +32,7 @@ interface ResponseViewProps {
 }
 
 export function ResponseView({ chain, run, isLast, onAnswer, onSendAgain }: ResponseViewProps): JSX.Element {
-  const { document, id } = run.state.value;
+  const { document } = run.state.value;
   const [isJson, setJson] = useState(false);
   const body = chain.requestOf(run);
   const { calls, approvals } = document && isLast ? openItems(document) : { calls: [], approvals: [] };
@@ -64,11 +64,9 @@ export function ResponseView({ chain, run, isLast, onAnswer, onSendAgain }: Resp
               Send again
             </Button>
           )}
-          {body && <CopyAs snippet={{ method: "POST", url: addressOf("/v1/responses").href, body }} />}
-          {id && <CopyButton text={id} what="id of the response" label="Copy id" />}
           {document && (
             <Button kind="quiet" aria-expanded={isJson} onClick={() => setJson(!isJson)}>
-              JSON
+              JSON and code
             </Button>
           )}
         </>
@@ -90,7 +88,16 @@ export function ResponseView({ chain, run, isLast, onAnswer, onSendAgain }: Resp
           onSend={answer}
         />
       )}
-      {isJson && document && <JsonView value={document} label="Response" />}
+      {isJson && document && (
+        <div class="stack">
+          <p class="with-action">
+            <code>{document.id}</code>
+            <CopyButton text={document.id} what="id of the response" />
+          </p>
+          {body && <CopyAs snippet={{ method: "POST", url: addressOf("/v1/responses").href, body }} />}
+          <JsonView value={document} label="Response" />
+        </div>
+      )}
     </RunView>
   );
 }

@@ -52,10 +52,9 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
               Send again
             </Button>
           )}
-          {body && <CopyAs snippet={{ method: "POST", url, body: { ...body, stream: false } }} />}
           {document && (
             <Button kind="quiet" aria-expanded={isJson} onClick={() => setJson(!isJson)}>
-              JSON
+              JSON and code
             </Button>
           )}
         </>
@@ -72,7 +71,12 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
           onSend={send}
         />
       )}
-      {isJson && document && <JsonView value={document} label="Turn" />}
+      {isJson && document && (
+        <div class="stack">
+          {body && <CopyAs snippet={{ method: "POST", url, body: { ...body, stream: false } }} />}
+          <JsonView value={document} label="Turn" />
+        </div>
+      )}
     </RunView>
   );
 }

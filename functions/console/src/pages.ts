@@ -19,4 +19,14 @@ export interface PageEntry {
 
 export const PAGES: readonly PageEntry[] = [
   { pattern: "/", title: "Start", isListed: true, load: () => import("./pages/start") },
+  { pattern: "/agents", title: "Agents", isListed: true, load: () => import("./pages/agents") },
+  { pattern: "/agents/new", title: "New agent", isListed: false, load: () => import("./pages/agent-form") },
+  { pattern: "/agents/:agent", title: "Agent", isListed: false, load: () => import("./pages/agent") },
+  {
+    pattern: "/agents/:agent/sessions/:session",
+    title: "Session",
+    isListed: false,
+    load: () => import("./pages/session"),
+  },
+  { pattern: "/responses/new", title: "New response", isListed: true, load: () => import("./pages/response-new") },
 ];

@@ -164,7 +164,10 @@ function Sessions({ agentId }: { agentId: string }): JSX.Element {
   };
   return (
     <section class="stack">
-      <h2>Sessions</h2>
+      <div class="page-head-row">
+        <h2>Sessions</h2>
+        <Link to={fillPath("/agents/:agent/sessions", { agent: agentId })}>Find sessions and turns</Link>
+      </div>
       <Table
         caption="Sessions"
         paged={paged}

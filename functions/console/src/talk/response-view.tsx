@@ -7,6 +7,8 @@ import { CopyAs, CopyButton } from "../components/copy";
 import { JsonView } from "../components/json-view";
 import { Badge, Money, Time, Tokens } from "../components/values";
 import { formatMilliseconds } from "../format";
+import { responsePath } from "../read/paths";
+import { Link } from "../router";
 import type { JsonSchema } from "../schema";
 import { type Answers, type PendingCall, PendingForm } from "./pending-form";
 import type { ResponseChain } from "./response-chain";
@@ -63,6 +65,11 @@ export function ResponseView({ chain, run, isLast, onAnswer, onSendAgain }: Resp
             <Button kind="quiet" onClick={() => onSendAgain(body)}>
               Send again
             </Button>
+          )}
+          {document && (
+            <Link class="button button-quiet" to={responsePath(document.id)}>
+              Timeline
+            </Link>
           )}
           {document && (
             <Button kind="quiet" aria-expanded={isJson} onClick={() => setJson(!isJson)}>

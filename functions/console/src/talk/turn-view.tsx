@@ -8,6 +8,8 @@ import { JsonView } from "../components/json-view";
 import { Badge, Money, Time, Tokens } from "../components/values";
 import { formatMilliseconds, toDate } from "../format";
 import { isRecord } from "../errors";
+import { turnPath } from "../read/paths";
+import { Link } from "../router";
 import { type JsonSchema, schemaOfParameters } from "../schema";
 import type { Turn } from "../turns";
 import type { Conversation } from "./conversation";
@@ -51,6 +53,11 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
             <Button kind="quiet" onClick={() => onSendAgain(run, body)}>
               Send again
             </Button>
+          )}
+          {run.latest.id && (
+            <Link class="button button-quiet" to={turnPath(talk.at.agent_id, talk.at.session_id, run.latest.id)}>
+              Timeline
+            </Link>
           )}
           {document && (
             <Button kind="quiet" aria-expanded={isJson} onClick={() => setJson(!isJson)}>

@@ -72,7 +72,11 @@ export default function TurnsPage({ params }: PageProps): JSX.Element {
           { title: "Status", cell: (turn) => <Ending turn={turn} /> },
           { title: "Begun", cell: ({ started_at }) => <Time at={started_at} /> },
           { title: "Time", isNumber: true, cell: tookOf },
-          { title: "Steps", isNumber: true, cell: ({ steps }) => formatCount(steps.length) },
+          {
+            title: "Steps",
+            isNumber: true,
+            cell: ({ steps, unfinished_step }) => formatCount(steps.length + (unfinished_step ? 1 : 0)),
+          },
           {
             title: "Tokens",
             isNumber: true,

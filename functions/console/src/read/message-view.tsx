@@ -51,10 +51,11 @@ export function MessageView({ message, marks = [], number }: MessageViewProps): 
   const parts = message["content_parts"];
   const text = textOf(message["content"] ?? parts);
   const calls = callsOf(message);
+  const isProse = role !== "tool" && calls.length === 0;
   const name = message["name"] ?? message["tool_name"] ?? message["tool_call_id"] ?? message["call_id"];
   const refusal = typeof message["refusal"] === "string" ? message["refusal"] : "";
   return (
-    <article class="message">
+    <article class={`message${isProse ? " message-prose" : ""}`}>
       <header class="facts-line">
         <strong>{ROLES[role] ?? (cut(role, 60) || "Message")}</strong>
         {typeof name === "string" && name && <code>{cut(name, 100)}</code>}
@@ -65,7 +66,7 @@ export function MessageView({ message, marks = [], number }: MessageViewProps): 
           </span>
         ))}
       </header>
-      {text && <LongText text={role === "tool" ? prettyJson(text) : text} label={`Text of ${ROLES[role] ?? role}`} />}
+      {text && <LongText text={isProse ? text : prettyJson(text)} label={`Text of ${ROLES[role] ?? role}`} />}
       {refusal && <p class="part-refusal">Refused: {cut(refusal, 10_000)}</p>}
       {!text && !refusal && calls.length === 0 && <p class="hint">Without text</p>}
       <Some items={calls} noun="calls">
@@ -161,6 +162,7 @@ export function Json({
     <details class="part" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <span class="part-label">JSON and code</span>
+        <span class="part-line">{label}</span>
       </summary>
       {isOpen && (
         <div class="part-body">

@@ -69,9 +69,9 @@ function Shown({ input, path }: { input: Input; path: string }): JSX.Element {
   ];
   return (
     <>
-      <h4>
+      <h3>
         What the model saw <span class="hint">{formatCount(message_count)} messages</span>
-      </h4>
+      </h3>
       <p class="hint">
         For <code>{cut(input.model, 200)}</code>, made again from what is stored. Secrets are masked.
       </p>
@@ -112,7 +112,7 @@ function Parameters({ parameters }: { parameters: Readonly<Record<string, unknow
   if (entries.length === 0) return <p class="hint">Parameters: those of the provider.</p>;
   return (
     <div class="labelled">
-      <h4>Parameters</h4>
+      <h3>Parameters</h3>
       <dl class="facts">
         {entries.slice(0, 50).map(([name, value]) => (
           <Fragment key={name}>
@@ -130,9 +130,9 @@ function Tools({ tools, omitted }: { tools: (Input["tools"] & {}) | null; omitte
   if (tools.length + omitted === 0) return <p class="hint">No tools were offered.</p>;
   return (
     <div class="labelled">
-      <h4>
+      <h3>
         Tools offered <span class="hint">{formatCount(tools.length + omitted)}</span>
-      </h4>
+      </h3>
       <Some items={tools} noun="tools">
         {(tool, index) => <Tool key={index} tool={tool} />}
       </Some>

@@ -156,7 +156,8 @@ interface RowProps {
 }
 
 function Row({ step, axis, children }: RowProps): JSX.Element {
-  const [isOpen, setOpen] = useState(false);
+  // The step in which a run failed is what a reader looks for.
+  const [isOpen, setOpen] = useState(step.source === null && step.error !== "");
   const [x, width] = placeOf(step, axis);
   const took = step.end === null ? null : step.end - step.start;
   const tone = step.error ? "failed" : step.kind;

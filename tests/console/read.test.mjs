@@ -70,6 +70,14 @@ async function hasOverflow(page) {
   return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
 }
 
+async function waitForRows(page, count) {
+  const until = Date.now() + INSIDE.timeout;
+  while ((await page.locator("tbody tr").count()) !== count) {
+    assert.ok(Date.now() < until, `there are not ${count} rows`);
+    await page.waitForTimeout(50);
+  }
+}
+
 async function check(page, name, problems) {
   assert.deepEqual(await violations(page), []);
   assert.equal(await hasOverflow(page), false);
@@ -133,7 +141,7 @@ test("sessions are found by name, id and status, newest first", async () => {
   const find = page.getByLabel("Name or id");
   await find.fill("weather");
   await page.getByText("Broken").waitFor({ state: "hidden" });
-  assert.equal(await rows.count(), 1);
+  await waitForRows(page, 1);
   await page.reload();
   await page.getByText("Weather talk").waitFor(INSIDE);
   assert.equal(await find.inputValue(), "weather");
@@ -157,10 +165,10 @@ test("a list is loaded page by page", async () => {
     await rows.nth(22).waitFor(INSIDE);
   }
   assert.match(await rows.first().innerText(), /Answer 22/);
-  assert.equal(await rows.count(), 23);
+  await waitForRows(page, 23);
   await page.getByLabel("Words or id of a turn").fill("Answer 7");
   await page.getByText("Answer 22").waitFor({ state: "hidden" });
-  assert.equal(await rows.count(), 1);
+  await waitForRows(page, 1);
   await end();
 });
 
@@ -175,8 +183,7 @@ for (const [list, label, ids] of [
     await rows.first().waitFor(INSIDE);
     await page.getByLabel(label).fill(ids());
     await page.waitForURL(/find=/);
-    await rows.first().waitFor(INSIDE);
-    assert.equal(await rows.count(), 1);
+    await waitForRows(page, 1);
     await page.getByLabel(label).fill("no such words");
     await page.getByText(/^No \w+ is like that$/).waitFor(INSIDE);
     await end();
@@ -188,7 +195,7 @@ test("responses are found by status", async () => {
   await page.locator("tbody tr").nth(1).waitFor(INSIDE);
   await page.getByLabel("Status").selectOption("failed");
   await page.getByText("completed", { exact: true }).first().waitFor({ state: "hidden" });
-  assert.equal(await page.locator("tbody tr").count(), 1);
+  await waitForRows(page, 1);
   await end();
 });
 
@@ -288,8 +295,7 @@ test("every object shows its JSON and can be copied as curl and Python", async (
 
 test("a running turn is followed live to its end", async () => {
   const session = await createSession("Live");
-  const content = `say: ${"one two three ".repeat(40)}`;
-  const done = runTurn(session, content);
+  const done = runTurn(session, "long: 400 words");
   let turn;
   while (!turn) {
     const { data } = await call("GET", `/v1/agents/${made.agent}/session/${session}/turns?limit=1`);
@@ -297,7 +303,7 @@ test("a running turn is followed live to its end", async () => {
   }
   const { page, problems, close: end } = await open({ key: KEY, path: turnPath(session, turn) });
   await page.getByText("followed live").waitFor(INSIDE);
-  await page.locator(".live-text").getByText("one two").waitFor(INSIDE);
+  await page.locator(".live-text").getByText("word20 ").waitFor(INSIDE);
   await shot(page, "read-live");
   await page.getByText("followed live").waitFor({ state: "hidden", timeout: 30_000 });
   await page.getByRole("heading", { name: "What came out" }).waitFor(INSIDE);

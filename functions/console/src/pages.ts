@@ -17,6 +17,9 @@ export interface PageEntry {
   load: () => Promise<{ default: ComponentType<PageProps> }>;
 }
 
+const read = (name: keyof typeof import("./pages/read")) => () =>
+  import("./pages/read").then((pages) => ({ default: pages[name] }));
+
 export const PAGES: readonly PageEntry[] = [
   { pattern: "/", title: "Start", isListed: true, load: () => import("./pages/start") },
   { pattern: "/agents", title: "Agents", isListed: true, load: () => import("./pages/agents") },
@@ -29,28 +32,28 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import("./pages/session"),
   },
   { pattern: "/responses/new", title: "New response", isListed: false, load: () => import("./pages/response-new") },
-  { pattern: "/agents/:agent/sessions", title: "Sessions", isListed: false, load: () => import("./pages/sessions") },
+  { pattern: "/agents/:agent/sessions", title: "Sessions", isListed: false, load: read("SessionsPage") },
   {
     pattern: "/agents/:agent/sessions/:session/turns",
     title: "Turns",
     isListed: false,
-    load: () => import("./pages/turns"),
+    load: read("TurnsPage"),
   },
   {
     pattern: "/agents/:agent/sessions/:session/turns/:turn",
     title: "Turn",
     isListed: false,
-    load: () => import("./pages/turn"),
+    load: read("TurnPage"),
   },
-  { pattern: "/responses", title: "Responses", isListed: true, load: () => import("./pages/responses") },
-  { pattern: "/responses/:response", title: "Response", isListed: false, load: () => import("./pages/response") },
-  { pattern: "/conversations", title: "Conversations", isListed: true, load: () => import("./pages/conversations") },
+  { pattern: "/responses", title: "Responses", isListed: true, load: read("ResponsesPage") },
+  { pattern: "/responses/:response", title: "Response", isListed: false, load: read("ResponsePage") },
+  { pattern: "/conversations", title: "Conversations", isListed: true, load: read("ConversationsPage") },
   {
     pattern: "/conversations/:conversation",
     title: "Conversation",
     isListed: false,
-    load: () => import("./pages/conversation"),
+    load: read("ConversationPage"),
   },
-  { pattern: "/chats", title: "Stored chats", isListed: true, load: () => import("./pages/chats") },
-  { pattern: "/chats/:chat", title: "Stored chat", isListed: false, load: () => import("./pages/chat") },
+  { pattern: "/chats", title: "Stored chats", isListed: true, load: read("ChatsPage") },
+  { pattern: "/chats/:chat", title: "Stored chat", isListed: false, load: read("ChatPage") },
 ];

@@ -15,7 +15,7 @@ import { ModelInputView } from "../read/model-input";
 import { FailureCard, Notice, RunFacts } from "../read/outcome";
 import { conversationPath, responsePath } from "../read/paths";
 import { batchOf, scan } from "../read/scan";
-import { type ResponseStep, stepsOfResponse, type TimedStep } from "../read/steps";
+import { type ResponseStep, SHORT, stepsOfResponse, type TimedStep } from "../read/steps";
 import { Timeline } from "../read/timeline";
 import { Link } from "../router";
 import { cut } from "../talk/part-view";
@@ -87,7 +87,7 @@ function Report({ response, steps }: { response: Response; steps: readonly Respo
       <RunFacts
         status={response.status}
         startedAt={response.created_at}
-        took={runs ? null : end - start}
+        took={runs || timed.length === 0 ? null : end - start}
         firstTokenMs={first ? first.start - start + first.firstTokenMs! : null}
         model={response.model}
         usage={response.usage}
@@ -151,7 +151,7 @@ function StepContent({ response, step }: { response: Response; step: TimedStep }
   const path = `/v1/responses/${encodeURIComponent(response.id)}/steps`;
   return (
     <>
-      {step.error && <p class="field-error state-text">{cut(step.error, 4000)}</p>}
+      {step.error.length > SHORT && <p class="field-error state-text">{cut(step.error, 4000)}</p>}
       {call && !added.includes(call) && (
         <div class="labelled">
           <p class="hint">Input</p>

@@ -32,7 +32,7 @@ export function ModelInputView({ path }: { path: string }): JSX.Element {
     }
   };
   return (
-    <section class="stack model-input" aria-label="What the model saw">
+    <div class="stack model-input">
       {!input && !error && (
         <Button onClick={() => void load()} busy={isBusy}>
           What the model saw
@@ -46,7 +46,7 @@ export function ModelInputView({ path }: { path: string }): JSX.Element {
           Load more messages ({formatCount(input.messages.length)} of {formatCount(input.message_count)})
         </Button>
       )}
-    </section>
+    </div>
   );
 }
 

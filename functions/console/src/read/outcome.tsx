@@ -15,7 +15,7 @@ interface Failure {
 
 /** What readers can do about an error, by its code. */
 const ADVICE: Readonly<Record<string, string>> = {
-  model_error: "The model's provider failed, or refused the request. Look at what the model saw in this step.",
+  model_error: "The model's provider failed, or refused the request.",
   model_unauthorized: "The provider does not accept the server's credentials. Its operator can replace them.",
   model_overloaded: "The provider has no capacity for now. Send the message again later.",
   rate_limit_exceeded: "No more requests are allowed for now. Send the message again later.",
@@ -47,7 +47,12 @@ export function FailureCard({ failure, step, start }: FailureProps): JSX.Element
           : "Failed"}
       </p>
       <p class="state-text">{cut(failure.message, 2000)}</p>
-      {advice && <p class="state-text">{advice}</p>}
+      {advice && (
+        <p class="state-text">
+          {advice}
+          {step?.kind === "model" && " Open the step below to read what the model saw."}
+        </p>
+      )}
       <p class="hint">
         Code <code>{cut(failure.code, 100)}</code>
       </p>
@@ -105,7 +110,7 @@ export function RunFacts({
         {tokens ? formatCount((tokens.input_tokens ?? 0) + (tokens.output_tokens ?? 0)) : "not counted"}
       </Figure>
       <Figure title="Time" note={firstTokenMs === null ? "" : `first token after ${formatMilliseconds(firstTokenMs)}`}>
-        {took === null ? "runs …" : formatMilliseconds(took)}
+        {took === null ? (RUNNING.has(status) ? "runs …" : "not known") : formatMilliseconds(took)}
       </Figure>
       <Figure title="Steps" note={receipt ? callsInWords(receipt) : ""}>
         {formatCount(steps)}
@@ -116,6 +121,8 @@ export function RunFacts({
     </dl>
   );
 }
+
+const RUNNING: ReadonlySet<string> = new Set(["queued", "in_progress"]);
 
 function Figure({
   title,

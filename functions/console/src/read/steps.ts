@@ -6,6 +6,9 @@ import type { Turn } from "../turns";
 export type TurnStep = Turn["steps"][number];
 export type ResponseStep = Schemas["ResponseStep"];
 
+/** So many characters of an error are in the row of its step. */
+export const SHORT = 160;
+
 export type StepKind = "model" | "tool" | "shield" | "retrieval" | "compaction" | "wait";
 
 export const KINDS: Readonly<Record<StepKind, string>> = {

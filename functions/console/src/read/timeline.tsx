@@ -5,7 +5,7 @@ import { Button } from "../components/button";
 import { EmptyState } from "../components/states";
 import { formatCount, formatMilliseconds } from "../format";
 import { cut } from "../talk/part-view";
-import { KINDS, type StepKind, type TimedStep } from "./steps";
+import { KINDS, SHORT, type StepKind, type TimedStep } from "./steps";
 
 const SHOWN = 100;
 /** The width of the axis in units of the drawing. */
@@ -31,7 +31,7 @@ export function Timeline({ steps, start, end, children }: TimelineProps): JSX.El
     () => steps.filter((step) => !choice || (choice === "failed" ? step.error : step.kind === choice)),
     [steps, choice],
   );
-  if (steps.length === 0) return <EmptyState title="There are no steps yet" />;
+  if (steps.length === 0) return <EmptyState title="No step is stored" />;
   const begin = Math.min(first, Math.max(0, chosen.length - 1));
   const later = chosen.length - begin - SHOWN;
   const axis = { start, length: Math.max(1, end - start) };
@@ -184,7 +184,7 @@ function Row({ step, axis, children }: RowProps): JSX.Element {
           )}
         </svg>
         <span class="timeline-time number">{took === null ? "runs …" : formatMilliseconds(took)}</span>
-        {step.error && <span class="timeline-error">{cut(step.error, 160)}</span>}
+        {step.error && <span class="timeline-error">{cut(step.error, SHORT)}</span>}
       </summary>
       {isOpen && (
         <div class="part-body">

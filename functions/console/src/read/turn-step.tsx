@@ -11,7 +11,7 @@ import type { Turn, TurnPlace } from "../turns";
 import { Json, MessageView, Some } from "./message-view";
 import { ModelInputView } from "./model-input";
 import { API_TURN, sessionPath } from "./paths";
-import { type TimedStep, textOf, type TurnStep } from "./steps";
+import { SHORT, type TimedStep, textOf, type TurnStep } from "./steps";
 
 interface TurnStepViewProps {
   at: TurnPlace;
@@ -25,7 +25,7 @@ export function TurnStepView({ at, turn, step }: TurnStepViewProps): JSX.Element
   const source = step.source as TurnStep | null;
   return (
     <>
-      {step.error && <p class="field-error state-text">{cut(step.error, 4000)}</p>}
+      {step.error.length > SHORT && <p class="field-error state-text">{cut(step.error, 4000)}</p>}
       {source ? <Content step={source} /> : <Unfinished step={step} at={at} />}
       {step.kind === "model" && <ModelInputView path={apiPath(`${API_TURN}/step/{step_id}/input`, params)} />}
       {source && (

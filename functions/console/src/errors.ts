@@ -1,5 +1,12 @@
 /** Errors of the API, of both families, and of the way to it. */
 
+/** An error of one field of a request. */
+export interface FieldProblem {
+  /** The names on the way to the field, joined by dots. */
+  field: string;
+  message: string;
+}
+
 export class ApiError extends Error {
   constructor(
     /** The HTTP status; 0 if there was no answer, or if a stream failed. */
@@ -10,6 +17,8 @@ export class ApiError extends Error {
     readonly retryAfter: number | null = null,
     /** The id by which the operator finds the request in the logs. */
     readonly requestId: string | null = null,
+    /** The fields of the request that the API refuses, if it names them. */
+    readonly fields: readonly FieldProblem[] = [],
   ) {
     super(message);
   }
@@ -28,10 +37,32 @@ export function toApiError(error: unknown): ApiError {
 /** Read the error of a response that is not ok. */
 export async function readError(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => "");
-  const { code, message } = describeError(parse(text), response.status);
+  const document = parse(text);
+  const { code, message } = describeError(document, response.status);
   const wait = Number(response.headers.get("retry-after"));
   const retryAfter = response.headers.has("retry-after") && Number.isFinite(wait) ? wait : null;
-  return new ApiError(response.status, code, message, retryAfter, response.headers.get("x-request-id"));
+  return new ApiError(
+    response.status,
+    code,
+    message,
+    retryAfter,
+    response.headers.get("x-request-id"),
+    fieldsOf(document),
+  );
+}
+
+/** Return the fields that an error names: all of `detail.errors`, or the `param` of the first one. */
+function fieldsOf(document: unknown): FieldProblem[] {
+  if (!isRecord(document)) return [];
+  const { detail, error } = document;
+  if (isRecord(detail) && Array.isArray(detail["errors"])) {
+    return detail["errors"].filter(isRecord).map(({ loc, msg }) => ({
+      field: (Array.isArray(loc) ? loc : []).filter((part) => part !== "body").join("."),
+      message: String(msg),
+    }));
+  }
+  if (!isRecord(error) || typeof error["param"] !== "string" || !error["param"]) return [];
+  return [{ field: error["param"].replace(/\[(\w+)\]/g, ".$1"), message: String(error["message"]) }];
 }
 
 /** Return the error in a document, if it is one: `{"error": {…}}`, `{"detail": …}` or `{"message": …}`. */

@@ -11,7 +11,7 @@ const LINK = /^(https?|mailto):/i;
 const OWN_IMAGE = /^(data:image\/(png|jpeg|gif|webp);base64,|blob:)/i;
 
 /** Text beyond this is not parsed, in characters. */
-const LONGEST = 200_000;
+export const LONGEST = 200_000;
 
 const marked = new Marked({
   gfm: true,
@@ -73,18 +73,19 @@ export class BlockReader {
       this.#blocks = [];
     }
     this.#text = lines;
-    const rest = lines.slice(this.#read);
-    if (rest.length <= LONGEST) this.#finishBlocks(rest);
+    while (this.#finishBlocks(lines.slice(this.#read, this.#read + LONGEST)) && this.#read + LONGEST < lines.length);
     return [...this.#blocks, lines.slice(this.#read)];
   }
 
-  #finishBlocks(rest: string): void {
+  /** Divide the beginning of what is not divided yet. Return whether a block of it is finished. */
+  #finishBlocks(rest: string): boolean {
     const blocks = marked.lexer(rest).map((token) => token.raw);
-    if (blocks.join("") !== rest) return;
+    if (blocks.join("") !== rest) return false;
     for (const block of blocks.slice(0, -2)) {
       this.#blocks.push(block);
       this.#read += block.length;
     }
+    return blocks.length > 2;
   }
 }
 

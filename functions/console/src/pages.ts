@@ -19,6 +19,30 @@ export interface PageEntry {
 
 export const PAGES: readonly PageEntry[] = [
   { pattern: "/", title: "Start", isListed: true, load: () => import("./pages/start") },
+  { pattern: "/agents", title: "Agents", isListed: true, load: () => import("./pages/agents") },
+  { pattern: "/agents/new", title: "New agent", isListed: false, load: () => import("./pages/agent-form") },
+  { pattern: "/agents/:agent", title: "Agent", isListed: false, load: () => import("./pages/agent") },
+  {
+    pattern: "/agents/:agent/sessions/:session",
+    title: "Session",
+    isListed: false,
+    load: () => import("./pages/session"),
+  },
+  { pattern: "/responses/new", title: "New response", isListed: false, load: () => import("./pages/response-new") },
+  ...areaOf(
+    () => import("./pages/read"),
+    [
+      { pattern: "/agents/:agent/sessions", title: "Sessions", page: "SessionsPage" },
+      { pattern: "/agents/:agent/sessions/:session/turns", title: "Turns", page: "TurnsPage" },
+      { pattern: "/agents/:agent/sessions/:session/turns/:turn", title: "Turn", page: "TurnPage" },
+      { pattern: "/responses", title: "Responses", page: "ResponsesPage", isListed: true },
+      { pattern: "/responses/:response", title: "Response", page: "ResponsePage" },
+      { pattern: "/conversations", title: "Conversations", page: "ConversationsPage", isListed: true },
+      { pattern: "/conversations/:conversation", title: "Conversation", page: "ConversationPage" },
+      { pattern: "/chats", title: "Stored chats", page: "ChatsPage", isListed: true },
+      { pattern: "/chats/:chat", title: "Stored chat", page: "ChatPage" },
+    ],
+  ),
   ...areaOf(
     () => import("./pages/knowledge"),
     [

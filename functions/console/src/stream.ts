@@ -78,6 +78,8 @@ export interface Following<T> {
   isLast: (document: T) => boolean;
   /** The connection broke, and is tried again. */
   onBreak?: () => void;
+  /** An event with this number follows. */
+  onPosition?: (position: string) => void;
   signal?: AbortSignal;
 }
 
@@ -98,6 +100,7 @@ export async function* follow<T>(following: Following<T>): AsyncGenerator<T> {
         if (failure) throw new StreamFailure(failure);
         position = following.positionOf(event, document) || position;
         failures = 0;
+        if (position) following.onPosition?.(position);
         yield document;
         if (following.isLast(document)) return;
       }

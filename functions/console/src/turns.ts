@@ -12,9 +12,11 @@ export interface TurnPlace {
 
 const TURN = "/v1/agents/{agent_id}/session/{session_id}/turn";
 
-interface FollowOptions {
+export interface FollowOptions {
   onBreak?: () => void;
+  onPosition?: (position: string) => void;
   signal?: AbortSignal;
+  headers?: Readonly<Record<string, string>>;
 }
 
 /** Start a turn, and yield the payloads of its events until it ends or waits for the client. */
@@ -30,6 +32,18 @@ export function startTurn(
     () => send("POST", TURN, { ...body, stream: true }, withSignal({ params }, options)),
     options,
   );
+}
+
+/** Answer the calls that a turn waits for, and yield the payloads of the events after them. */
+export function resumeTurn(
+  at: TurnPlace,
+  turnId: string,
+  results: Body<"post", `${typeof TURN}/{turn_id}/resume`>["tool_responses"],
+  options: FollowOptions = {},
+): AsyncGenerator<TurnPayload> {
+  const request = withSignal({ params: { ...at, turn_id: turnId } }, options);
+  const body = { tool_responses: results, stream: true };
+  return payloads(at, turnId, () => send("POST", `${TURN}/{turn_id}/resume`, body, request), options);
 }
 
 /** Yield the payloads of the events of a turn from its beginning, or after one of them. */
@@ -72,6 +86,9 @@ function reopen(at: TurnPlace, turnId: string, after: string | null, options: Fo
   );
 }
 
-function withSignal<T extends object>(request: T, { signal }: FollowOptions): T & { signal?: AbortSignal } {
-  return signal ? { ...request, signal } : request;
+function withSignal<T extends object>(
+  request: T,
+  { signal, headers }: FollowOptions,
+): T & Pick<FollowOptions, "signal" | "headers"> {
+  return { ...request, ...(signal && { signal }), ...(headers && { headers }) };
 }

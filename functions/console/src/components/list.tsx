@@ -8,6 +8,8 @@ import { EmptyState, ErrorState, Skeleton } from "./states";
 export interface Page<T> {
   items: readonly T[];
   hasMore: boolean;
+  /** Where the next page starts, for lists that do not know it from their items. */
+  cursor?: string | null;
 }
 
 export interface Paged<T> {
@@ -21,18 +23,25 @@ export interface Paged<T> {
   change: (edit: (items: readonly T[]) => readonly T[]) => void;
 }
 
-/** Load the pages of a list. `load` gets the items so far, and must be stable, as of useCallback. */
-export function usePaged<T>(load: (before: readonly T[], signal: AbortSignal) => Promise<Page<T>>): Paged<T> {
+/** Load the next page of a list. It gets the items so far, and the cursor of the page before, null for the first. */
+export type LoadPage<T> = (before: readonly T[], signal: AbortSignal, cursor: string | null) => Promise<Page<T>>;
+
+/** Load the pages of a list. `load` must be stable, as of useCallback. */
+export function usePaged<T>(load: LoadPage<T>): Paged<T> {
   const [state, setState] = useState<Omit<Paged<T>, "loadMore" | "reload" | "change">>(NOTHING);
   const current = useRef(new AbortController());
+  const cursor = useRef<string | null>(null);
   const next = useCallback(
-    (before: readonly T[]) => {
+    (before: readonly T[], isFirst: boolean) => {
+      if (isFirst) cursor.current = null;
       current.current.abort();
       const own = (current.current = new AbortController());
       setState((old) => ({ ...old, items: before, isLoading: true, error: null }));
-      load(before, own.signal).then(
-        ({ items, hasMore }) => {
-          if (!own.signal.aborted) setState({ items: [...before, ...items], hasMore, isLoading: false, error: null });
+      load(before, own.signal, cursor.current).then(
+        ({ items, hasMore, cursor: found }) => {
+          if (own.signal.aborted) return;
+          cursor.current = found ?? null;
+          setState({ items: [...before, ...items], hasMore, isLoading: false, error: null });
         },
         (error: unknown) => {
           if (!own.signal.aborted) setState((old) => ({ ...old, isLoading: false, error: toApiError(error) }));
@@ -42,14 +51,14 @@ export function usePaged<T>(load: (before: readonly T[], signal: AbortSignal) =>
     [load],
   );
   useEffect(() => {
-    next([]);
+    next([], true);
     return () => current.current.abort();
   }, [next]);
   const change = useCallback(
     (edit: (items: readonly T[]) => readonly T[]) => setState((old) => ({ ...old, items: edit(old.items) })),
     [],
   );
-  return { ...state, loadMore: () => next(state.items), reload: () => next([]), change };
+  return { ...state, loadMore: () => next(state.items, false), reload: () => next([], true), change };
 }
 
 const NOTHING = { items: [], hasMore: false, isLoading: true, error: null };
@@ -75,7 +84,13 @@ export function Table<T>({ caption, columns, paged, keyOf, empty }: TableProps<T
   const { items, hasMore, isLoading, error, loadMore } = paged;
   if (items.length === 0) {
     if (error) return <ErrorState error={error} onRetry={loadMore} />;
-    return isLoading ? <Skeleton lines={4} /> : empty;
+    if (isLoading) return <Skeleton lines={4} />;
+    if (!hasMore) return empty;
+    return (
+      <EmptyState title="Nothing was found so far">
+        <Button onClick={loadMore}>Search further</Button>
+      </EmptyState>
+    );
   }
   return (
     <>

@@ -33,6 +33,7 @@ const TONES: Readonly<Record<string, "good" | "bad" | "busy">> = {
   active: "good",
   processed: "good",
   failed: "bad",
+  blocked: "bad",
   error: "bad",
   expired: "bad",
   revoked: "bad",

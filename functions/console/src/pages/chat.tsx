@@ -1,0 +1,90 @@
+/** A stored chat: the messages of its request, and its answers. */
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { addressOf, get } from "../api";
+import { CopyAs, CopyButton } from "../components/copy";
+import { usePaged } from "../components/list";
+import { ErrorState, Skeleton } from "../components/states";
+import { Time } from "../components/values";
+import { formatCount, formatTime } from "../format";
+import type { PageProps } from "../pages";
+import { ItemPages } from "../read/item-pages";
+import { Json, MessageView, Some } from "../read/message-view";
+import { inWords } from "../read/metadata";
+import { batchOf, PAGE_SIZE, scan } from "../read/scan";
+import { useResource } from "../resource";
+import { Link } from "../router";
+import { cut } from "../talk/part-view";
+
+type Item = Readonly<Record<string, unknown>>;
+
+const PATH = "/v1/chat/completions/{completion_id}";
+
+export default function ChatPage({ params }: PageProps): JSX.Element {
+  const id = params["chat"]!;
+  const loadOne = useMemo(() => (signal: AbortSignal) => get(PATH, { params: { completion_id: id }, signal }), [id]);
+  const { value: chat, error, reload } = useResource(loadOne);
+  const load = useMemo(
+    () =>
+      scan<Item>(async (after, signal) => {
+        const query = { after, limit: PAGE_SIZE, order: "asc" } as const;
+        const page = await get(`${PATH}/messages`, { params: { completion_id: id }, query, signal });
+        return batchOf(page as unknown as { data: (Item & { id: string })[]; has_more?: boolean; last_id?: string });
+      }),
+    [id],
+  );
+  const paged = usePaged(load);
+  if (!chat) return error ? <ErrorState error={error} onRetry={reload} /> : <Skeleton lines={8} />;
+  const { usage } = chat;
+  return (
+    <div class="page page-wide">
+      <header class="page-head">
+        <p class="hint">
+          <Link to="/chats">Stored chats</Link>
+        </p>
+        <h1>Chat of {formatTime(chat.created)}</h1>
+        <p class="with-action hint">
+          <code>{id}</code>
+          <CopyButton text={id} what="id of the chat" />
+        </p>
+      </header>
+      <dl class="facts">
+        <dt>Made</dt>
+        <dd>
+          <Time at={chat.created} />
+        </dd>
+        <dt>Model</dt>
+        <dd class="mono">{cut(chat.model, 200)}</dd>
+        <dt>Tokens</dt>
+        <dd>
+          {usage
+            ? `${formatCount(usage.total_tokens)}: ${formatCount(usage.prompt_tokens)} in, ${formatCount(usage.completion_tokens)} out`
+            : "not counted"}
+        </dd>
+        <dt>Metadata</dt>
+        <dd>{cut(inWords(chat.metadata) || "none", 2000)}</dd>
+      </dl>
+      <section class="stack">
+        <h2>Messages</h2>
+        <ItemPages paged={paged} empty="The request had no messages" />
+      </section>
+      <section class="stack">
+        <h2>{chat.choices.length === 1 ? "Answer" : "Answers"}</h2>
+        <div class="messages">
+          <Some items={chat.choices} noun="answers">
+            {({ message, finish_reason }, index) => (
+              <MessageView
+                key={index}
+                message={{ ...message }}
+                marks={finish_reason === "stop" ? [] : [`ended by ${finish_reason.replaceAll("_", " ")}`]}
+              />
+            )}
+          </Some>
+        </div>
+      </section>
+      <Json value={chat} label="Chat">
+        <CopyAs snippet={{ method: "GET", url: addressOf(PATH, { completion_id: id }).href }} />
+      </Json>
+    </div>
+  );
+}

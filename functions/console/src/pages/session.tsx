@@ -1,0 +1,119 @@
+/** A session of an agent: its turns, and the next message. */
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get, type Schemas } from "../api";
+import { EmptyState, ErrorState, Skeleton } from "../components/states";
+import { Time } from "../components/values";
+import { WindowList } from "../components/window-list";
+import { type ApiError, toApiError } from "../errors";
+import type { PageProps } from "../pages";
+import { fillPath, Link } from "../router";
+import { BusyField, type WhenBusy } from "../talk/busy-field";
+import { ComposerForm, type Message, useComposer } from "../talk/composer";
+import { Conversation, type Sending, type Unsent } from "../talk/conversation";
+import { useFollowEnd } from "../talk/follow-end";
+import { newId } from "../talk/run";
+import { StopButton } from "../talk/run-view";
+import { bodyOf, type TurnBody, type TurnRun } from "../talk/turn-run";
+import { useRuns } from "../talk/use-runs";
+import { TurnView } from "../talk/turn-view";
+
+interface Loaded {
+  agent: Schemas["Agent"];
+  session: Schemas["Session"];
+}
+
+export default function SessionPage({ params }: PageProps): JSX.Element {
+  const at = { agent_id: params["agent"]!, session_id: params["session"]! };
+  const [loaded, setLoaded] = useState<Loaded | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const load = () => {
+    setError(null);
+    Promise.all([
+      get("/v1/agents/{agent_id}", { params: { agent_id: at.agent_id } }),
+      get("/v1/agents/{agent_id}/session/{session_id}", { params: at }),
+    ]).then(
+      ([agent, session]) => setLoaded({ agent, session }),
+      (failure: unknown) => setError(toApiError(failure)),
+    );
+  };
+  useEffect(load, []);
+  if (error) return <ErrorState error={error} onRetry={load} />;
+  if (!loaded) return <Skeleton lines={8} />;
+  return <SessionTalk {...loaded} />;
+}
+
+function SessionTalk({ agent, session }: Loaded): JSX.Element {
+  const { agent_id, agent_config: settings } = agent;
+  const talk = useMemo(() => new Conversation({ agent_id, session_id: session.session_id }, session.turns ?? []), []);
+  useRuns(talk);
+  const composer = useComposer(`session.${session.session_id}`);
+  const [whenBusy, setWhenBusy] = useState<WhenBusy | "">("");
+  const [unsent, setUnsent] = useState<Unsent | null>(null);
+  const [stopError, setStopError] = useState<ApiError | null>(null);
+  const transcript = useRef<HTMLDivElement>(null);
+  const goToEnd = useFollowEnd(transcript, talk.runs.peek().length > 0);
+  const runs = talk.runs.value;
+  const states = runs.map((run) => run.state.value);
+  const running = runs.filter((_, index) => states[index]!.phase === "running");
+
+  const deliver = async (sending: Sending) => {
+    setUnsent(null);
+    setStopError(null);
+    goToEnd();
+    const lost = await talk.send(sending, composer.arrived);
+    if (lost) composer.restore(lost.message);
+    setUnsent(lost);
+  };
+  const send = (message: Message) => {
+    const isSame = unsent?.message.text === message.text && unsent.message.attachments === message.attachments;
+    const body = isSame ? unsent.body : bodyOf(message);
+    // A message that may have arrived has the key of before, so that it does not run twice.
+    const isUnknown = isSame && unsent.error.status === 0;
+    const chosen = whenBusy && !isUnknown ? { when_busy: whenBusy } : {};
+    composer.hide();
+    void deliver({ message, body: { ...body, ...chosen }, key: isUnknown ? unsent.key : newId() });
+  };
+  const sendAgain = (run: TurnRun, body: TurnBody) =>
+    void deliver({ message: { text: run.sent.peek()[0]?.text ?? "", attachments: [] }, body, key: newId() });
+  const stop = async () => {
+    for (const run of running) setStopError(await talk.cancel(run));
+  };
+  return (
+    <div class="page talk">
+      <header class="page-head">
+        <p class="hint">
+          <Link to={fillPath("/agents/:agent", { agent: agent_id })}>{settings.name || "Agent without a name"}</Link> ·{" "}
+          <span class="mono">{settings.model}</span>
+        </p>
+        <h1>{session.session_name}</h1>
+        <p class="hint">
+          Begun <Time at={session.started_at} />
+        </p>
+      </header>
+      <div ref={transcript} class="stack">
+        {runs.length === 0 && <EmptyState title="Nothing has been said yet">Write the first message below.</EmptyState>}
+        <WindowList items={runs} keyOf={(run) => run.key} noun="turns" class="runs" size={20}>
+          {(run) => <TurnView talk={talk} run={run} tools={settings.client_tools ?? []} onSendAgain={sendAgain} />}
+        </WindowList>
+      </div>
+      <ComposerForm
+        composer={composer}
+        label="Next message"
+        onSend={send}
+        error={unsent?.error ?? stopError}
+        onRetry={unsent ? () => send(unsent.message) : undefined}
+        actions={
+          running.length > 0 && (
+            <StopButton isStopping={states.some((each) => each.isStopping)} onStop={() => void stop()} />
+          )
+        }
+      >
+        <BusyField value={whenBusy} inherited={settings.when_busy} onChange={setWhenBusy} />
+        {states.some((each) => each.document?.status === "awaiting_input") && (
+          <p class="hint">A new message cancels the calls that wait for you.</p>
+        )}
+      </ComposerForm>
+    </div>
+  );
+}

@@ -1,0 +1,35 @@
+/** Items or messages that are loaded page by page. */
+import type { JSX } from "preact";
+import { Button } from "../components/button";
+import type { Paged } from "../components/list";
+import { EmptyState, ErrorState, Skeleton } from "../components/states";
+import { ItemView } from "./message-view";
+
+interface ItemPagesProps {
+  paged: Paged<Readonly<Record<string, unknown>>>;
+  /** What to say if there is nothing. */
+  empty: string;
+}
+
+export function ItemPages({ paged, empty }: ItemPagesProps): JSX.Element {
+  const { items, hasMore, isLoading, error, loadMore } = paged;
+  if (items.length === 0 && isLoading) return <Skeleton lines={3} />;
+  return (
+    <>
+      {items.length === 0 && !error && <EmptyState title={empty} />}
+      <div class="messages">
+        {items.map((item, index) => (
+          <ItemView key={String(item["id"] ?? index)} item={item} />
+        ))}
+      </div>
+      {error && <ErrorState error={error} onRetry={loadMore} />}
+      {hasMore && !error && (
+        <div class="more">
+          <Button onClick={loadMore} busy={isLoading}>
+            Load more
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,121 @@
+/** A turn in its session. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { addressOf, type Schemas } from "../api";
+import { Button } from "../components/button";
+import { CopyAs } from "../components/copy";
+import { JsonView } from "../components/json-view";
+import { Badge, Money, Time, Tokens } from "../components/values";
+import { formatMilliseconds, toDate } from "../format";
+import { isRecord } from "../errors";
+import { turnPath } from "../read/paths";
+import { Link } from "../router";
+import { type JsonSchema, schemaOfParameters } from "../schema";
+import type { Turn } from "../turns";
+import type { Conversation } from "./conversation";
+import { type Answers, type PendingCall, PendingForm } from "./pending-form";
+import { RunView } from "./run-view";
+import { waitingCalls } from "./turn-parts";
+import { failureOfTurn, type TurnBody, type TurnRun } from "./turn-run";
+
+interface TurnViewProps {
+  talk: Conversation;
+  run: TurnRun;
+  tools: readonly Schemas["ToolDef"][];
+  onSendAgain: (run: TurnRun, body: TurnBody) => void;
+}
+
+export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.Element {
+  const { document, phase, error } = run.state.value;
+  const [isJson, setJson] = useState(false);
+  const body = talk.requestOf(run);
+  const calls = waitingOf(run, tools);
+  const url = addressOf("/v1/agents/{agent_id}/session/{session_id}/turn", { ...talk.at }).href;
+  const send = ({ results }: Answers) =>
+    void talk.resume(
+      run,
+      calls.map(({ callId, name }) => ({
+        call_id: callId,
+        tool_name: name,
+        content: results[callId]!,
+        metadata: null,
+      })),
+    );
+  return (
+    <RunView
+      run={run}
+      facts={(turn) => <TurnFacts turn={turn} />}
+      failureOf={failureOfTurn}
+      onRejoin={() => talk.rejoin(run)}
+      actions={
+        <>
+          {body && (
+            <Button kind="quiet" onClick={() => onSendAgain(run, body)}>
+              Send again
+            </Button>
+          )}
+          {run.latest.id && (
+            <Link class="button button-quiet" to={turnPath(talk.at.agent_id, talk.at.session_id, run.latest.id)}>
+              Timeline
+            </Link>
+          )}
+          {document && (
+            <Button kind="quiet" aria-expanded={isJson} onClick={() => setJson(!isJson)}>
+              JSON and code
+            </Button>
+          )}
+        </>
+      }
+    >
+      {calls.length > 0 && (
+        <PendingForm
+          key={calls[0]!.callId}
+          id={`${run.latest.id ?? ""}.${calls[0]!.callId}`}
+          calls={calls}
+          approvals={[]}
+          isBusy={phase === "running"}
+          error={phase === "ended" ? error : null}
+          onSend={send}
+        />
+      )}
+      {isJson && document && (
+        <div class="stack">
+          {body && <CopyAs snippet={{ method: "POST", url, body: { ...body, stream: false } }} />}
+          <JsonView value={document} label="Turn" />
+        </div>
+      )}
+    </RunView>
+  );
+}
+
+/** Return the calls that wait, with the schemas of their tools. */
+function waitingOf(run: TurnRun, tools: readonly Schemas["ToolDef"][]): PendingCall[] {
+  const { document } = run.state.value;
+  if (!document) return [];
+  return waitingCalls(document).map((call) => {
+    const tool = tools.find(({ name }) => name === call.tool_name);
+    const given = typeof call.arguments === "string" ? call.arguments : JSON.stringify(call.arguments);
+    const declared = tool?.metadata?.["output_schema"];
+    return {
+      callId: call.call_id,
+      name: call.tool_name,
+      input: call.arguments_json ?? given,
+      description: tool?.description ?? "",
+      schema: tool ? schemaOfParameters(tool.parameters ?? []) : null,
+      resultSchema: isRecord(declared) ? (declared as JsonSchema) : null,
+    };
+  });
+}
+
+function TurnFacts({ turn }: { turn: Turn }): JSX.Element {
+  const took = turn.completed_at ? toDate(turn.completed_at).getTime() - toDate(turn.started_at).getTime() : null;
+  return (
+    <p class="facts-line hint">
+      {turn.status !== "completed" && <Badge status={turn.status} />}
+      <Time at={turn.started_at} />
+      {took !== null && <span class="number">{formatMilliseconds(took)}</span>}
+      {turn.usage && <Tokens count={turn.usage.total_tokens ?? 0} />}
+      {typeof turn.receipt?.dollars === "number" && <Money dollars={turn.receipt.dollars} />}
+    </p>
+  );
+}

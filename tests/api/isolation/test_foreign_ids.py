@@ -63,7 +63,8 @@ def compare(template: RequestTemplate, alice: Tenant, bob: Tenant) -> Iterator[s
         named = f"{template.label} with {sorted(names)}: {refused.status_code} {refused.text[:500]}"
         if (refused.status_code, mask(refused, foreign)) != (missing.status_code, mask(missing, unknown)):
             yield f"{named} instead of {missing.status_code} {missing.text[:500]}"
-        if alice.marker in without(refused.text, foreign):
+        # Bob's own agents, which lists show, name Alice's toolgroup, because earlier requests did.
+        if alice.marker in without(refused.text, foreign | {"sent before": alice.ids["toolgroup_id"]}):
             yield f"{named} contains the other tenant's data"
         # A body that names foreign objects may be refused before its address is looked up.
         expected = (404,) if names <= template.names_in_path else (400, 404)

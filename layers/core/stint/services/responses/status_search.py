@@ -2,7 +2,7 @@
 
 Nothing is stored for it: the status of a response that has ended is that of its newest record, and the status of any
 other one depends on whether its process lives. So a request looks at EXAMINED responses at most, and then returns what
-it has found. `last_id` is then the id of the last one that it has looked at, after which the next request goes on.
+it has found. `next_after` is the id of the last one that it has looked at, after which the next request goes on.
 """
 
 from collections.abc import Awaitable, Callable
@@ -49,7 +49,7 @@ class StatusSearch:
                 break
             more, after = page.more, page.ids[-1] if page.ids else after
         listed = ResponseList.of(self._found, more)
-        return listed.model_copy(update={"last_id": after}) if more and after else listed
+        return listed.model_copy(update={"next_after": after if more else None})
 
     async def _read(self, ids: list[str]) -> str | None:
         """Add those responses that have the status, and return the one at which the page is full; None if it is not."""

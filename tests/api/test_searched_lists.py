@@ -25,7 +25,7 @@ def get(http: httpx.Client, path: str, **query: Any) -> Page:
 
 def all_pages(http: httpx.Client, path: str, key: str, **query: Any) -> list[str]:
     """Follow `next_after`, and return the ids of all pages."""
-    found, after = list[str](), {}
+    found, after = list[str](), dict[str, str]()
     while True:
         page = get(http, path, **query, **after)
         found += [entry[key] for entry in page["data"]]

@@ -24,7 +24,7 @@ CHOSEN = frozenset({"user", "stop_id"})
 PLAIN_QUERIES = frozenset(
     {
         *("limit", "order", "include", "start_index", "purpose", "filter", "stream", "starting_after"),
-        *("mcp_endpoint", "start", "end", "group_by", "name", "subject", "export"),
+        *("mcp_endpoint", "start", "end", "group_by", "name", "subject", "export", "status"),
     }
 )
 """Query parameters that name no object of a tenant."""
@@ -46,6 +46,9 @@ CURSORS = {
     "/v1/admin/users/{user}/export": "user_cursor",
     "/v1/admin/keys": "key_id",
     "/v1/admin/runs": "response_id",
+    "/v1/agents": "agent_id",
+    "/v1/agents/{agent_id}/sessions": "session_id",
+    "/v1/agents/{agent_id}/session/{session_id}/turns": "turn_id",
     "/v1/responses": "response_id",
     "/v1/responses/{response_id}/input_items": "input_item_id",
     "/v1/conversations": "conversation_id",

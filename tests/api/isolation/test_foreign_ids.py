@@ -54,6 +54,11 @@ def without(text: str, ids: Mapping[str, str]) -> str:
     return text
 
 
+def sent_names(tenant: Tenant) -> dict[str, str]:
+    """Return the ids that a tenant has chosen, and that contain its marker."""
+    return {name: value for name, value in tenant.ids.items() if tenant.marker in value and value != tenant.marker}
+
+
 def compare(template: RequestTemplate, alice: Tenant, bob: Tenant) -> Iterator[str]:
     """Send Alice's ids as Bob, and unknown ones. Yield each difference between the answers, and what else is wrong."""
     for names in template.owners(bob.ids):
@@ -63,7 +68,8 @@ def compare(template: RequestTemplate, alice: Tenant, bob: Tenant) -> Iterator[s
         named = f"{template.label} with {sorted(names)}: {refused.status_code} {refused.text[:500]}"
         if (refused.status_code, mask(refused, foreign)) != (missing.status_code, mask(missing, unknown)):
             yield f"{named} instead of {missing.status_code} {missing.text[:500]}"
-        if alice.marker in without(refused.text, foreign):
+        # Bob's own agents, which lists show, have names of Alice's registrations, because his earlier requests did.
+        if alice.marker in without(without(refused.text, foreign), sent_names(alice)):
             yield f"{named} contains the other tenant's data"
         # A body that names foreign objects may be refused before its address is looked up.
         expected = (404,) if names <= template.names_in_path else (400, 404)

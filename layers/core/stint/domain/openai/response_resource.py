@@ -173,7 +173,9 @@ class ListedResponse(Response):
 
 
 class ResponseList(ListObject[ListedResponse]):
-    """A page of responses."""
+    """A page of responses. With `status`, others may follow after the id `next_after`."""
+
+    next_after: Omitted[str] = None
 
 
 class ItemList(ListObject[Item]):

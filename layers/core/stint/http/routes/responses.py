@@ -98,7 +98,10 @@ async def list_responses(
     order: Order = "desc",
     status: ResponseStatus | None = None,
 ) -> Response:
-    """List responses, newest first. With `status`, a page may have fewer than follow: go on after `last_id`."""
+    """List responses, newest first.
+
+    With `status`, a page may be short although others follow: go on after `next_after`.
+    """
     if {"upgrade", "sec-websocket-key"} & set(request.headers):  # API Gateway removes the Upgrade header
         raise InvalidRequest(
             "WebSocket is not supported. Use POST /v1/responses with stream true.", code="websocket_not_supported"

@@ -2,12 +2,16 @@
 import { signal, type Signal } from "@preact/signals";
 import { get, post, type Schemas } from "../api";
 import { type ApiError, toApiError } from "../errors";
+import { wait } from "../stream";
 import { followTurn, resumeTurn, startTurn, type Turn, type TurnPayload, type TurnPlace } from "../turns";
 import type { Message } from "./composer";
 import { newId, Run } from "./run";
 import { runOfTurn, sentFrom, type TurnBody, type TurnRun, turnReader } from "./turn-run";
 
 const TURN = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}";
+
+/** A message in line starts soon after the turn before it has ended, in milliseconds. */
+const PAUSES = [1000, 3000, 10_000];
 
 export interface Sending {
   message: Message;
@@ -22,6 +26,7 @@ export interface Unsent extends Sending {
 
 export class Conversation {
   readonly runs: Signal<readonly TurnRun[]>;
+  readonly #closed = new AbortController();
   readonly #bodies = new Map<string, TurnBody>();
 
   constructor(
@@ -29,6 +34,22 @@ export class Conversation {
     turns: readonly Turn[],
   ) {
     this.runs = signal(turns.map((turn) => runOfTurn(at, turn)));
+    if (turns.at(-1)?.status === "in_progress") this.#findLater().catch(() => undefined);
+  }
+
+  /** Show the turns of messages that wait in line, which were sent before a reload: when they start, they are listed. */
+  async #findLater(): Promise<void> {
+    for (const pause of PAUSES) {
+      await this.runs.peek().at(-1)?.whenEnded();
+      await wait(pause, this.#closed.signal);
+      const session = await get("/v1/agents/{agent_id}/session/{session_id}", { params: { ...this.at } }).catch(
+        () => null,
+      );
+      const known = new Set(this.runs.peek().map(({ latest }) => latest.id));
+      const isSending = this.runs.peek().some(({ latest }) => latest.phase === "sending");
+      const later = isSending ? [] : (session?.turns ?? []).filter(({ turn_id }) => !known.has(turn_id));
+      this.#set([...this.runs.peek(), ...later.map((turn) => runOfTurn(this.at, turn))]);
+    }
   }
 
   /** Send a message. Return it, with the reason, if it did not arrive. */
@@ -107,6 +128,7 @@ export class Conversation {
   }
 
   close(): void {
+    this.#closed.abort();
     for (const run of this.runs.peek()) run.close();
   }
 

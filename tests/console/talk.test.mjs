@@ -454,8 +454,10 @@ for (const [size, viewport] of Object.entries(SIZES)) {
       name: `Animals ${size}`,
       file_ids: [file.id],
     });
-    for (let status = ""; status !== "completed";)
+    for (let status = ""; status !== "completed"; ) {
+      await new Promise((resolve) => setTimeout(resolve, 300));
       ({ status } = await call("GET", `/vector_stores/${store.id}`));
+    }
     const {
       page,
       problems,
@@ -818,6 +820,24 @@ test("1,000 events a second are shown with one rendering per frame, and the page
   );
   assert.ok(renderings <= frames + 20, `${renderings} in ${frames} frames`);
   assert.deepEqual(problems, []);
+  await end();
+});
+
+test("a long session shows its newest turns, and the earlier ones when asked", async () => {
+  const path = await makeSession();
+  const [, , , agent, , session] = path.split("/");
+  for (let number = 1; number <= 23; number += 1)
+    await call("POST", `/agents/${agent}/session/${session}/turn`, {
+      messages: [{ role: "user", content: `Message ${number}.` }],
+    });
+  const { page, close: end } = await open({ path });
+  await page.getByText("You said: Message 23.").waitFor(INSIDE);
+  assert.equal(await page.getByText("You said: Message 3.").count(), 0);
+  assert.ok(await page.evaluate(() => window.scrollY > 0));
+  await page.getByRole("button", { name: "Show earlier turns" }).click();
+  await page.getByText("You said: Message 1.").waitFor(INSIDE);
+  await page.getByRole("button", { name: "To the end" }).click();
+  await page.getByText("You said: Message 23.").waitFor();
   await end();
 });
 

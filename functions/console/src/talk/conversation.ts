@@ -24,15 +24,29 @@ export interface Unsent extends Sending {
   error: ApiError;
 }
 
+export interface TurnPage {
+  turns: readonly Turn[];
+  hasEarlier: boolean;
+}
+
+/** Load the newest turns of a session, or those before one. Raises ApiError. */
+export async function loadTurns(at: TurnPlace, before: string | null = null): Promise<TurnPage> {
+  const path = "/v1/agents/{agent_id}/session/{session_id}/turns";
+  const { data, has_more } = await get(path, { params: { ...at }, query: { order: "desc", limit: 20, after: before } });
+  return { turns: [...data].reverse(), hasEarlier: has_more };
+}
+
 export class Conversation {
   readonly runs: Signal<readonly TurnRun[]>;
+  readonly hasEarlier: Signal<boolean>;
   readonly #closed = new AbortController();
   readonly #bodies = new Map<string, TurnBody>();
 
   constructor(
     readonly at: TurnPlace,
-    turns: readonly Turn[],
+    { turns, hasEarlier }: TurnPage,
   ) {
+    this.hasEarlier = signal(hasEarlier);
     this.runs = signal(turns.map((turn) => runOfTurn(at, turn)));
     if (turns.at(-1)?.status === "in_progress") this.#findLater().catch(() => undefined);
   }
@@ -42,12 +56,10 @@ export class Conversation {
     for (const pause of PAUSES) {
       await this.runs.peek().at(-1)?.whenEnded();
       await wait(pause, this.#closed.signal);
-      const session = await get("/v1/agents/{agent_id}/session/{session_id}", { params: { ...this.at } }).catch(
-        () => null,
-      );
+      const newest = await loadTurns(this.at).catch(() => null);
       const known = new Set(this.runs.peek().map(({ latest }) => latest.id));
       const isSending = this.runs.peek().some(({ latest }) => latest.phase === "sending");
-      const later = isSending ? [] : (session?.turns ?? []).filter(({ turn_id }) => !known.has(turn_id));
+      const later = isSending ? [] : (newest?.turns ?? []).filter(({ turn_id }) => !known.has(turn_id));
       this.#set([...this.runs.peek(), ...later.map((turn) => runOfTurn(this.at, turn))]);
     }
   }
@@ -121,6 +133,18 @@ export class Conversation {
     if (known) return known;
     const messages = run.latest.document?.input_messages.filter((message) => message.role !== "tool") ?? [];
     return messages.length > 0 ? { messages } : null;
+  }
+
+  /** Load the turns before those on the page. Return what went wrong. */
+  async loadEarlier(): Promise<ApiError | null> {
+    try {
+      const { turns, hasEarlier } = await loadTurns(this.at, this.runs.peek()[0]?.latest.id ?? null);
+      this.#set([...turns.map((turn) => runOfTurn(this.at, turn)), ...this.runs.peek()]);
+      this.hasEarlier.value = hasEarlier;
+      return null;
+    } catch (error) {
+      return toApiError(error);
+    }
   }
 
   keep(): void {

@@ -225,12 +225,8 @@ class TurnStore:
         """
         start: str | None = None
         if after is not None:
-            ids = (
-                tenant,
-                agent_id,
-                session_id,
-                (await self.find_imported(tenant, agent_id, session_id, {after}))[after],
-            )
+            imported = await self.find_imported(tenant, agent_id, session_id, {after})
+            ids = (tenant, agent_id, session_id, imported[after])
             # A turn's records follow its header, and precede it in the other direction.
             start = (keys.turn(*ids) if newest_first else keys.after_records(*ids)).sk
         pk = keys.turns(tenant, agent_id, session_id)

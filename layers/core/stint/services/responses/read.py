@@ -64,7 +64,8 @@ class ResponseReader:
         if status is not None:
             from stint.services.responses.status_search import StatusSearch  # noqa: PLC0415 - few lists have it
 
-            return await StatusSearch(self, status, limit).read_page(after, model, order)
+            search = StatusSearch(self.tenant, self.store.responses, self.to_listed, status=status, limit=limit)
+            return await search.read_page(after, model, order)
         page = await self.store.responses.list(self.tenant, after=after, limit=limit, model=model, order=order)
         return ResponseList.of([await self.to_listed(stored) for stored in page.data], page.has_more)
 

@@ -5,11 +5,14 @@ other one depends on whether its process lives. So a request looks at EXAMINED r
 it has found. `last_id` is then the id of the last one that it has looked at, after which the next request goes on.
 """
 
+from collections.abc import Awaitable, Callable
+
 from stint.domain.openai.response_resource import ListedResponse, ResponseList
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
 from stint.domain.paging import MAX_BYTES
-from stint.services.responses.read import ResponseReader
-from stint.store.responses import Order
+from stint.store.responses import Order, ResponseStore
+
+ToListed = Callable[[StoredResponse], Awaitable[ListedResponse]]
 
 EXAMINED = 500
 """Maximum responses of one list whose status is looked up."""
@@ -21,8 +24,12 @@ ROUND = 100
 class StatusSearch:
     """Finds the responses of a tenant with a status."""
 
-    def __init__(self, reader: ResponseReader, status: ResponseStatus, limit: int) -> None:
-        self._reader = reader
+    def __init__(
+        self, tenant: str, store: ResponseStore, to_listed: ToListed, *, status: ResponseStatus, limit: int
+    ) -> None:
+        self._tenant = tenant
+        self._store = store
+        self._to_listed = to_listed
         self._status = status
         self._limit = limit
         self._found: list[ListedResponse] = []
@@ -30,11 +37,10 @@ class StatusSearch:
 
     async def read_page(self, after: str | None, model: str | None, order: Order) -> ResponseList:
         """List responses by creation, starting after `after`. Raises NotFound if it does not exist."""
-        responses, tenant = self._reader.store.responses, self._reader.tenant
         more, examined = True, 0
         while more and examined < EXAMINED and len(self._found) < self._limit:
-            page = await responses.find_ids(
-                tenant, after=after, limit=ROUND, model=model, order=order, status=self._status
+            page = await self._store.find_ids(
+                self._tenant, after=after, limit=ROUND, model=model, order=order, status=self._status
             )
             examined += len(page.ids)
             stopped = await self._read(page.candidates)
@@ -47,8 +53,7 @@ class StatusSearch:
 
     async def _read(self, ids: list[str]) -> str | None:
         """Add those responses that have the status, and return the one at which the page is full; None if it is not."""
-        store, tenant = self._reader.store.responses, self._reader.tenant
-        stored, cut = await store.find_many(tenant, ids, self._left) if ids else ([], False)
+        stored, cut = await self._store.find_many(self._tenant, ids, self._left) if ids else ([], False)
         for each in stored:
             await self._add(each)
             if len(self._found) == self._limit:
@@ -56,7 +61,7 @@ class StatusSearch:
         return stored[-1].header.response_id if cut else None
 
     async def _add(self, stored: StoredResponse) -> None:
-        listed = await self._reader.to_listed(stored)
+        listed = await self._to_listed(stored)
         self._left -= stored.size
         if listed.status == self._status:
             self._found.append(listed)

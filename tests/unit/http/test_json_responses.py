@@ -1,11 +1,8 @@
 import json
 
-import pytest
-
-from stint.domain.errors import InvalidRequest
-from stint.domain.paging import MAX_BYTES, Page, Window
+from stint.domain.paging import MAX_BYTES, Page
 from stint.domain.schema import Schema
-from stint.http.json_responses import MAX_LIMIT, MAX_START, listing, window_of
+from stint.http.json_responses import listing
 
 
 class Entry(Schema):
@@ -28,22 +25,13 @@ def test_one_entry_is_shown_however_large() -> None:
     assert (len(answer["data"]), answer["has_more"]) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("given", "window"),
-    [
-        ((None, None), Window(0, None)),
-        ((0, -1), Window(0, None)),
-        ((3, 0), Window(3, 0)),
-        ((10**22, 10**22), Window(MAX_START, MAX_LIMIT)),
-    ],
-)
-def test_windows(given: tuple[int | None, int | None], window: Window) -> None:
-    assert window_of(*given) == window
+def test_the_next_page_starts_after_the_last_entry_that_is_shown() -> None:
+    entries = [Entry(text=f"{number}" * (MAX_BYTES // 3)) for number in range(4)]
 
+    def shown(page: Page[Entry]) -> object:
+        answer = json.loads(bytes(listing(page, "/x", position_of=lambda entry: entry.text[0]).body))
+        return answer.get("next_after")
 
-@pytest.mark.parametrize(("given", "name"), [((-1, None), "start_index"), ((None, -2), "limit")])
-def test_negative_windows_are_refused_by_name(given: tuple[int | None, int | None], name: str) -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        window_of(*given)
-
-    assert refused.value.param == name
+    assert shown(Page(entries, has_more=False, position="3")) == "1"
+    assert shown(Page(entries[:1], has_more=True, position="7")) == "7"
+    assert shown(Page(entries[:1], has_more=False, position="0")) is None

@@ -19,7 +19,7 @@ import secrets
 import threading
 import time
 import uuid
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Annotated
 
@@ -87,6 +87,11 @@ def id_from_time(moment: datetime, name: str) -> str:
     microseconds = int(moment.timestamp()) * 1_000_000 + moment.microsecond
     ticks = (microseconds << 12) // 1000
     return _id_at(ticks, int.from_bytes(sha256(name.encode()).digest()[:8]) >> 2)
+
+
+def time_of(identifier: str) -> datetime:
+    """Return the time of an id, in milliseconds."""
+    return datetime.fromtimestamp((uuid.UUID(identifier).int >> 80) / 1000, UTC)
 
 
 def is_foreign(identifier: str) -> bool:

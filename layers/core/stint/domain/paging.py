@@ -18,15 +18,24 @@ def carried_size(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The requested part of a list. `limit` None means as many as fit (MAX_ENTRIES, MAX_BYTES)."""
+    """The requested part of a list. `limit` None means as many as fit (MAX_ENTRIES, MAX_BYTES).
+
+    `after` is the id to start after, in the requested order. `name` is a text that the names of the entries contain, in
+    any case of letters. `by_id`: the answer says where the next page starts.
+    """
 
     start: int = 0
     limit: int | None = None
+    after: str | None = None
+    newest_first: bool = False
+    name: str | None = None
+    by_id: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A part of a list in creation order. `has_more`: entries follow."""
+    """A part of a list by creation. `has_more`: entries follow, those after the id `position` if it is known."""
 
     data: list[T]
     has_more: bool
+    position: str | None = None

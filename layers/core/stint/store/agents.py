@@ -14,6 +14,7 @@ from stint.domain.llama_stack.agents import Agent
 from stint.domain.paging import Page, Window
 from stint.store import keys
 from stint.store.documents import Documents, fitting
+from stint.store.entry_pages import list_entries
 from stint.store.failures import ConditionFailed
 from stint.store.records import is_live, mark_deleted
 from stint.store.table import Table
@@ -77,16 +78,19 @@ class AgentStore:
         return entry.get("name")
 
     async def list(self, tenant: str, window: Window) -> Page[Agent]:
-        """List agents in creation order, up to MAX_BYTES of JSON, at least one.
+        """List agents by creation, up to MAX_BYTES of JSON, at least one.
 
-        An agent that is deleted between the two reads is omitted.
+        An agent that is deleted between the two reads is omitted. Of a name, 200 characters are searched. Raises
+        NotFound if `after` is not the id of an agent, which need not exist.
         """
-        entries, more = await self._table.live_page(keys.agents(tenant), window)
-        shown = fitting([entry["size"] for entry in entries])
-        wanted = [keys.agent_config(tenant, entry["sk"]) for entry in entries[:shown]]
+        if window.after is not None:
+            keys.agent(tenant, window.after)  # refuses an invalid id
+        entries = await list_entries(self._table, keys.agents(tenant), window)
+        entries = entries.cut(fitting([entry["size"] for entry in entries.items]))
+        wanted = [keys.agent_config(tenant, entry["sk"]) for entry in entries.items]
         found = await self._table.get_many(wanted)
         documents = await self._documents.read([found[key] for key in wanted if key in found])
-        return Page([Agent.model_validate_json(raw) for raw in documents], more or shown < len(entries))
+        return Page([Agent.model_validate_json(raw) for raw in documents], entries.more, entries.position)
 
     async def mark_deleted(self, tenant: str, agent_id: str) -> None:
         """Hide an agent from all reads at once. It may be repeated."""

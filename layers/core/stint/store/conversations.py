@@ -210,7 +210,7 @@ class ConversationStore:
         found = self._table.query(key.pk, prefix=keys.ITEMS, after=after_sk, newest_first=newest_first, page=limit + 1)
         listed = await take(found, limit + 1)
         shown = min(limit, fitting(map(json_size, listed)))
-        return ItemPage(await self._read(listed[:shown]), shown < len(listed), has_lapsed(own))
+        return ItemPage(await self._read(listed[:shown]), shown < len(listed), lapsed=has_lapsed(own))
 
     async def get_item(self, tenant: str, conversation_id: str, item_id: str) -> StoredItem:
         """Read one item and its conversation, in one call."""

@@ -121,6 +121,28 @@ async def turn_logs(items: AsyncIterable[Item]) -> AsyncGenerator[LogItems, None
         yield turn_log(group)
 
 
+async def first_logs(items: AsyncIterable[Item], limit: int, max_bytes: int) -> tuple[list[LogItems], bool]:
+    """Return the first logs of a session's sorted items, and whether others follow.
+
+    It ends with the log that reaches `limit` or `max_bytes` of JSON, and reads the first item of the next one. Turns
+    that never began do not count.
+    """
+    logs, group, total = list[LogItems](), list[Item](), 0
+    async for item in items:
+        if "sealed_at" in item and keys.is_header(item["sk"]):
+            continue
+        if group and keys.turn_of(item["sk"]) != keys.turn_of(group[0]["sk"]):
+            log, group = turn_log(group), []
+            if log.header is not None:
+                logs.append(log)
+                total += log.size
+            if len(logs) >= limit or total >= max_bytes:
+                return logs, True
+        group.append(item)
+    log = turn_log(group)
+    return [*logs, log] if log.header is not None else logs, False
+
+
 def turn_log(items: Iterable[Item]) -> LogItems:
     """Make a log of one turn's items, whatever their order. A seal in place of the header keeps it from beginning."""
     found = list(items)

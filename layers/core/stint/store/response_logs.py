@@ -18,10 +18,10 @@ from stint.store import keys
 from stint.store.documents import MANY_ITEMS, Documents
 from stint.store.keys import Key
 from stint.store.lease import is_unrenewed
-from stint.store.log import LogItems, response_log
+from stint.store.log import ENDS, LogItems, response_log
 from stint.store.parallel import gather_both, map_concurrently
 from stint.store.records import is_live
-from stint.store.table import Table
+from stint.store.table import Table, take
 
 ROUND = 16
 """Responses of a list to read before their sizes are looked at."""
@@ -74,6 +74,13 @@ class ResponseLogs:
             return [log]
 
         return [log for found in await map_concurrently(find, ids, calls=CALLS) for log in found]
+
+    async def ended_as(self, tenant: str, response_id: str) -> str | None:
+        """Return the status of a response's ending; None if it has none, or does not exist. One call for one record."""
+        pk = keys.response_records(tenant, response_id)
+        query = self._table.query(pk, before=keys.AFTER_INDEXES, newest_first=True, attributes=ENDS, page=1)
+        newest = await take(query, 1)
+        return newest[0].get("ended_as") if newest else None
 
     async def find_live(self, tenant: str, ids: Sequence[str]) -> set[str]:
         """Return those responses that exist and are not deleted, with one call for 100."""

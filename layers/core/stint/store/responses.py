@@ -21,11 +21,11 @@ repetition finds by the header that there is work, and by the ending that nothin
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.domain.errors import Conflict, Interrupted, NotFound
-from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, ResponseStatus, StoredResponse
 from stint.domain.paging import MAX_BYTES, Page
 from stint.store import keys
 from stint.store.attempts import attempt_attributes
@@ -37,11 +37,20 @@ from stint.store.items import Item, mark_of
 from stint.store.keys import response_partials
 from stint.store.log import ENDS, LogItems, response_log
 from stint.store.owners import add_owners, remove_owners
+from stint.store.parallel import map_concurrently
 from stint.store.records import delete_partition, expiry, is_expired, mark_deleted, new_seal, query_shards, read_marked
-from stint.store.response_logs import NO_LINKS, ROUND, Chain, ChainReader, KnownLinks, ResponseLogs
+from stint.store.response_logs import CALLS, NO_LINKS, ROUND, Chain, ChainReader, KnownLinks, ResponseLogs
 from stint.store.table import Table
 
 Order = Literal["asc", "desc"]
+
+
+class ResponseIds(NamedTuple):
+    """The next ids of a list, those of them whose responses may have a status, and whether more ids follow."""
+
+    ids: list[str]
+    candidates: list[str]
+    more: bool
 
 
 class ResponseStore:
@@ -169,8 +178,7 @@ class ResponseStore:
 
         A response that is deleted between the reads is omitted. Raises NotFound if `after` does not exist.
         """
-        if after is not None and await self._table.get(keys.response_entry(tenant, after)) is None:
-            raise NotFound("Response", after)
+        await self._require_entry(tenant, after)
         while True:
             ids, more = await query_shards(
                 self._table,
@@ -184,6 +192,27 @@ class ResponseStore:
             if found or not more or not limit:
                 return Page(await self._logs.read(found), more or cut)
             after = ids[-1]
+
+    async def find_ids(
+        self, tenant: str, *, after: str | None, limit: int, model: str | None, order: Order, status: ResponseStatus
+    ) -> ResponseIds:
+        """Return the next `limit` ids by creation, and which of them may have a status, without reading the responses.
+
+        Those that ended have the status of their ending. Those without an ending are candidates for each. A Query each
+        of one record. Raises NotFound if `after` does not exist.
+        """
+        await self._require_entry(tenant, after)
+        shards, newest_first = keys.responses(tenant), order == "desc"
+        ids, more = await query_shards(
+            self._table, shards, after=after, limit=limit, newest_first=newest_first, model=model
+        )
+        ended = await map_concurrently(lambda each: self._logs.ended_as(tenant, each), ids, calls=CALLS)
+        candidates = [each for each, found in zip(ids, ended, strict=True) if found in (None, status)]
+        return ResponseIds(ids, candidates, more)
+
+    async def _require_entry(self, tenant: str, after: str | None) -> None:
+        if after is not None and await self._table.get(keys.response_entry(tenant, after)) is None:
+            raise NotFound("Response", after)
 
     async def _find_fitting(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[Sequence[LogItems], bool]:
         """Return the leading responses that fit into `max_bytes`, and whether some do not."""

@@ -24,7 +24,7 @@ requires an entry without a mark, and lists and repeated deletions find the entr
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stint.store import keys
@@ -37,7 +37,7 @@ from stint.store.table import LIVE, Table
 if TYPE_CHECKING:
     from stint.store.transactions import Transactions
 
-LISTED = frozenset({"name", "name_size", "started_at", "expires_at"})
+LISTED = frozenset({"name", "name_size", "name_start", "started_at", "expires_at"})
 """The attributes that lists show. The entry keeps them, and the state has them, too."""
 
 OWN = frozenset({"pk", "sk", "nonce", "moved_at"})
@@ -48,6 +48,9 @@ CHANGING = (
     *("vector_db_id", "files", "end_users"),
 )
 """The attributes by which a move recognizes that the entry was not changed since it was read."""
+
+OF_LAST_TURN = "lease_id, lease_turn, lease_until, lease_seconds, last_turn, last_records, deleted_at, expires_at"
+"""The attributes that show what the session's last turn is, and whether it may still run."""
 
 UNMOVED = "attribute_not_exists(moved_at)"
 
@@ -70,6 +73,16 @@ class SessionRecords:
             return entry
         # Moved in the meantime, or by a process with the other layout.
         return await self._table.get(state)
+
+    async def find_listed(self, entries: Sequence[Item]) -> dict[str, Item]:
+        """Return the records of sessions with these list entries, by their ids: one read unit each, 100 per call.
+
+        A session whose record is not in its entry, and was removed in the meantime, is omitted.
+        """
+        own = {entry["sk"]: entry for entry in entries if "moved_at" not in entry}
+        states = {entry["sk"]: keys.state_of(Key(entry["pk"], entry["sk"])) for entry in entries if "moved_at" in entry}
+        found = await self._table.get_many(list(states.values()), attributes=OF_LAST_TURN) if states else {}
+        return own | {session_id: found[key] for session_id, key in states.items() if key in found}
 
     async def create(self, session: Item) -> None:
         """Store a new session, whose key is that of its list entry: one unit, or four with `spread`.

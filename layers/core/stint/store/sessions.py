@@ -22,10 +22,12 @@ from typing import NamedTuple
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.sessions import Session
+from stint.domain.llama_stack.turns import TurnStatus, TurnSummary
 from stint.domain.paging import Page, Window
 from stint.domain.schema import Schema
 from stint.store import keys
 from stint.store.documents import Documents, fitting
+from stint.store.entry_pages import list_entries
 from stint.store.items import Item
 from stint.store.lease import settle
 from stint.store.owners import add_owners, remove_owners
@@ -117,7 +119,8 @@ class SessionStore:
         if len(session.session_name.encode()) <= MAX_INLINE_NAME:
             name: Item = {"name": session.session_name}
         else:
-            name = {"name_size": name_bytes(session.session_name)}
+            # The beginning is for searches of names only.
+            name = {"name_size": name_bytes(session.session_name), "name_start": beginning(session.session_name)}
             await self._put_name(tenant, agent_id, session, expiry)
         await self._records.create(key._asdict() | started | name | expiry | ended | owned)
         # After the write: a deletion that has read the agent's sessions before it has marked the agent before that.
@@ -144,16 +147,41 @@ class SessionStore:
             raise NotFound("Session", session_id)
         return session_record(named[0])
 
-    async def list(self, tenant: str, agent_id: str, window: Window) -> Page[Session]:
-        """List sessions in creation order without turns, up to MAX_BYTES of JSON, at least one."""
-        items, more = await self._table.live_page(keys.sessions(tenant, agent_id), window)
-        shown = fitting(ENTRY_BYTES + (item.get("name_size") or name_bytes(item["name"])) for item in items)
-        named = map(session_record, await self._with_names(tenant, agent_id, items[:shown]))
+    async def list(
+        self,
+        tenant: str,
+        agent_id: str,
+        window: Window,
+        *,
+        last_turns: bool = False,
+        status: TurnStatus | None = None,
+    ) -> Page[Session]:
+        """List sessions by creation without turns, up to MAX_BYTES of JSON, at least one.
+
+        `last_turns` adds the last turn of each, and `status` lists those whose last turn has it. Of a name, 200 bytes
+        are searched. Raises NotFound if `after` is not the id of a session, which need not exist.
+        """
+        if window.after is not None:
+            keys.session(tenant, agent_id, window.after)  # refuses an invalid id
+        turns: dict[str, TurnSummary] = {}
+        if last_turns or status is not None:
+            from stint.store.last_turns import LastTurns  # noqa: PLC0415 - few lists have them
+
+            entries, turns = await LastTurns(self._table, self._records).list(tenant, agent_id, window, status)
+        else:
+            entries = await list_entries(self._table, keys.sessions(tenant, agent_id), window)
+        sizes = (ENTRY_BYTES + (item.get("name_size") or name_bytes(item["name"])) for item in entries.items)
+        entries = entries.cut(fitting(sizes))
         data = [
-            Session(session_id=record.session_id, session_name=record.name, started_at=record.started_at)
-            for record in named
+            Session(
+                session_id=record.session_id,
+                session_name=record.name,
+                started_at=record.started_at,
+                last_turn=turns.get(record.session_id),
+            )
+            for record in map(session_record, await self._with_names(tenant, agent_id, entries.items))
         ]
-        return Page(data, more or shown < len(items))
+        return Page(data, entries.more, entries.position)
 
     async def _with_names(self, tenant: str, agent_id: str, items: Sequence[Item]) -> Sequence[Item]:
         """Add the long names. A session that is deleted in the meantime is omitted."""
@@ -184,6 +212,11 @@ class SessionStore:
         """Yield the ids of all sessions with a list entry, including deleted and expired ones."""
         async for item in self._table.query(keys.sessions(tenant, agent_id), attributes="sk"):
             yield item["sk"]
+
+
+def beginning(name: str) -> str:
+    """Return the characters of a name that fit into MAX_INLINE_NAME bytes."""
+    return name.encode()[:MAX_INLINE_NAME].decode(errors="ignore")
 
 
 def name_bytes(name: str) -> int:

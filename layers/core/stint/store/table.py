@@ -151,11 +151,13 @@ class Table:
         )
 
     async def live_page(self, pk: str, window: Window) -> tuple[list[Item], bool]:
-        """Return the live records of a partition in a window, and whether more follow.
+        """Return the live records of a partition in a window, and whether more follow. Their names are not compared.
 
         Entries before the window are counted, not transferred: DynamoDB reads up to 1 MB per call to skip them.
         """
-        request: dict[str, Any] = {"FilterExpression": LIVE}
+        request: dict[str, Any] = {"FilterExpression": LIVE, "ScanIndexForward": not window.newest_first}
+        if window.after is not None:
+            request["ExclusiveStartKey"] = _key(Key(pk, window.after))
         values = {":now": int(time.time())}
         skip = window.start
         # A few entries are skipped by reading them: another call would take longer.

@@ -30,9 +30,9 @@ from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item, mark_of
-from stint.store.log import ENDS, LogItems, turn_log, turn_logs
+from stint.store.log import ENDS, LogItems, first_logs, turn_log, turn_logs
 from stint.store.records import is_expired, is_live, new_seal
-from stint.store.segments import NewestTurns, SegmentStore, unexpired
+from stint.store.segments import PAGE, NewestTurns, SegmentStore, unexpired
 from stint.store.session_leases import SessionLease
 from stint.store.session_records import SessionRecords
 from stint.store.sessions import LastTurn
@@ -207,6 +207,32 @@ class TurnStore:
                 chosen, total = [], log.size
             chosen.append(log)
         yield await self._documents.read(chosen), False
+
+    async def page(
+        self,
+        tenant: str,
+        agent_id: str,
+        session_id: str,
+        *,
+        after: str | None = None,
+        limit: int = 20,
+        newest_first: bool = True,
+    ) -> tuple[list[StoredTurn], bool]:
+        """Return the turns after another one, and whether others follow: one Query per PAGE of records.
+
+        About MAX_BYTES of JSON, at least one turn; no others are read but the records of one call. `after` need not
+        exist. Raises NotFound if it is not the id of a turn, or for a session that has expired.
+        """
+        start: str | None = None
+        if after is not None:
+            imported = await self.find_imported(tenant, agent_id, session_id, {after})
+            ids = (tenant, agent_id, session_id, imported[after])
+            # A turn's records follow its header, and precede it in the other direction.
+            start = (keys.turn(*ids) if newest_first else keys.after_records(*ids)).sk
+        pk = keys.turns(tenant, agent_id, session_id)
+        items = self._table.query(pk, before=keys.AFTER_TURNS, after=start, newest_first=newest_first, page=PAGE)
+        found, more = await first_logs(unexpired(items, session_id), limit, MAX_BYTES)
+        return await self._documents.read(found), more
 
     async def get(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> StoredTurn:
         """Read one turn. Raises NotFound."""

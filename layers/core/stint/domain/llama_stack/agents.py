@@ -90,11 +90,12 @@ class Agent(Schema):
 
 
 class AgentList(Schema):
-    """A page of agents in creation order. `has_more`: others follow."""
+    """A page of agents. `has_more`: others follow, or may follow, after the id `next_after`."""
 
     data: list[Agent]
     has_more: bool
     url: str
+    next_after: Omitted[str] = None
 
 
 class AgentCreateRequest(Request):

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from stint.domain.expiry import Expiry
 from stint.domain.fields import Omitted
-from stint.domain.llama_stack.turns import Turn
+from stint.domain.llama_stack.turns import Turn, TurnSummary
 from stint.domain.schema import Request, Schema, Timestamp
 
 
@@ -12,6 +12,7 @@ class Session(Schema):
     """A session as the API returns it. In lists, `turns` is empty.
 
     `vector_db_id` is the session's own vector db, which has the long documents of its turns. It is missing without one.
+    Lists have `last_turn` if it is asked for and the session has a turn.
     """
 
     session_id: str
@@ -19,12 +20,22 @@ class Session(Schema):
     turns: list[Turn] = Field(default_factory=list)
     started_at: Timestamp
     vector_db_id: Omitted[str] = None
+    last_turn: Omitted[TurnSummary] = None
 
 
 class SessionList(Schema):
-    """A page of sessions in creation order. `has_more`: others follow."""
+    """A page of sessions. `has_more`: others follow, or may follow, after the id `next_after`."""
 
     data: list[Session]
+    has_more: bool
+    url: str
+    next_after: Omitted[str] = None
+
+
+class TurnList(Schema):
+    """A page of a session's turns. `has_more`: others follow after the last one."""
+
+    data: list[Turn]
     has_more: bool
     url: str
 

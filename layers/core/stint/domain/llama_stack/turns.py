@@ -45,6 +45,14 @@ class TurnStatus(StrEnum):  # that of its last run; a docstring would be a text 
     """A client or an admin ended it."""
 
 
+class TurnSummary(Schema):
+    """The last turn of a session in a list, with the status that reading the turn would show."""
+
+    turn_id: str
+    started_at: Timestamp
+    status: TurnStatus
+
+
 class Attachment(Schema):
     """A document that a tool produced."""
 

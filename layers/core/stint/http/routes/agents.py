@@ -1,14 +1,17 @@
 """Routes of the agents group."""
 
 from functools import partial
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from stint.domain.llama_stack.agents import Agent, AgentCreateRequest, AgentCreateResponse, AgentList
 from stint.domain.llama_stack.sessions import SessionCreateRequest, SessionCreateResponse, SessionList
+from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.tools import AgentToolGroupWithArgs
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
-from stint.http.json_responses import NULL, document, listing, null, window_of
+from stint.http.entry_windows import EntryWindow, refuse_index
+from stint.http.json_responses import NULL, document, listing, null
 from stint.http.scopes import RETRIED, requires
 
 router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
@@ -28,12 +31,10 @@ async def create_agent(body: AgentCreateRequest, services: AgentsServicesDep) ->
 
 @router.get("", response_model=AgentList)
 @requires("use")
-async def list_agents(
-    services: AgentsServicesDep, start_index: int | None = None, limit: int | None = None
-) -> Response:
-    """List agents in creation order."""
-    page = await services.agents.list(window_of(start_index, limit))
-    return listing(page, "/v1/agents")
+async def list_agents(services: AgentsServicesDep, window: EntryWindow) -> Response:
+    """List agents by creation, oldest first by default."""
+    page = await services.agents.list(window)
+    return listing(page, "/v1/agents", position_of=(lambda agent: agent.agent_id) if window.by_id else None)
 
 
 @router.get("/{agent_id}", response_model=Agent)
@@ -63,11 +64,19 @@ async def create_session(agent_id: str, body: SessionCreateRequest, services: Ag
 @router.get("/{agent_id}/sessions", response_model=SessionList, tags=["Sessions"])
 @requires("use")
 async def list_sessions(
-    agent_id: str, services: AgentsServicesDep, start_index: int | None = None, limit: int | None = None
+    agent_id: str,
+    services: AgentsServicesDep,
+    window: EntryWindow,
+    include: Annotated[list[Literal["last_turn"]] | None, Query()] = None,
+    status: Annotated[TurnStatus | None, Query(description="of the last turn, which the entries then have")] = None,
 ) -> Response:
-    """List the sessions of an agent in creation order, without their turns."""
-    page = await services.sessions.list(agent_id, window_of(start_index, limit))
-    return listing(page, f"/v1/agents/{agent_id}/sessions")
+    """List the sessions of an agent by creation, oldest first by default, without their turns."""
+    if status is not None:
+        refuse_index(window.start, "status")
+    page = await services.sessions.list(agent_id, window, last_turns=bool(include), status=status)
+    shows_position = window.by_id or include or status is not None
+    position_of = (lambda session: session.session_id) if shows_position else None
+    return listing(page, f"/v1/agents/{agent_id}/sessions", position_of=position_of)
 
 
 @router.delete("/{agent_id}/session/{session_id}", response_model=None, responses=NULL, tags=["Sessions"])

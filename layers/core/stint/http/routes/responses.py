@@ -21,6 +21,7 @@ from stint.domain.openai.response_resource import (
     ResponseList,
 )
 from stint.domain.openai.response_resource import Response as ResponseObject
+from stint.domain.openai.stored_responses import ResponseStatus
 from stint.domain.run_signals import HeartbeatReceived
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import ProviderDataDep, is_llama_stack_address
@@ -92,13 +93,14 @@ async def list_responses(
     after: str | None = None,
     model: str | None = None,
     order: Order = "desc",
+    status: ResponseStatus | None = None,
 ) -> Response:
-    """List responses, newest first."""
+    """List responses, newest first. With `status`, a page may have fewer than follow: go on after `last_id`."""
     if {"upgrade", "sec-websocket-key"} & set(request.headers):  # API Gateway removes the Upgrade header
         raise InvalidRequest(
             "WebSocket is not supported. Use POST /v1/responses with stream true.", code="websocket_not_supported"
         )
-    return document(await services.stored_responses.list(after, limit, model, order))
+    return document(await services.stored_responses.list(after, limit, model, order, status))
 
 
 @router.get(RESPONSE, response_model=ResponseObject, responses=STREAMS)

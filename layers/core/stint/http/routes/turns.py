@@ -6,14 +6,14 @@ is not known here. `TURN_FORMAT` has the two forms of an answer, events or a doc
 
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from stint.apis.agents import AgentsServices
 from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnFailed
-from stint.domain.llama_stack.sessions import Session
+from stint.domain.llama_stack.sessions import Session, TurnList
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.run_signals import HeartbeatReceived
 from stint.domain.schema import Schema
@@ -156,6 +156,24 @@ async def get_turn(agent_id: str, session_id: str, turn_id: str, services: Agent
 async def get_step(agent_id: str, session_id: str, turn_id: str, step_id: str, services: AgentsServicesDep) -> Response:
     """Read a step of a turn."""
     return document(StepResponse(step=await services.turns.step(agent_id, session_id, turn_id, step_id)))
+
+
+@router.get(SESSION + "/turns", response_model=TurnList)
+@requires("use")
+async def list_turns(
+    agent_id: str,
+    session_id: str,
+    services: AgentsServicesDep,
+    after: Annotated[str | None, Query(description="the id of the turn to start after")] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    order: Literal["asc", "desc"] = "desc",
+) -> Response:
+    """List the turns of a session, newest first. A page ends after about 4 MB."""
+    page = await services.sessions.list_turns(
+        agent_id, session_id, after=after, limit=limit, newest_first=order == "desc"
+    )
+    url = f"/v1/agents/{agent_id}/session/{session_id}/turns"
+    return document(TurnList(data=page.data, has_more=page.has_more, url=url))
 
 
 @router.get(SESSION, response_model=Session)

@@ -91,7 +91,7 @@ class Agents:
         return await asyncio.to_thread(masked_agent, agent)
 
     async def list(self, window: Window) -> Page[Agent]:
-        """List agents in creation order, with masked credentials."""
+        """List agents by creation, with masked credentials."""
         page = await self.store.list(self.tenant, window)
         data = await asyncio.to_thread(lambda: [masked_agent(agent) for agent in page.data])
         return replace(page, data=data)

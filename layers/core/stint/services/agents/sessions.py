@@ -12,7 +12,7 @@ are read when they are needed, one at a time, since a session may be larger than
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator, Sequence, Set
 from functools import partial
 
 from stint.caller import end_users_of, find_attempt
@@ -21,7 +21,7 @@ from stint.domain.expiry import DAY_SECONDS, Expiry, find_end
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.stored_turns import StoredTurn
-from stint.domain.llama_stack.turns import Turn
+from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
 from stint.domain.tasks import DeletionTask
@@ -30,6 +30,7 @@ from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.deletions import Deletions
 from stint.store.parallel import value_of
+from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 
 
@@ -118,17 +119,11 @@ class Sessions:
         record = value_of(found)
         first, more = value_of(page)
 
-        async def show(stored: list[StoredTurn]) -> list[Turn]:
-            return [
-                (await mark_interrupted(self.store, self.tenant, agent_id, record, turn=turn)).to_turn()
-                for turn in stored
-            ]
-
         async def others() -> AsyncIterator[list[Turn]]:
             async for page, _ in pages:
-                yield await show(page)
+                yield await self._show(agent_id, record, page)
 
-        turns = await show(first)
+        turns = await self._show(agent_id, record, first)
         session = Session(
             session_id=session_id,
             session_name=record.name,
@@ -138,15 +133,43 @@ class Sessions:
         )
         return session, others() if more else None
 
-    async def list(self, agent_id: str, window: Window) -> Page[Session]:
-        """List an agent's sessions in creation order, without their turns.
+    async def _show(self, agent_id: str, record: SessionRecord, stored: Sequence[StoredTurn]) -> list[Turn]:
+        return [
+            (await mark_interrupted(self.store, self.tenant, agent_id, record, turn=turn)).to_turn() for turn in stored
+        ]
+
+    async def list_turns(
+        self, agent_id: str, session_id: str, *, after: str | None, limit: int, newest_first: bool
+    ) -> Page[Turn]:
+        """Return a page of a session's turns.
+
+        Raises:
+            NotFound: there is no such agent or session, or `after` is not the id of a turn.
+        """
+        read = self.store.turns.page(
+            self.tenant, agent_id, session_id, after=after, limit=limit, newest_first=newest_first
+        )
+        agent, session, page = await asyncio.gather(
+            self.agents.require(agent_id),
+            self.store.sessions.get(self.tenant, agent_id, session_id),
+            read,
+            return_exceptions=True,
+        )
+        _, record = value_of(agent), value_of(session)
+        stored, more = value_of(page)
+        return Page(await self._show(agent_id, record, stored), more)
+
+    async def list(
+        self, agent_id: str, window: Window, *, last_turns: bool = False, status: TurnStatus | None = None
+    ) -> Page[Session]:
+        """List an agent's sessions by creation, without their turns. `status` is that of the last turn.
 
         Raises:
             NotFound: there is no such agent.
         """
         agent, page = await asyncio.gather(
             self.agents.require(agent_id),
-            self.store.sessions.list(self.tenant, agent_id, window),
+            self.store.sessions.list(self.tenant, agent_id, window, last_turns=last_turns, status=status),
             return_exceptions=True,
         )
         value_of(agent)

@@ -16,7 +16,7 @@ from stint.domain.openai.response_resource import (
     ResponseList,
     make_response,
 )
-from stint.domain.openai.stored_responses import StoredResponse
+from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
 from stint.domain.paging import MAX_BYTES
 from stint.domain.tasks import DeletionTask
 from stint.services.conversations.include import include_fields, whole
@@ -53,20 +53,28 @@ class ResponseReader:
         await self.recovery.opaque.warm_for(stored.records)
         return await self.recovery.reconcile(stored)
 
-    async def list(self, after: str | None, limit: int, model: str | None, order: Order) -> ResponseList:
-        """List responses by creation, starting after `after`.
+    async def list(
+        self, after: str | None, limit: int, model: str | None, order: Order, status: ResponseStatus | None = None
+    ) -> ResponseList:
+        """List responses by creation, starting after `after`; those with a status, if it is given.
 
         Raises:
             NotFound: there is no response `after`.
         """
+        if status is not None:
+            from stint.services.responses.status_search import StatusSearch  # noqa: PLC0415 - few lists have it
+
+            search = StatusSearch(self.tenant, self.store.responses, self.to_listed, status=status, limit=limit)
+            return await search.read_page(after, model, order)
         page = await self.store.responses.list(self.tenant, after=after, limit=limit, model=model, order=order)
-        data = []
-        for stored in page.data:
-            await self.recovery.opaque.warm_for(stored.records)
-            response = self.to_resource(await self.recovery.reconcile(stored))
-            said = [*stored.header.input, *stored.merged_items]
-            data.append(ListedResponse(**dict(response), input=[include_fields(item, ()) for item in said]))
-        return ResponseList.of(data, page.has_more)
+        return ResponseList.of([await self.to_listed(stored) for stored in page.data], page.has_more)
+
+    async def to_listed(self, stored: StoredResponse) -> ListedResponse:
+        """Return an entry of a list. A response whose process died becomes failed."""
+        await self.recovery.opaque.warm_for(stored.records)
+        response = self.to_resource(await self.recovery.reconcile(stored))
+        said = [*stored.header.input, *stored.merged_items]
+        return ListedResponse(**dict(response), input=[include_fields(item, ()) for item in said])
 
     async def input_items(
         self,

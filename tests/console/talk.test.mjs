@@ -313,16 +313,14 @@ for (const [size, viewport] of Object.entries(SIZES)) {
     } = await open({ viewport, scheme, path });
     const dot =
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    await page
-      .getByLabel("Files", { exact: true })
-      .setInputFiles(
-        {
-          name: "dot.png",
-          mimeType: "image/png",
-          buffer: Buffer.from(dot, "base64"),
-        },
-        INSIDE,
-      );
+    await page.getByLabel("Files", { exact: true }).setInputFiles(
+      {
+        name: "dot.png",
+        mimeType: "image/png",
+        buffer: Buffer.from(dot, "base64"),
+      },
+      INSIDE,
+    );
     await page.evaluate(() => {
       const dropped = new DataTransfer();
       dropped.items.add(new File(["The answer is 42."], "dropped.md"));
@@ -336,15 +334,13 @@ for (const [size, viewport] of Object.entries(SIZES)) {
       clipboardData.items.add(
         new File(["pasted"], "pasted.txt", { type: "text/plain" }),
       );
-      document
-        .querySelector("textarea")
-        .dispatchEvent(
-          new ClipboardEvent("paste", {
-            clipboardData,
-            bubbles: true,
-            cancelable: true,
-          }),
-        );
+      document.querySelector("textarea").dispatchEvent(
+        new ClipboardEvent("paste", {
+          clipboardData,
+          bubbles: true,
+          cancelable: true,
+        }),
+      );
     });
     await page.getByText("pasted.txt").waitFor();
     await page.getByRole("button", { name: "Remove pasted.txt" }).click();
@@ -454,7 +450,7 @@ for (const [size, viewport] of Object.entries(SIZES)) {
       name: `Animals ${size}`,
       file_ids: [file.id],
     });
-    for (let status = ""; status !== "completed"; ) {
+    for (let status = ""; status !== "completed";) {
       await new Promise((resolve) => setTimeout(resolve, 300));
       ({ status } = await call("GET", `/vector_stores/${store.id}`));
     }
@@ -625,6 +621,26 @@ test("nothing typed is lost when the key expires, there are too many requests, o
       .waitFor(INSIDE);
     await end();
   }
+});
+
+test("a message that did not arrive waits beside another one that was begun", async () => {
+  const { page, close: end } = await open({ path: await makeSession() });
+  await messageOf(page).waitFor(INSIDE);
+  let refuse;
+  await page.route("**/turn", (route) => (refuse = () => route.abort()));
+  await send(page, "First");
+  await messageOf(page).fill("Second");
+  await page.waitForFunction(
+    () => document.querySelectorAll(".run").length === 1,
+  );
+  refuse();
+  await page.getByText("The server does not answer.").waitFor(INSIDE);
+  assert.equal(await messageOf(page).inputValue(), "Second");
+  await page.unroute("**/turn");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await answers(page).getByText("You said: First").waitFor(INSIDE);
+  assert.equal(await messageOf(page).inputValue(), "Second");
+  await end();
 });
 
 test("a stream that breaks goes on, and one that stays broken can be joined again", async () => {

@@ -75,7 +75,7 @@ function SessionTalk({ agent, session, turns }: Loaded): JSX.Element {
     // A message that may have arrived has the key of before, so that it does not run twice.
     const isUnknown = isSame && unsent.error.status === 0;
     const chosen = whenBusy && !isUnknown ? { when_busy: whenBusy } : {};
-    composer.hide();
+    composer.hide(message);
     void deliver({ message, body: { ...body, ...chosen }, key: isUnknown ? unsent.key : newId() });
   };
   const sendAgain = (run: TurnRun, body: TurnBody) =>

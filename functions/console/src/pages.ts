@@ -19,16 +19,29 @@ export interface PageEntry {
 
 export const PAGES: readonly PageEntry[] = [
   { pattern: "/", title: "Start", isListed: true, load: () => import("./pages/start") },
-  { pattern: "/agents", title: "Agents", isListed: true, load: () => import("./pages/agents") },
-  { pattern: "/agents/new", title: "New agent", isListed: false, load: () => import("./pages/agent-form") },
-  { pattern: "/agents/:agent", title: "Agent", isListed: false, load: () => import("./pages/agent") },
+  { pattern: "/agents", title: "Agents", scope: "use", isListed: true, load: () => import("./pages/agents") },
+  {
+    pattern: "/agents/new",
+    title: "New agent",
+    scope: "use",
+    isListed: false,
+    load: () => import("./pages/agent-form"),
+  },
+  { pattern: "/agents/:agent", title: "Agent", scope: "use", isListed: false, load: () => import("./pages/agent") },
   {
     pattern: "/agents/:agent/sessions/:session",
     title: "Session",
+    scope: "use",
     isListed: false,
     load: () => import("./pages/session"),
   },
-  { pattern: "/responses/new", title: "New response", isListed: false, load: () => import("./pages/response-new") },
+  {
+    pattern: "/responses/new",
+    title: "New response",
+    scope: "use",
+    isListed: false,
+    load: () => import("./pages/response-new"),
+  },
   ...areaOf(
     () => import("./pages/read"),
     [

@@ -74,7 +74,7 @@ interface TableProps<T> {
   /** What the table shows, for users of screen readers. */
   caption: string;
   columns: readonly Column<T>[];
-  paged: Paged<T>;
+  paged: Omit<Paged<T>, "change">;
   keyOf: (item: T) => string;
   empty: JSX.Element;
 }

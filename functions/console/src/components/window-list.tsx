@@ -12,6 +12,8 @@ interface WindowListProps<T> {
   class?: string;
   /** So many items are on the page. */
   size?: number;
+  /** Load items before the first one, if there are some. */
+  onEarlier?: (() => Promise<unknown>) | undefined;
 }
 
 /** A list of which a part is on the page: its end, or what the reader has gone back to. */
@@ -22,6 +24,7 @@ export function WindowList<T>({
   noun,
   class: own = "",
   size = 60,
+  onEarlier,
 }: WindowListProps<T>): JSX.Element {
   /** The end of the part; null: that of the list. */
   const [end, setEnd] = useState<number | null>(null);
@@ -33,6 +36,11 @@ export function WindowList<T>({
       {first > 0 && (
         <Button kind="quiet" onClick={() => setEnd(Math.max(size, first))}>
           Show earlier {noun} ({formatCount(first)} more)
+        </Button>
+      )}
+      {first === 0 && onEarlier && (
+        <Button kind="quiet" onClick={() => void onEarlier().then(() => setEnd(size))}>
+          Show earlier {noun}
         </Button>
       )}
       <ol class={`plain-list ${own}`}>

@@ -15,7 +15,7 @@ import { type ApiError, toApiError } from "../errors";
 import { formatTime } from "../format";
 import type { PageProps } from "../pages";
 import { fillPath, Link, navigate } from "../router";
-import { newestFirst } from "../talk/all-items";
+import { newestFirst } from "../talk/newest-first";
 import { cut } from "../talk/part-view";
 
 type Agent = Schemas["Agent"];
@@ -145,14 +145,12 @@ function NewSession({ agentId }: { agentId: string }): JSX.Element {
 function Sessions({ agentId }: { agentId: string }): JSX.Element {
   const load = useMemo(
     () =>
-      newestFirst<Session>(
-        (start_index, limit, signal) =>
-          get("/v1/agents/{agent_id}/sessions", {
-            params: { agent_id: agentId },
-            query: { start_index, limit },
-            signal,
-          }),
-        () => true,
+      newestFirst<Session>((after, signal) =>
+        get("/v1/agents/{agent_id}/sessions", {
+          params: { agent_id: agentId },
+          query: { order: "desc", limit: 50, after },
+          signal,
+        }),
       ),
     [agentId],
   );

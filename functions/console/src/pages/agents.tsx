@@ -7,24 +7,37 @@ import { Field } from "../components/field";
 import { EmptyState, Table, usePaged } from "../components/list";
 import { toast } from "../components/toast";
 import { Time } from "../components/values";
+import { toApiError } from "../errors";
 import { fillPath, Link } from "../router";
-import { newestFirst } from "../talk/all-items";
+import { newestFirst } from "../talk/newest-first";
 import { cut } from "../talk/part-view";
 
 type Agent = Schemas["Agent"];
 
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const LIMIT = 50;
+
+function findByName(name: string) {
+  return newestFirst<Agent>((after, signal) =>
+    get("/v1/agents", { query: { order: "desc", limit: LIMIT, after, name: name || null }, signal }),
+  );
+}
+
+function findById(agent_id: string) {
+  return newestFirst<Agent>(async (_, signal) => {
+    try {
+      return { data: [await get("/v1/agents/{agent_id}", { params: { agent_id }, signal })], has_more: false };
+    } catch (error) {
+      if (toApiError(error).status === 404) return { data: [], has_more: false };
+      throw error;
+    }
+  });
+}
+
 export default function AgentsPage(): JSX.Element {
   const [search, setSearch] = useState("");
-  const wanted = search.trim().toLowerCase();
-  const load = useMemo(
-    () =>
-      newestFirst<Agent>(
-        (start_index, limit, signal) => get("/v1/agents", { query: { start_index, limit }, signal }),
-        ({ agent_id, agent_config: { name } }) =>
-          agent_id.includes(wanted) || (name ?? "").toLowerCase().includes(wanted),
-      ),
-    [wanted],
-  );
+  const wanted = search.trim();
+  const load = useMemo(() => (ID.test(wanted) ? findById(wanted.toLowerCase()) : findByName(wanted)), [wanted]);
   const paged = usePaged(load);
   const drop = async (agent: Agent) => {
     await remove("/v1/agents/{agent_id}", { params: { agent_id: agent.agent_id } });

@@ -125,7 +125,7 @@ function ResponseTalk({ offered, chain }: { offered: OfferedToResponses; chain: 
     return body;
   };
   const send = async (message: Message) => {
-    composer.hide();
+    composer.hide(message);
     const isSame = unsent?.message?.text === message.text && unsent.message.attachments === message.attachments;
     if (isSame && unsent.error.status === 0) return deliver(unsent.body, [sentFrom(message)], unsent.key, message);
     try {

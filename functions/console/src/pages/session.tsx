@@ -10,7 +10,7 @@ import type { PageProps } from "../pages";
 import { fillPath, Link } from "../router";
 import { BusyField, type WhenBusy } from "../talk/busy-field";
 import { ComposerForm, type Message, useComposer } from "../talk/composer";
-import { Conversation, type Sending, type Unsent } from "../talk/conversation";
+import { Conversation, loadTurns, type Sending, type TurnPage, type Unsent } from "../talk/conversation";
 import { useFollowEnd } from "../talk/follow-end";
 import { newId } from "../talk/run";
 import { StopButton } from "../talk/run-view";
@@ -21,6 +21,8 @@ import { TurnView } from "../talk/turn-view";
 interface Loaded {
   agent: Schemas["Agent"];
   session: Schemas["Session"];
+  /** The newest turns, in the order of their creation. */
+  turns: TurnPage;
 }
 
 export default function SessionPage({ params }: PageProps): JSX.Element {
@@ -31,9 +33,11 @@ export default function SessionPage({ params }: PageProps): JSX.Element {
     setError(null);
     Promise.all([
       get("/v1/agents/{agent_id}", { params: { agent_id: at.agent_id } }),
-      get("/v1/agents/{agent_id}/session/{session_id}", { params: at }),
+      // The session without its turns.
+      get("/v1/agents/{agent_id}/session/{session_id}", { params: at, query: { turn_ids: [""] } }),
+      loadTurns(at),
     ]).then(
-      ([agent, session]) => setLoaded({ agent, session }),
+      ([agent, session, turns]) => setLoaded({ agent, session, turns }),
       (failure: unknown) => setError(toApiError(failure)),
     );
   };
@@ -43,9 +47,9 @@ export default function SessionPage({ params }: PageProps): JSX.Element {
   return <SessionTalk {...loaded} />;
 }
 
-function SessionTalk({ agent, session }: Loaded): JSX.Element {
+function SessionTalk({ agent, session, turns }: Loaded): JSX.Element {
   const { agent_id, agent_config: settings } = agent;
-  const talk = useMemo(() => new Conversation({ agent_id, session_id: session.session_id }, session.turns ?? []), []);
+  const talk = useMemo(() => new Conversation({ agent_id, session_id: session.session_id }, turns), []);
   useRuns(talk);
   const composer = useComposer(`session.${session.session_id}`);
   const [whenBusy, setWhenBusy] = useState<WhenBusy | "">("");
@@ -71,7 +75,7 @@ function SessionTalk({ agent, session }: Loaded): JSX.Element {
     // A message that may have arrived has the key of before, so that it does not run twice.
     const isUnknown = isSame && unsent.error.status === 0;
     const chosen = whenBusy && !isUnknown ? { when_busy: whenBusy } : {};
-    composer.hide();
+    composer.hide(message);
     void deliver({ message, body: { ...body, ...chosen }, key: isUnknown ? unsent.key : newId() });
   };
   const sendAgain = (run: TurnRun, body: TurnBody) =>
@@ -93,7 +97,14 @@ function SessionTalk({ agent, session }: Loaded): JSX.Element {
       </header>
       <div ref={transcript} class="stack">
         {runs.length === 0 && <EmptyState title="Nothing has been said yet">Write the first message below.</EmptyState>}
-        <WindowList items={runs} keyOf={(run) => run.key} noun="turns" class="runs" size={20}>
+        <WindowList
+          items={runs}
+          keyOf={(run) => run.key}
+          noun="turns"
+          class="runs"
+          size={20}
+          onEarlier={talk.hasEarlier.value ? () => talk.loadEarlier().then(setStopError) : undefined}
+        >
           {(run) => <TurnView talk={talk} run={run} tools={settings.client_tools ?? []} onSendAgain={sendAgain} />}
         </WindowList>
       </div>

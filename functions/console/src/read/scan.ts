@@ -44,8 +44,14 @@ export function findOne<T>(load: (signal: AbortSignal) => Promise<T>): LoadPage<
 }
 
 /** Return the page that a list of OpenAI's API is. */
-export function batchOf<T extends { id: string }>(list: { data: T[]; has_more?: boolean; last_id?: string }): Batch<T> {
-  return { items: list.data, next: list.has_more ? list.last_id || list.data.at(-1)?.id || null : null };
+export function batchOf<T extends { id: string }>(list: {
+  data: T[];
+  has_more?: boolean;
+  last_id?: string;
+  next_after?: string | null;
+}): Batch<T> {
+  const last = list.next_after || list.last_id || list.data.at(-1)?.id || null;
+  return { items: list.data, next: list.has_more ? last : null };
 }
 
 /** Return whether a text is in some of these, in any case of letters. */

@@ -16,8 +16,8 @@ export interface Message {
 export interface Composer extends Message {
   setText: (text: string) => void;
   setAttachments: (attachments: readonly Attachment[]) => void;
-  /** Show nothing, but keep the text in this tab until it has arrived. */
-  hide: () => void;
+  /** Show a message no more, but keep its text in this tab until it has arrived. Another message stays. */
+  hide: (message: Message) => void;
   arrived: () => void;
   /** Show a message again that did not arrive. Return false if another one was begun. */
   restore: (message: Message) => boolean;
@@ -34,7 +34,8 @@ export function useComposer(name: string): Composer {
     attachments,
     setText: draft.set,
     setAttachments,
-    hide: () => {
+    hide: (message) => {
+      if (message.text !== draft.text || message.attachments !== attachments) return;
       draft.hide();
       setAttachments([]);
     },

@@ -2,12 +2,16 @@
 import { signal, type Signal } from "@preact/signals";
 import { get, post, type Schemas } from "../api";
 import { type ApiError, toApiError } from "../errors";
+import { wait } from "../stream";
 import { followTurn, resumeTurn, startTurn, type Turn, type TurnPayload, type TurnPlace } from "../turns";
 import type { Message } from "./composer";
 import { newId, Run } from "./run";
 import { runOfTurn, sentFrom, type TurnBody, type TurnRun, turnReader } from "./turn-run";
 
 const TURN = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}";
+
+/** A message in line starts soon after the turn before it has ended, in milliseconds. */
+const PAUSES = [1000, 3000, 10_000];
 
 export interface Sending {
   message: Message;
@@ -20,15 +24,44 @@ export interface Unsent extends Sending {
   error: ApiError;
 }
 
+export interface TurnPage {
+  turns: readonly Turn[];
+  hasEarlier: boolean;
+}
+
+/** Load the newest turns of a session, or those before one. Raises ApiError. */
+export async function loadTurns(at: TurnPlace, before: string | null = null): Promise<TurnPage> {
+  const path = "/v1/agents/{agent_id}/session/{session_id}/turns";
+  const { data, has_more } = await get(path, { params: { ...at }, query: { order: "desc", limit: 20, after: before } });
+  return { turns: [...data].reverse(), hasEarlier: has_more };
+}
+
 export class Conversation {
   readonly runs: Signal<readonly TurnRun[]>;
+  readonly hasEarlier: Signal<boolean>;
+  readonly #closed = new AbortController();
   readonly #bodies = new Map<string, TurnBody>();
 
   constructor(
     readonly at: TurnPlace,
-    turns: readonly Turn[],
+    { turns, hasEarlier }: TurnPage,
   ) {
+    this.hasEarlier = signal(hasEarlier);
     this.runs = signal(turns.map((turn) => runOfTurn(at, turn)));
+    if (turns.at(-1)?.status === "in_progress") this.#findLater().catch(() => undefined);
+  }
+
+  /** Show the turns of messages that wait in line, which were sent before a reload: when they start, they are listed. */
+  async #findLater(): Promise<void> {
+    for (const pause of PAUSES) {
+      await this.runs.peek().at(-1)?.whenEnded();
+      await wait(pause, this.#closed.signal);
+      const newest = await loadTurns(this.at).catch(() => null);
+      const known = new Set(this.runs.peek().map(({ latest }) => latest.id));
+      const isSending = this.runs.peek().some(({ latest }) => latest.phase === "sending");
+      const later = isSending ? [] : (newest?.turns ?? []).filter(({ turn_id }) => !known.has(turn_id));
+      this.#set([...this.runs.peek(), ...later.map((turn) => runOfTurn(this.at, turn))]);
+    }
   }
 
   /** Send a message. Return it, with the reason, if it did not arrive. */
@@ -102,11 +135,24 @@ export class Conversation {
     return messages.length > 0 ? { messages } : null;
   }
 
+  /** Load the turns before those on the page. Return what went wrong. */
+  async loadEarlier(): Promise<ApiError | null> {
+    try {
+      const { turns, hasEarlier } = await loadTurns(this.at, this.runs.peek()[0]?.latest.id ?? null);
+      this.#set([...turns.map((turn) => runOfTurn(this.at, turn)), ...this.runs.peek()]);
+      this.hasEarlier.value = hasEarlier;
+      return null;
+    } catch (error) {
+      return toApiError(error);
+    }
+  }
+
   keep(): void {
     for (const run of this.runs.peek()) run.keep();
   }
 
   close(): void {
+    this.#closed.abort();
     for (const run of this.runs.peek()) run.close();
   }
 

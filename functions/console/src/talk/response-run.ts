@@ -6,7 +6,7 @@ import { isImage } from "./attachments";
 import type { Message } from "./composer";
 import { isOwn } from "./content";
 import { addResponse, addResponseEvent } from "./response-parts";
-import { type Reader, Run, type Sent } from "./run";
+import { plain, type Reader, Run, type Sent } from "./run";
 
 export type StoredResponse = Schemas["Response"];
 export type ResponseRun = Run<StoredResponse, ResponseEvent>;
@@ -76,10 +76,6 @@ function sentOfMessage({ content }: Schemas["Message"]): Sent {
     }
   }
   return sent;
-}
-
-export function plain(text: string): Sent {
-  return { text, documents: [], images: [] };
 }
 
 /** Return the input of a message. */

@@ -13,8 +13,8 @@ import type { JsonSchema } from "../schema";
 import { type Answers, type PendingCall, PendingForm } from "./pending-form";
 import type { ResponseChain } from "./response-chain";
 import { openItems } from "./response-parts";
-import { failureOfResponse, plain, type ResponseBody, type ResponseRun, type StoredResponse } from "./response-run";
-import type { Sent } from "./run";
+import { failureOfResponse, type ResponseBody, type ResponseRun, type StoredResponse } from "./response-run";
+import { plain, type Sent } from "./run";
 import { RunView } from "./run-view";
 import { cut } from "./part-view";
 

@@ -12,6 +12,11 @@ export interface Sent {
   images: readonly string[];
 }
 
+/** Return a message that is only text. */
+export function plain(text: string): Sent {
+  return { text, documents: [], images: [] };
+}
+
 export interface RunState<D> {
   id: string | null;
   /** `sending`: nothing has come back yet. */
@@ -119,6 +124,17 @@ export class Run<D, E> {
 
   update(changes: Partial<RunState<D>>): void {
     this.#update(changes);
+  }
+
+  /** Wait until the stream that is followed has ended. */
+  whenEnded(): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = this.state.subscribe(({ phase }) => {
+        if (phase !== "ended") return;
+        resolve();
+        queueMicrotask(() => stop());
+      });
+    });
   }
 
   /** Show what this tab had of the run before a reload. Return the number of its last event. */

@@ -1,17 +1,18 @@
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { addressOf, post } from "../../api";
 import { Button } from "../../components/button";
 import { CopyAs } from "../../components/copy";
 import { Field } from "../../components/field";
-import { Markdown } from "../../components/markdown-view";
 import { ErrorState } from "../../components/states";
 import { Step } from "../../components/step";
 import { Money, Tokens } from "../../components/values";
-import { type LiveTurn, TurnRunner } from "../../conversation";
 import { type ApiError, toApiError } from "../../errors";
 import { formatMilliseconds, toDate } from "../../format";
-import type { Turn, TurnPlace } from "../../turns";
+import { plain, Run } from "../../talk/run";
+import { PartView } from "../../talk/part-view";
+import { type TurnRun, turnReader } from "../../talk/turn-run";
+import { followTurn, startTurn, type Turn, type TurnPlace } from "../../turns";
 import type { Agent } from "./agent-step";
 
 /** The turn of this tab, so that a reload shows it. */
@@ -44,48 +45,54 @@ function Conversation({ agent, onAnswer }: { agent: Agent; onAnswer: () => void 
   const [message, setMessage] = useState("Hello");
   const [session, setSession] = useState<string | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
-  const runner = useMemo(() => new TurnRunner(), []);
-  const live = runner.state.value;
+  const [run, setRun] = useState<TurnRun | null>(null);
+  const live = run?.state.value;
+  const sent = run?.sent.value[0]?.text ?? "";
   useEffect(() => {
     const kept = readKept(agent.agent_id);
-    if (kept) {
-      setSession(kept.session_id);
-      void runner.rejoin(kept, kept.turnId, kept.message);
-    }
-    return () => runner.close();
+    if (!kept) return;
+    const known: TurnRun = new Run(turnReader(kept), [plain(kept.message)], { id: kept.turnId, phase: "running" });
+    setSession(kept.session_id);
+    setRun(known);
+    void known.follow((options) => followTurn(kept, kept.turnId, null, options));
   }, []);
+  useEffect(() => () => run?.close(), [run]);
   useEffect(() => {
-    if (live.turnId && session)
-      keepTurn({ agent_id: agent.agent_id, session_id: session, turnId: live.turnId, message: live.message });
-  }, [live.turnId, session]);
+    if (!live?.id || !session) return;
+    keepTurn({ agent_id: agent.agent_id, session_id: session, turnId: live.id, message: sent });
+    if (sent === message) setMessage("");
+  }, [live?.id, session]);
   useEffect(() => {
-    if (live.turnId && live.message === message) setMessage("");
-  }, [live.turnId]);
-  useEffect(() => {
-    if (live.turn?.status === "completed") onAnswer();
-  }, [live.turn]);
+    if (live?.document?.status === "completed") onAnswer();
+  }, [live?.document]);
   const submit = async (event: Event) => {
     event.preventDefault();
     setError(null);
     try {
       const at = { agent_id: agent.agent_id, session_id: session ?? (await createSession(agent.agent_id)) };
       setSession(at.session_id);
-      await runner.start(at, message);
+      const started: TurnRun = new Run(turnReader(at), [plain(message)]);
+      setRun(started);
+      const body = { messages: [{ role: "user" as const, content: message, context: null }] };
+      await started.follow((options) => startTurn(at, body, options));
     } catch (failure) {
       setError(toApiError(failure));
     }
   };
-  const follow = () => {
-    if (live.turnId && session) {
-      void runner.rejoin({ agent_id: agent.agent_id, session_id: session }, live.turnId, live.message);
-    }
+  const rejoin = () => {
+    if (!live?.id || !session) return;
+    const at = { agent_id: agent.agent_id, session_id: session };
+    const id = live.id;
+    const again: TurnRun = new Run(turnReader(at), [plain(sent)], { id, phase: "running" });
+    setRun(again);
+    void again.follow((options) => followTurn(at, id, null, options));
   };
   const params = { agent_id: agent.agent_id, session_id: session ?? "SESSION" };
   const url = addressOf("/v1/agents/{agent_id}/session/{session_id}/turn", params).href;
-  const body = { messages: [{ role: "user", content: message || live.message }], stream: false };
+  const body = { messages: [{ role: "user", content: message || sent }], stream: false };
   return (
     <div class="stack">
-      <Exchange live={live} />
+      {run && <Exchange run={run} />}
       <form class="stack" onSubmit={(event) => void submit(event)}>
         <Field label="Message">
           {(ids) => (
@@ -99,9 +106,14 @@ function Conversation({ agent, onAnswer }: { agent: Agent; onAnswer: () => void 
           )}
         </Field>
         {error && <ErrorState error={error} />}
-        {!error && live.error && <ErrorState error={live.error} {...(live.turnId && { onRetry: follow })} />}
+        {!error && live?.error && <ErrorState error={live.error} {...(live.id && { onRetry: rejoin })} />}
         <div class="actions">
-          <Button type="submit" kind="primary" busy={live.isRunning} disabled={!message.trim()}>
+          <Button
+            type="submit"
+            kind="primary"
+            busy={live !== undefined && live.phase !== "ended"}
+            disabled={!message.trim()}
+          >
             Send
           </Button>
           {session && <CopyAs snippet={{ method: "POST", url, body }} />}
@@ -112,17 +124,20 @@ function Conversation({ agent, onAnswer }: { agent: Agent; onAnswer: () => void 
 }
 
 /** A message and its answer, as it arrives. */
-function Exchange({ live }: { live: LiveTurn }): JSX.Element | null {
-  if (!live.message) return null;
-  const content = live.turn?.output_message?.content;
-  const text = live.turn && typeof content === "string" ? content : live.text;
+function Exchange({ run }: { run: TurnRun }): JSX.Element {
+  const { phase, isReconnecting, document } = run.state.value;
+  const parts = run.transcript.parts.value;
+  const isRunning = phase !== "ended";
   return (
     <div class="exchange">
-      <p class="message-of-user">{live.message}</p>
-      <div class="message-of-agent" aria-live="polite" aria-busy={live.isRunning}>
-        {text ? <Markdown text={text} /> : live.isRunning && <p class="hint">Waiting for the model …</p>}
-        {live.isReconnecting && <p class="hint">The connection broke. Trying again …</p>}
-        {live.turn && <TurnFacts turn={live.turn} />}
+      <p class="message-of-user">{run.sent.value[0]?.text}</p>
+      <div class="message-of-agent" aria-live="polite" aria-busy={isRunning}>
+        {parts.slice(0, 20).map((part) => (
+          <PartView key={part.id} part={part} />
+        ))}
+        {parts.length === 0 && isRunning && <p class="hint">Waiting for the model …</p>}
+        {isReconnecting && <p class="hint">The connection broke. Trying again …</p>}
+        {document && <TurnFacts turn={document} />}
       </div>
     </div>
   );

@@ -391,7 +391,7 @@ test("10,000 steps and 200 calls in a turn stay usable", async () => {
 
 test("a server that fails, a limit and an unknown turn: words and a way on", async () => {
   const { page, close: end } = await open({ key: KEY, path: `${sessionsPath()}/${made.session}/turns/${made.session}` });
-  await page.getByText("Not found").waitFor(INSIDE);
+  await page.getByText("Not found", { exact: true }).waitFor(INSIDE);
   await page.route("**/v1/responses?**", (route) =>
     route.fulfill({ status: 429, headers: { "retry-after": "1" }, json: { error: { message: "Slow down." } } }),
   );

@@ -35,6 +35,7 @@ export default function ChatsPage(): JSX.Element {
             <EmptyState title="No chat is like that" />
           ) : (
             <EmptyState title="There are no stored chats yet">
+              <p>This request makes one:</p>
               <CopyAs snippet={SAMPLE()} />
             </EmptyState>
           )

@@ -62,8 +62,7 @@ export default function ResponsesPage(): JSX.Element {
           {
             title: "Time",
             isNumber: true,
-            cell: ({ created_at, completed_at }) =>
-              completed_at ? formatMilliseconds((completed_at - created_at) * 1000) : "–",
+            cell: ({ created_at, completed_at }) => (completed_at ? inSeconds(completed_at - created_at) : "–"),
           },
           {
             title: "Tokens",
@@ -80,6 +79,11 @@ export default function ResponsesPage(): JSX.Element {
       <CopyAs snippet={{ method: "GET", url: addressOf("/v1/responses").href }} />
     </div>
   );
+}
+
+/** Return a time that is known in whole seconds. */
+function inSeconds(seconds: number): string {
+  return seconds < 1 ? "< 1 s" : formatMilliseconds(seconds * 1000);
 }
 
 /** Return what a response said, or its id. */

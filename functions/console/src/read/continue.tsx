@@ -48,8 +48,9 @@ function ContinueForm({ at, turn, onClose }: { at: TurnPlace; turn: Turn; onClos
   return (
     <form class="stack" onSubmit={(event) => void submit(event)}>
       <p class="state-text">
-        The API copies no turns. The first message of the new session has the text of all turns up to this one, so that
-        the model knows what was said and what tools returned. This session does not change.
+        The API copies no turns. The first message of the new session has the text of the turns up to this one (at most
+        {formatCount(MOST)} characters, the last ones), so that the model knows what was said and what tools returned.
+        This session does not change.
       </p>
       <Field label="Your message" hint="It follows the text of the turns.">
         {(ids) => (

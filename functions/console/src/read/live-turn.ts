@@ -46,7 +46,9 @@ export function useLiveTurn(at: TurnPlace, turnId: string): LiveTurn & { reload:
         switch (payload.event_type) {
           case "step_start":
             if (!known.has(payload.step_id))
-              update({ running: { id: payload.step_id, type: payload.step_type, start: Date.now(), text: "" } });
+              update({
+                running: { id: payload.step_id, type: payload.step_type, start: timeOfId(payload.step_id), text: "" },
+              });
             break;
           case "step_progress":
             if (next.running?.id === payload.step_id && payload.delta.type === "text")
@@ -78,6 +80,12 @@ export function useLiveTurn(at: TurnPlace, turnId: string): LiveTurn & { reload:
     return () => stop.current.abort();
   }, [reload]);
   return { ...state, reload };
+}
+
+/** Return the time at which an id was made: ids begin with it. */
+function timeOfId(id: string): number {
+  const time = Number.parseInt(id.replace("-", "").slice(0, 12), 16);
+  return Number.isNaN(time) ? Date.now() : time;
 }
 
 function inOrder(steps: TurnStep[]): TurnStep[] {

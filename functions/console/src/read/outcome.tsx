@@ -107,7 +107,11 @@ export function RunFacts({
         <Cost receipt={receipt} />
       </Figure>
       <Figure title="Tokens" note={tokens ? tokensInWords(tokens, cached, receipt?.reasoning_tokens ?? 0) : ""}>
-        {tokens ? formatCount((tokens.input_tokens ?? 0) + (tokens.output_tokens ?? 0)) : "not counted"}
+        {tokens
+          ? formatCount((tokens.input_tokens ?? 0) + (tokens.output_tokens ?? 0))
+          : RUNNING.has(status)
+            ? "not known yet"
+            : "not counted"}
       </Figure>
       <Figure title="Time" note={firstTokenMs === null ? "" : `first token after ${formatMilliseconds(firstTokenMs)}`}>
         {took === null ? (RUNNING.has(status) ? "runs …" : "not known") : formatMilliseconds(took)}

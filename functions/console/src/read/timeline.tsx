@@ -183,7 +183,9 @@ function Row({ step, axis, children }: RowProps): JSX.Element {
             />
           )}
         </svg>
-        <span class="timeline-time number">{took === null ? "runs …" : formatMilliseconds(took)}</span>
+        <span class="timeline-time number">
+          {took === null ? (step.kind === "wait" ? "waits …" : "runs …") : formatMilliseconds(took)}
+        </span>
         {step.error && <span class="timeline-error">{cut(step.error, SHORT)}</span>}
       </summary>
       {isOpen && (

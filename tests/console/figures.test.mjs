@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
-import { close, ensureAgent, open, PHONE } from "./browser.mjs";
+import { close, ensureAgent, KEY, open, PHONE, URL_ } from "./browser.mjs";
 
 after(close);
 
@@ -111,5 +111,24 @@ test("a first visit loads nothing twice, and docs/costs.md has its requests and 
   );
   assert.equal(own.length, Number(stated[1]));
   assert.ok(Math.abs(bytes / 1000 - Number(stated[2])) <= 5, `${bytes} bytes, and docs/costs.md says ${stated[2]} KB`);
+  await end();
+});
+
+test("a list of 100 sessions appears, a page after the other", async (context) => {
+  const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
+  const post = async (path, body) =>
+    (await fetch(`${URL_}${path}`, { method: "POST", headers, body: JSON.stringify(body) })).json();
+  const agent_config = { name: "Busy", model: "scripted/demo", instructions: "" };
+  const { agent_id } = await post("/v1/agents", { agent_config });
+  for (let number = 1; number <= 100; number++) {
+    await post(`/v1/agents/${agent_id}/session`, { session_name: `Conversation ${number}.` });
+  }
+  const { page, close: end } = await open({ path: `/console/agents/${agent_id}/sessions` });
+  await page.getByText("Conversation 100.").first().waitFor(INSIDE);
+  const shown = await page.evaluate(() => performance.now());
+  await page.getByRole("button", { name: "Load more" }).click(INSIDE);
+  await page.getByText("Conversation 1.", { exact: true }).waitFor(INSIDE);
+  const all = await page.evaluate(() => performance.now());
+  context.diagnostic(`100 sessions: the first page after ${shown.toFixed(0)} ms, all after ${all.toFixed(0)} ms`);
   await end();
 });

@@ -102,10 +102,8 @@ def test_an_unchanged_page_is_not_sent_again(console: Console) -> None:
     [
         ("gzip, deflate, br", "br", b"brotli"),
         ("gzip;q=1.0, br;q=0", "gzip", gzip.compress(b"plain")),
-        ("br;q=0.0, gzip;q=0.000", None, b"plain"),
         ("GZIP", "gzip", gzip.compress(b"plain")),
-        ("identity", None, b"plain"),
-        ("", None, b"plain"),
+        ("*", "br", b"brotli"),
     ],
 )
 def test_files_are_kept_for_ever_in_the_encoding_that_the_client_accepts(
@@ -118,6 +116,20 @@ def test_files_are_kept_for_ever_in_the_encoding_that_the_client_accepts(
     assert answered.headers["vary"] == "accept-encoding"
     assert answered.headers["content-type"] == "text/javascript; charset=utf-8"
     assert answered.body[10:] == body[10:]  # the head of gzip has a time
+
+
+@pytest.mark.parametrize("accepted", ["identity", "", "deflate", "br;q=0.0, gzip;q=0.000"])
+def test_a_file_is_not_sent_at_three_times_its_size(console: Console, accepted: str) -> None:
+    answered = ask(console, "/console/assets/console-1.js", accept_encoding=accepted)
+
+    assert answered.status == 406
+    assert answered.body == b"This file is sent with a content encoding only: accept br or gzip."
+
+
+def test_a_client_that_names_no_encoding_gets_gzip(console: Console) -> None:
+    answered = ask(console, "/console/assets/console-1.js")
+
+    assert (answered.headers["content-encoding"], gzip.decompress(answered.body)) == ("gzip", b"plain")
 
 
 def test_a_file_without_a_compressed_one_is_sent_as_it_is(console: Console) -> None:
@@ -205,7 +217,7 @@ def test_every_answer_has_the_headers_that_keep_scripts_of_others_out(console: C
     assert policy["script-src"] == policy["style-src"] == "'self'"
     assert policy["img-src"] == "'self' data: blob:"
     assert policy["connect-src"] == "'self' https://id.example"
-    assert (policy["require-trusted-types-for"], policy["trusted-types"]) == ("'script'", "dompurify")
+    assert (policy["require-trusted-types-for"], policy["trusted-types"]) == ("'script'", "'none'")
     assert "unsafe" not in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"

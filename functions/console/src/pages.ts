@@ -1,4 +1,4 @@
-/** The pages of the console. Each is loaded when it is first opened. */
+/** The pages of the console. Their code is loaded when the first one is opened. */
 import type { ComponentType } from "preact";
 import type { Params } from "./router";
 
@@ -17,87 +17,81 @@ export interface PageEntry {
   load: () => Promise<{ default: ComponentType<PageProps> }>;
 }
 
+const page = (name: keyof typeof import("./pages/index")) => async () => ({
+  default: (await import("./pages/index"))[name] as ComponentType<PageProps>,
+});
+
 export const PAGES: readonly PageEntry[] = [
-  { pattern: "/", title: "Start", isListed: true, load: () => import("./pages/start") },
-  { pattern: "/agents", title: "Agents", scope: "use", isListed: true, load: () => import("./pages/agents") },
-  {
-    pattern: "/agents/new",
-    title: "New agent",
-    scope: "use",
-    isListed: false,
-    load: () => import("./pages/agent-form"),
-  },
-  { pattern: "/agents/:agent", title: "Agent", scope: "use", isListed: false, load: () => import("./pages/agent") },
+  { pattern: "/", title: "Start", isListed: true, load: page("StartPage") },
+  { pattern: "/agents", title: "Agents", scope: "use", isListed: true, load: page("AgentsPage") },
+  { pattern: "/agents/new", title: "New agent", scope: "use", isListed: false, load: page("AgentFormPage") },
+  { pattern: "/agents/:agent", title: "Agent", scope: "use", isListed: false, load: page("AgentPage") },
   {
     pattern: "/agents/:agent/sessions/:session",
     title: "Session",
     scope: "use",
     isListed: false,
-    load: () => import("./pages/session"),
+    load: page("SessionPage"),
   },
+  { pattern: "/responses/new", title: "New response", scope: "use", isListed: false, load: page("NewResponsePage") },
+  { pattern: "/agents/:agent/sessions", title: "Sessions", scope: "use", isListed: false, load: page("SessionsPage") },
   {
-    pattern: "/responses/new",
-    title: "New response",
+    pattern: "/agents/:agent/sessions/:session/turns",
+    title: "Turns",
     scope: "use",
     isListed: false,
-    load: () => import("./pages/response-new"),
+    load: page("TurnsPage"),
   },
-  ...areaOf(
-    () => import("./pages/read"),
-    [
-      { pattern: "/agents/:agent/sessions", title: "Sessions", page: "SessionsPage" },
-      { pattern: "/agents/:agent/sessions/:session/turns", title: "Turns", page: "TurnsPage" },
-      { pattern: "/agents/:agent/sessions/:session/turns/:turn", title: "Turn", page: "TurnPage" },
-      { pattern: "/responses", title: "Responses", page: "ResponsesPage", isListed: true },
-      { pattern: "/responses/:response", title: "Response", page: "ResponsePage" },
-      { pattern: "/conversations", title: "Conversations", page: "ConversationsPage", isListed: true },
-      { pattern: "/conversations/:conversation", title: "Conversation", page: "ConversationPage" },
-      { pattern: "/chats", title: "Stored chats", page: "ChatsPage", isListed: true },
-      { pattern: "/chats/:chat", title: "Stored chat", page: "ChatPage" },
-    ],
-  ),
-  ...areaOf(
-    () => import("./pages/knowledge"),
-    [
-      { pattern: "/knowledge", title: "Knowledge", page: "StoresPage", isListed: true },
-      { pattern: "/knowledge/files", title: "Files", page: "FilesPage" },
-      { pattern: "/knowledge/stores/:store", title: "Vector store", page: "StorePage" },
-      { pattern: "/knowledge/stores/:store/search", title: "Search", page: "SearchPage" },
-      { pattern: "/knowledge/stores/:store/files/:file", title: "File", page: "DocumentPage" },
-    ],
-  ),
-  ...areaOf(
-    () => import("./pages/tools"),
-    [
-      { pattern: "/tools", title: "Tools", page: "GroupsPage", isListed: true },
-      { pattern: "/tools/:group", title: "Toolgroup", page: "GroupPage" },
-      { pattern: "/tools/:group/:tool", title: "Tool", page: "ToolPage" },
-    ],
-  ),
-  ...areaOf(
-    () => import("./pages/models"),
-    [
-      { pattern: "/models", title: "Models", page: "ModelsPage", isListed: true },
-      { pattern: "/models/providers", title: "Providers", page: "ProvidersPage" },
-      { pattern: "/models/shields", title: "Shields", page: "ShieldsPage" },
-    ],
-  ),
-  { pattern: "/usage", title: "Usage", isListed: true, load: () => import("./pages/usage") },
-  { pattern: "/keys", title: "Keys", scope: "admin", isListed: true, load: () => import("./pages/keys") },
-  { pattern: "/runs", title: "Running", scope: "admin", isListed: true, load: () => import("./pages/runs") },
-  { pattern: "/users", title: "End users", scope: "admin", isListed: true, load: () => import("./pages/users") },
-];
-
-/** Return pages that are one download together. Each needs the scope `use`. */
-function areaOf<M>(
-  load: () => Promise<M>,
-  pages: readonly { pattern: string; title: string; page: keyof M; isListed?: boolean }[],
-): PageEntry[] {
-  return pages.map(({ pattern, title, page, isListed = false }) => ({
-    pattern,
-    title,
+  {
+    pattern: "/agents/:agent/sessions/:session/turns/:turn",
+    title: "Turn",
     scope: "use",
-    isListed,
-    load: async () => ({ default: (await load())[page] as ComponentType<PageProps> }),
-  }));
-}
+    isListed: false,
+    load: page("TurnPage"),
+  },
+  { pattern: "/responses", title: "Responses", scope: "use", isListed: true, load: page("ResponsesPage") },
+  { pattern: "/responses/:response", title: "Response", scope: "use", isListed: false, load: page("ResponsePage") },
+  { pattern: "/conversations", title: "Conversations", scope: "use", isListed: true, load: page("ConversationsPage") },
+  {
+    pattern: "/conversations/:conversation",
+    title: "Conversation",
+    scope: "use",
+    isListed: false,
+    load: page("ConversationPage"),
+  },
+  { pattern: "/chats", title: "Stored chats", scope: "use", isListed: true, load: page("ChatsPage") },
+  { pattern: "/chats/:chat", title: "Stored chat", scope: "use", isListed: false, load: page("ChatPage") },
+  { pattern: "/knowledge", title: "Knowledge", scope: "use", isListed: true, load: page("StoresPage") },
+  { pattern: "/knowledge/files", title: "Files", scope: "use", isListed: false, load: page("FilesPage") },
+  {
+    pattern: "/knowledge/stores/:store",
+    title: "Vector store",
+    scope: "use",
+    isListed: false,
+    load: page("StorePage"),
+  },
+  {
+    pattern: "/knowledge/stores/:store/search",
+    title: "Search",
+    scope: "use",
+    isListed: false,
+    load: page("SearchPage"),
+  },
+  {
+    pattern: "/knowledge/stores/:store/files/:file",
+    title: "File",
+    scope: "use",
+    isListed: false,
+    load: page("DocumentPage"),
+  },
+  { pattern: "/tools", title: "Tools", scope: "use", isListed: true, load: page("GroupsPage") },
+  { pattern: "/tools/:group", title: "Toolgroup", scope: "use", isListed: false, load: page("GroupPage") },
+  { pattern: "/tools/:group/:tool", title: "Tool", scope: "use", isListed: false, load: page("ToolPage") },
+  { pattern: "/models", title: "Models", scope: "use", isListed: true, load: page("ModelsPage") },
+  { pattern: "/models/providers", title: "Providers", scope: "use", isListed: false, load: page("ProvidersPage") },
+  { pattern: "/models/shields", title: "Shields", scope: "use", isListed: false, load: page("ShieldsPage") },
+  { pattern: "/usage", title: "Usage", isListed: true, load: page("UsagePage") },
+  { pattern: "/keys", title: "Keys", scope: "admin", isListed: true, load: page("KeysPage") },
+  { pattern: "/runs", title: "Running", scope: "admin", isListed: true, load: page("RunsPage") },
+  { pattern: "/users", title: "End users", scope: "admin", isListed: true, load: page("UsersPage") },
+];

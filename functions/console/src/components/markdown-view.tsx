@@ -1,7 +1,7 @@
 import { Component, type JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { formatCount } from "../format";
-import { BlockReader, LONGEST, renderMarkdown } from "../markdown";
+import { BlockReader, LONGEST, MarkdownBlock } from "../markdown";
 import { Button } from "./button";
 import { LongText } from "./long-text";
 
@@ -88,7 +88,10 @@ class Block extends Component<BlockProps> {
   override render(): JSX.Element {
     const { source, isGrowing } = this.props;
     if (source.length > LONGEST) return <LongText text={source} label="Text" isGrowing={isGrowing} />;
-    // Preact assigns the value, which Trusted Types require to come from the sanitizer.
-    return <div dangerouslySetInnerHTML={{ __html: renderMarkdown(source) as unknown as string }} />;
+    return (
+      <div>
+        <MarkdownBlock source={source} />
+      </div>
+    );
   }
 }

@@ -158,7 +158,7 @@ async def test_the_last_turn_has_the_status_of_its_ending(
     [shown] = (await store.sessions.list(tenant, begun.agent_id, Window(), last_turns=True)).data
     assert shown.last_turn is not None
     assert shown.last_turn.started_at == time_of(turn_id)
-    assert abs(shown.last_turn.started_at.timestamp() - time.time()) < 3_600
+    assert abs(shown.last_turn.started_at.timestamp() - time.time_ns() / 1e9) < 3_600  # other tests move `time.time`
 
 
 @pytest.mark.parametrize("layout", ["compatible", "spread"])

@@ -108,8 +108,8 @@ class Meter:
     closed: bool = False
     """Whether the budgets have been settled."""
 
-    by_model: dict[str, Consumption] = field(default_factory=dict)
-    """What was counted of each model that was called, by its full id."""
+    calls: list[tuple[str, Usage, float | None]] = field(default_factory=list)
+    """The model calls: the full id of the model, its usage, and its dollars if they are known."""
 
     deadline: float | None = None
     """The end of the run by the clock of the event loop; None if it is not known."""
@@ -167,10 +167,18 @@ class Meter:
         return self._count(model_id, usage, dollars)
 
     def _count(self, model_id: str, usage: Usage | None, dollars: float | None) -> float:
-        of_model = self.by_model.setdefault(model_id, Consumption(model_dollars=0.0))
-        for counted in (self.counted, of_model):
-            counted.add_call(usage or Usage(), dollars)
+        call = model_id, usage or Usage(), dollars
+        self.calls.append(call)
+        self.counted.add_call(*call[1:])
         return dollars or 0.0
+
+    @property
+    def by_model(self) -> dict[str, Consumption]:
+        """Return what was counted of each model that was called, by its full id."""
+        found: dict[str, Consumption] = {}
+        for model_id, usage, dollars in self.calls:
+            found.setdefault(model_id, Consumption(model_dollars=0.0)).add_call(usage, dollars)
+        return found
 
     def read(self, further_writes: int = 0) -> Consumption:
         """Return what the run has consumed, `earlier` included. `further_writes` are the units that will follow."""

@@ -31,6 +31,7 @@ PLAIN_QUERIES = frozenset(
 
 QUERIES = {
     "model": "model_id",
+    "model_id": "model_id",
     "toolgroup_id": "toolgroup_id",
     "tool_group_id": "toolgroup_id",
     "turn_ids": "turn_id",

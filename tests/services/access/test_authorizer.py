@@ -163,10 +163,11 @@ def test_a_principal_of_the_largest_key_fits_into_the_answer(keys: ApiKeys, tena
 
 
 def test_a_token_of_the_issuer_may_call_as_its_principal(issuer: Issuer) -> None:
-    answer = app.handler(event_with(f"Bearer {token_of(issuer)}"), CONTEXT)
+    end = int(time.time()) + 60
+    answer = app.handler(event_with(f"Bearer {token_of(issuer, exp=end)}"), CONTEXT)
 
     assert answer["policyDocument"]["Statement"][0]["Effect"] == "Allow"
-    assert Principal.from_context(answer["context"]) == Principal("acme", "ada", frozenset({"use"}))
+    assert Principal.from_context(answer["context"]) == Principal("acme", "ada", frozenset({"use"}), expires_at=end)
 
 
 @pytest.mark.parametrize("changes", [{"tenant": "ACME"}, {"tenant": 7}, {"scope": "openid"}, {"sub": ""}], ids=repr)

@@ -67,9 +67,12 @@ def calls(*made: tuple[str, str, str], text: tuple[str, ...] = ()) -> Reply:
 
 
 def outline(turn: dict[str, Any]) -> dict[str, Any]:
-    """Return a turn without ids, times and what they cost."""
+    """Return a turn without ids, times and what they cost. Of `first_token_ms`, whether it is a time is kept."""
     hidden = ("turn_id", "session_id", "step_id", "started_at", "completed_at")
     kept = {key: value for key, value in turn.items() if key not in hidden}
-    steps = [{key: value for key, value in step.items() if key not in hidden} for step in turn["steps"]]
+    steps = [
+        {key: value >= 0 if key == "first_token_ms" else value for key, value in step.items() if key not in hidden}
+        for step in turn["steps"]
+    ]
     counted = {key: value for key, value in turn["receipt"].items() if key.endswith(("_calls", "_tokens"))}
     return kept | {"steps": steps, "receipt": counted}

@@ -25,6 +25,8 @@ TEXT = ("llamas.txt", b"Llamas hum.")
 WITHOUT_METHOD = {
     "GET /v1/conversations",  # an extension
     "GET /v1/responses",  # Llama Stack's
+    "GET /v1/responses/{response_id}/steps",  # an extension
+    "GET /v1/responses/{response_id}/steps/{step_id}/input",  # an extension
     "POST /v1/responses/{response_id}/heartbeat",  # an extension
     "POST /v1/inference/embeddings",  # Llama Stack's
 }

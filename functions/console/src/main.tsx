@@ -7,8 +7,8 @@ import { Toasts } from "./components/toast";
 import { type ApiError, toApiError } from "./errors";
 import { identify } from "./identity";
 import { Layout } from "./layout";
-import { type PageEntry, type PageProps, PAGES } from "./pages";
-import { Link, matchPath, type Params, place } from "./router";
+import { type PageEntry, PAGES } from "./pages";
+import { Link, matchPath, type PageProps, type Params, place } from "./router";
 import { config, hasIssuer, identity, isSignedIn, loadConfig, may, notice, refusal } from "./session";
 import { SignInAgain, SignInPage } from "./sign-in";
 

@@ -1,10 +1,6 @@
 /** The pages of the console. Their code is loaded when the first one is opened. */
 import type { ComponentType } from "preact";
-import type { Params } from "./router";
-
-export interface PageProps {
-  params: Params;
-}
+import type { PageProps } from "./router";
 
 export interface PageEntry {
   /** The path, with variables such as `/agents/:agent`. */

@@ -10,6 +10,10 @@ export interface Place {
 
 export type Params = Readonly<Record<string, string>>;
 
+export interface PageProps {
+  params: Params;
+}
+
 const ROOT = CONSOLE.pathname.replace(/\/$/, "");
 
 export const place = signal<Place>(readPlace());

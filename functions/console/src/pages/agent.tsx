@@ -13,8 +13,7 @@ import { toast } from "../components/toast";
 import { Time } from "../components/values";
 import { type ApiError, toApiError } from "../errors";
 import { formatTime } from "../format";
-import type { PageProps } from "../pages";
-import { fillPath, Link, navigate } from "../router";
+import { fillPath, Link, navigate, type PageProps } from "../router";
 import { newestFirst } from "../talk/newest-first";
 import { cut } from "../talk/part-view";
 

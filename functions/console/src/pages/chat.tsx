@@ -7,13 +7,12 @@ import { usePaged } from "../components/list";
 import { ErrorState, Skeleton } from "../components/states";
 import { Time } from "../components/values";
 import { formatCount, formatTime } from "../format";
-import type { PageProps } from "../pages";
 import { ItemPages } from "../read/item-pages";
 import { Json, MessageView, Some } from "../read/message-view";
 import { inWords } from "../read/metadata";
 import { batchOf, PAGE_SIZE, scan } from "../read/scan";
 import { useResource } from "../resource";
-import { Link } from "../router";
+import { Link, type PageProps } from "../router";
 import { cut } from "../talk/part-view";
 
 type Item = Readonly<Record<string, unknown>>;

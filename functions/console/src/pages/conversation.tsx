@@ -7,12 +7,11 @@ import { CopyAs, CopyButton } from "../components/copy";
 import { usePaged } from "../components/list";
 import { ErrorState, Skeleton } from "../components/states";
 import { Time } from "../components/values";
-import type { PageProps } from "../pages";
 import { ItemPages } from "../read/item-pages";
 import { Json } from "../read/message-view";
 import { batchOf, PAGE_SIZE, scan } from "../read/scan";
 import { useResource } from "../resource";
-import { Link } from "../router";
+import { Link, type PageProps } from "../router";
 import { cut } from "../talk/part-view";
 import { inWords } from "../read/metadata";
 

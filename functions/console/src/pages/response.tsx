@@ -6,7 +6,6 @@ import { CopyAs, CopyButton } from "../components/copy";
 import { usePaged } from "../components/list";
 import { ErrorState, Skeleton } from "../components/states";
 import { formatTime } from "../format";
-import type { PageProps } from "../pages";
 import { ItemPages } from "../read/item-pages";
 import { useClock } from "../read/live-turn";
 import { isRunning, useLiveResponse } from "../read/live-response";
@@ -17,7 +16,7 @@ import { conversationPath, responsePath } from "../read/paths";
 import { batchOf, scan } from "../read/scan";
 import { type ResponseStep, SHORT, stepsOfResponse, type TimedStep } from "../read/steps";
 import { Timeline } from "../read/timeline";
-import { Link } from "../router";
+import { Link, type PageProps } from "../router";
 import { cut } from "../talk/part-view";
 
 type Response = Schemas["Response"];

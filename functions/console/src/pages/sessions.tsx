@@ -6,11 +6,10 @@ import { CopyAs } from "../components/copy";
 import { Finder, useFilters } from "../components/finder";
 import { EmptyState, Table, usePaged } from "../components/list";
 import { Badge, Time } from "../components/values";
-import type { PageProps } from "../pages";
 import { NO_TURN, UUID } from "../read/ids";
 import { API_SESSION, sessionPath, turnPath, turnsPath } from "../read/paths";
 import { type Batch, findOne, PAGE_SIZE, scan } from "../read/scan";
-import { fillPath, Link } from "../router";
+import { fillPath, Link, type PageProps } from "../router";
 import { cut } from "../talk/part-view";
 
 type Session = Schemas["Session"];

@@ -6,7 +6,6 @@ import { Button } from "../components/button";
 import { CopyAs, CopyButton } from "../components/copy";
 import { ErrorState, Skeleton } from "../components/states";
 import { formatTime } from "../format";
-import type { PageProps } from "../pages";
 import { ContinueButton } from "../read/continue";
 import { useClock, useLiveTurn } from "../read/live-turn";
 import { Json, MessageView, Some } from "../read/message-view";
@@ -16,7 +15,7 @@ import { stepsOfTurn, type TimedStep, timeOf } from "../read/steps";
 import { Timeline } from "../read/timeline";
 import { TurnStepView } from "../read/turn-step";
 import { useResource } from "../resource";
-import { fillPath, Link } from "../router";
+import { fillPath, Link, type PageProps } from "../router";
 import { cut } from "../talk/part-view";
 import type { Turn, TurnPlace } from "../turns";
 

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { PageProps } from "../../pages";
+import type { PageProps } from "../../router";
 import { StoreView } from "./store";
 
 export default function SearchPage({ params }: PageProps): JSX.Element {

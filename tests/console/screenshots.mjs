@@ -44,7 +44,7 @@ async function takePages() {
   for (const title of titles.filter((each) => !["Start", "API reference"].includes(each))) {
     await pages.getByRole("link", { name: title, exact: true }).click();
     await page.getByRole("heading", { level: 1 }).waitFor(WAIT);
-    await page.locator(".skeleton").waitFor({ state: "detached", ...WAIT });
+    await page.waitForFunction(() => document.querySelector(".skeleton") === null, undefined, WAIT);
     await write(page, title.toLowerCase().replace(/\W+/g, "-"));
   }
   await end();

@@ -169,6 +169,7 @@ class Turn:
         self.input: list[Document] = json.loads(event["body"])["messages"]
         self.step = {"step_id": "", "started_at": "", "completed_at": "", "step_type": "inference"}
         self.started_at, self.first_event = now(), 0.0
+        self.asked_at, self.first_token_ms = 0.0, 0
         self._lease_id = os.urandom(8).hex()
         self._log = f"default#session:{self.ids['agent_id']}:{self.ids['session_id']}"
         self._session = self._log, "state"
@@ -209,6 +210,7 @@ class Turn:
             self._usage: Document = chunk.get("usage", {})
             for choice in chunk["choices"]:
                 if part := choice["delta"].get("content"):
+                    self.first_token_ms = self.first_token_ms or round((time.monotonic() - self.asked_at) * 1000)
                     self.text += part
                     await response.send("step_progress", {**common, "delta": {"type": "text", "text": part}})
 
@@ -220,7 +222,7 @@ class Turn:
         self.consumption = self._consumption()
         ending = {"status": "completed", "completed_at": self.completed_at, "usage": self.usage}
         record = {
-            "step": {**self.step, "model_response": {"content": self.text}},
+            "step": {**self.step, "model_response": {"content": self.text}, "first_token_ms": self.first_token_ms},
             "ending": {**ending, "consumption": self.consumption},
         }
         await self._table.put(
@@ -236,7 +238,8 @@ class Turn:
         return {"role": "assistant", "content": self.text, "stop_reason": "end_of_turn", "tool_calls": []}
 
     def step_details(self) -> Document:
-        return {"turn_id": self.ids["turn_id"], **self.step, "model_response": self.answer()}
+        step = {"turn_id": self.ids["turn_id"], **self.step, "model_response": self.answer()}
+        return step | {"first_token_ms": self.first_token_ms}
 
     def document(self) -> Document:
         used = dict.fromkeys(NOT_USED, 0) | {"sandbox_milliseconds": 0, "model_dollars": None, "dollars": None}
@@ -298,6 +301,7 @@ class Function:
         turn = Turn(self._table, event, last)
         await turn.lease()
         messages = [*messages, *({"role": "user", "content": each["content"]} for each in turn.input)]
+        turn.asked_at = time.monotonic()
         _, reader = await asyncio.gather(turn.put_header(), self._model.open(messages))
         await response.open()
         turn.first_event = turn.elapsed()

@@ -38,6 +38,7 @@ from infra.local.sample_ids import (
     PENDING_STEP,
     QUEUED_RESPONSE,
     RESPONSE,
+    RESPONSE_STEP,
     SESSION,
     SHIELD,
     STOPPED_SESSION,
@@ -226,8 +227,9 @@ class Samples:
                 run = await self.openai.responses.start(
                     CreateResponse.model_validate(request), RequestContext(deadline())
                 )
-            async for _ in self.openai.responses.run(run):
-                pass
+            with fixed_ids(*([RESPONSE_STEP] if response_id == RESPONSE else [])):
+                async for _ in self.openai.responses.run(run):
+                    pass
         for response_id in (QUEUED_RESPONSE, BACKGROUND_RESPONSE):
             with fixed_ids(response_id):
                 await self.openai.background.create(

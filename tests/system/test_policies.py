@@ -91,7 +91,7 @@ GRANTS = {
         "*": LOGS,
         **KEY,
         KEYS: READ | {"dynamodb:PutItem", "dynamodb:UpdateItem"},
-        TABLE: {"dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        TABLE: {f"dynamodb:{name}" for name in ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")},
     },
     "AgentsRole": {
         "*": LOGS,

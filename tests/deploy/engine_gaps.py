@@ -20,6 +20,10 @@ NESTED_NAMES = (
     "a resource of a nested stack that is created after a bucket gets a name that its update does not find, and is "
     "replaced, so engine_process.py names it without the bucket's random part"
 )
+NEW_API = (
+    "it makes another API if the Body of one changes, with new permissions to invoke its functions, whereas "
+    "CloudFormation imports the Body into the same API (AWS::ApiGateway::RestApi, 'Update requires: No interruption')"
+)
 CONDITIONS = "conditions with Fn::Sub and Fn::Split fail, so engine_process.py resolves these functions"
 METRIC_MATH = "it refuses alarms with Metrics, which all alarms have, so the stacks have no AlarmTopicArn"
 SAM_DELETE = (

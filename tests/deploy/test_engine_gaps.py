@@ -21,6 +21,7 @@ from tests.deploy.engine_gaps import (
     METRIC_MATH,
     NESTED_ATTRIBUTES,
     NESTED_NAMES,
+    NEW_API,
     QUEUE_POLLER,
     UNKNOWN_TYPES,
 )
@@ -59,6 +60,10 @@ def test_the_engine_ignores_routes_for_any_method(stacks: Update, account: Accou
     methods = {each["path"]: each.get("resourceMethods", {}).keys() for each in resources}
     assert "OPTIONS" in methods["/v1/agents"]
     assert methods["/v1/agents"] & {"ANY", "POST"} == set(), ANY_METHOD
+
+
+def test_the_engine_makes_another_api_if_its_body_changes(stacks: Update) -> None:
+    assert stacks.updated_resources["Api"] != stacks.resources["Api"], NEW_API
 
 
 def test_the_engine_ignores_the_wrapper_of_streaming_functions(stacks: Update, account: Account) -> None:

@@ -1,4 +1,8 @@
-"""Steps of a turn. Each is a record of the turn's log."""
+"""Steps of a turn. Each is a record of the turn's log.
+
+The log, the events and the answers of the API have the same fields, in Llama Stack's order. A field that Stint adds is
+omitted if it has no value, so that records of earlier releases are read and shown as they are.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal

@@ -1,4 +1,8 @@
-"""Routes of administration: API keys, stops, and running runs."""
+"""Routes of administration: API keys, stops, and running runs.
+
+All need the scope `admin`, and are about the caller's tenant unless they name another one. Whether the caller may do
+that is decided by the use cases (`stint.services.access`), which have the caller as their first argument.
+"""
 
 from typing import Annotated
 

@@ -1,4 +1,8 @@
-"""The description of the whole API: its routes and its OpenAPI document."""
+"""The description of the whole API: its routes and its OpenAPI document.
+
+Each function has only its own routes. The document describes all of them, so the first request for it loads the routers
+of the other functions, and the classes of events, which no route returns as its response.
+"""
 
 from collections.abc import Iterable, Iterator
 from functools import cache

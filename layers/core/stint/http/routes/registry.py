@@ -1,4 +1,7 @@
-"""Routes of the registry group: models, providers, health, version."""
+"""Routes of the registry group: models, providers, usage, health, version, and the caller.
+
+`check_health` needs no credential, and `get_caller` accepts one with any scope. Neither reads the store.
+"""
 
 from datetime import date
 from typing import Annotated

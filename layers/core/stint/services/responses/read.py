@@ -1,4 +1,8 @@
-"""Stored responses: read, list, delete."""
+"""Stored responses: read, list, delete.
+
+A response that has not ended may have lost its process. So a reader reconciles what it reads: one whose process died is
+stored as failed, or queued again in the background, before it is shown.
+"""
 
 from collections.abc import Sequence
 from functools import partial

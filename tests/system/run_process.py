@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
 from infra.local.engine import ROOT
 from tests.openresponses.wire import Tap
@@ -27,11 +29,20 @@ class Run:
             text=True,
             start_new_session=True,
         )
+        self.output: SimpleQueue[str | None] = SimpleQueue()
+        self.reader = Thread(target=self.read_output, daemon=True)
+        self.reader.start()
+
+    def read_output(self) -> None:
+        """Read all output, because a process stops when the pipe of its output is full."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.output.put(line)
+        self.output.put(None)
 
     def read_until(self, text: str) -> str:
         """Read output until a line contains the text, and return this line. Fails if the process ends first."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in iter(self.output.get, None):
             self.lines.append(line)
             if text in line:
                 return line
@@ -54,7 +65,10 @@ class Run:
 
     def wait(self) -> int:
         try:
-            self.lines.append(self.process.communicate(timeout=120)[0])
+            self.process.wait(timeout=120)
+            self.reader.join(timeout=120)
+            while not self.output.empty():
+                self.lines.append(self.output.get() or "")
         finally:
             self.process.kill()
             self.process.wait()

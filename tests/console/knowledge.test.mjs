@@ -192,6 +192,7 @@ for (const [size, viewport] of Object.entries(SIZES)) {
       .waitFor(INGESTED);
 
     await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByRole("dialog").waitFor();
     await shot(page, `delete-${size}`);
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "hidden" });

@@ -613,7 +613,8 @@ test("nothing typed is lost when the key expires, there are too many requests, o
       await page.keyboard.press("Enter");
       await page.getByRole("dialog").waitFor({ state: "hidden" });
     }
-    assert.equal(await messageOf(page).inputValue(), "Do not lose this");
+    const box = await messageOf(page).elementHandle();
+    await page.waitForFunction((element) => element.value === "Do not lose this", box);
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await answers(page)
       .last()

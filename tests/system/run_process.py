@@ -36,8 +36,9 @@ class Run:
     def read_output(self) -> None:
         """Read all output, because a process stops when the pipe of its output is full."""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.output.put(line)
+        with self.process.stdout as output:
+            for line in output:
+                self.output.put(line)
         self.output.put(None)
 
     def read_until(self, text: str) -> str:

@@ -38,6 +38,8 @@ SERVICES = {
     "ssm": "SSM",
 }
 START_SECONDS = 20.0
+SAVE_SECONDS = 30.0
+"""Seconds between two saves while something changes."""
 STOP_SECONDS = 10.0
 
 
@@ -88,8 +90,16 @@ class Engine:
     python = PYTHON
     program = PROGRAM
 
-    def __init__(self, state_dir: Path | None = None, *, region: str = "us-east-1", lock: int | None = None) -> None:
+    def __init__(
+        self,
+        state_dir: Path | None = None,
+        *,
+        region: str = "us-east-1",
+        lock: int | None = None,
+        save_seconds: float = SAVE_SECONDS,
+    ) -> None:
         self.region = region
+        self._save_seconds = save_seconds if state_dir else 0
         self.unsaved = ""
         self._lock = lock
         self.endpoint = ""
@@ -157,7 +167,7 @@ class Engine:
     def _launch(self, listener: socket.socket) -> subprocess.Popen[bytes]:
         with self._log() as log:
             return subprocess.Popen(
-                [str(self.python), "-m", self.program, str(listener.fileno())],
+                [str(self.python), "-m", self.program, str(listener.fileno()), str(self._save_seconds)],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=log,

@@ -1,14 +1,13 @@
 """Program that runs ministack on a listening socket from its parent, and stops when the parent has ended.
 
 It is started with the interpreter of `.venv-ministack`, so it imports only those modules of this project that need
-nothing but the standard library. Its only argument is a file descriptor. Standard input is a pipe that the parent holds
-open: its end means that the parent has ended, for whatever reason. uvicorn then runs its shutdown, in which ministack
-saves its state. The exit code is 1 if that failed, which ministack only logs. ministack's own server, hypercorn, takes
-about twice the CPU time for a request.
+nothing but the standard library. Its arguments are a file descriptor and the seconds between two saves of changes, 0 if
+nothing is kept. Standard input is a pipe that the parent holds open: its end means that the parent has ended, for
+whatever reason. uvicorn then runs its shutdown, in which ministack saves its state. The exit code is 1 if that failed,
+which ministack only logs. ministack's own server, hypercorn, takes about twice the CPU time for a request.
 """
 
 import importlib
-import logging
 import os
 import socket
 import sys
@@ -18,6 +17,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import uvicorn
+from infra.local.engine_saver import EngineSaver, Failures
 from infra.local.web_pages import Receive, Scope, Send, refuse_web_pages
 
 
@@ -39,27 +39,17 @@ def load_app() -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     return loaded
 
 
-class Failures(logging.Handler):
-    """Counts the errors of a logger."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.count = 0
-
-    def emit(self, _: logging.LogRecord) -> None:
-        self.count += 1
-
-
 def stop_at_end_of_input(server: uvicorn.Server, failures: Failures) -> None:
     while os.read(0, 1024):
         pass
-    logging.getLogger("persistence").addHandler(failures)
+    failures.attach()
     server.should_exit = True
 
 
 def main() -> None:
+    descriptor, save_seconds = int(sys.argv[1]), float(sys.argv[2])
     config = uvicorn.Config(
-        app,
+        EngineSaver(app, save_seconds) if save_seconds else app,
         loop="uvloop",
         http="httptools",
         ws="none",
@@ -74,7 +64,7 @@ def main() -> None:
     server = uvicorn.Server(config)
     failures = Failures()
     threading.Thread(target=stop_at_end_of_input, args=(server, failures), daemon=True).start()
-    server.run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
+    server.run(sockets=[socket.socket(fileno=descriptor)])
     if failures.count or getattr(server.lifespan, "error_occurred", False):
         sys.exit(1)
 

@@ -2,7 +2,7 @@
 
 A port or a state folder that is in use is found before anything is started. The first signal stops in order, so that
 the engine saves its state, and the second one at once. If the engine dies, the cloud stops: every request would fail,
-and the next start begins with what was saved before.
+and the next start begins with what the engine saved last, half a minute before at most.
 """
 
 import asyncio
@@ -51,11 +51,11 @@ async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float)
                 state.publish(url, cloud.engine)
                 access = await describe_access(plan, cloud, folder)
                 print_line(welcome(cloud, url, folder, time.monotonic() - began, access=access))
-                await watch(cloud.engine)
+                await watch(cloud.engine, state)
         print_line(f"Stopped. The state is kept in {folder}.")
 
 
-async def watch(engine: RunningEngine) -> None:
+async def watch(engine: RunningEngine, state: State) -> None:
     """Wait until the engine has died, then raise LocalCloudError: nothing works without it."""
     place = urlsplit(engine.endpoint)
     while True:
@@ -64,8 +64,11 @@ async def watch(engine: RunningEngine) -> None:
             # Only a connection: a busy engine answers requests late, but the kernel accepts connections for it.
             _, writer = await asyncio.open_connection(place.hostname, place.port)
         except OSError:
+            saved = state.saved_at()
+            since = saved.astimezone().strftime("%H:%M:%S") if saved else "its start"
             raise LocalCloudError(
-                "the local AWS engine has died, and all data since its start is lost: start again"
+                f"the local AWS engine has died: what was stored since {since} is lost, the rest is in"
+                f" {state.folder}: start again"
             ) from None
         writer.close()
 

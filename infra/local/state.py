@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -68,6 +69,11 @@ class State:
             if is_running(self._read().get("pid")) or not self._is_locked():
                 return
             await asyncio.sleep(PAUSE_SECONDS)
+
+    def saved_at(self) -> datetime | None:
+        """Return when the engine saved its state, or None if it has not."""
+        saved = self.engine / "state" / "dynamodb.json"
+        return datetime.fromtimestamp(saved.stat().st_mtime, UTC) if saved.exists() else None
 
     def clear(self) -> None:
         """Delete all stored data."""

@@ -1,3 +1,4 @@
+import contextlib
 import os
 import shutil
 import signal
@@ -112,6 +113,49 @@ def test_an_engine_that_was_killed_starts_again(tmp_path: Path) -> None:
         write_everywhere(second)
 
         assert holds_what_was_written(second)
+
+
+def test_changes_are_saved_while_the_engine_runs(tmp_path: Path) -> None:
+    with Engine(tmp_path, save_seconds=0.1) as first:
+        write_everywhere(first)
+        before = time.time()
+        while not is_saved_after(tmp_path, before):
+            dynamodb(first).delete_item(TableName=first.outputs["TableName"], Key={"pk": {"S": "x"}, "sk": {"S": "y"}})
+            time.sleep(0.05)
+        os.kill(first.pid, signal.SIGKILL)
+
+    with Engine(tmp_path) as second:
+        assert holds_what_was_written(second)
+
+
+def is_saved_after(folder: Path, moment: float) -> bool:
+    saved = folder / "state" / "dynamodb.json"
+    return saved.exists() and saved.stat().st_mtime > moment
+
+
+def test_nothing_is_saved_while_nothing_changes(tmp_path: Path) -> None:
+    with Engine(tmp_path, save_seconds=0.1) as engine:
+        write_everywhere(engine)
+        time.sleep(1)
+        saved = (tmp_path / "state" / "dynamodb.json").stat().st_mtime_ns
+        dynamodb(engine).scan(TableName=engine.outputs["TableName"])
+        time.sleep(0.5)
+
+        assert (tmp_path / "state" / "dynamodb.json").stat().st_mtime_ns == saved
+
+
+def test_a_save_that_fails_is_tried_again(tmp_path: Path) -> None:
+    with Engine(tmp_path, save_seconds=0.1) as engine:
+        obstacle = tmp_path / "state" / "dynamodb.json.tmp"
+        while not obstacle.is_dir():
+            with contextlib.suppress(FileExistsError):
+                obstacle.mkdir(parents=True)
+        write_everywhere(engine)
+        time.sleep(0.5)
+        obstacle.rmdir()
+        before = time.time()
+        while not is_saved_after(tmp_path, before):
+            time.sleep(0.05)
 
 
 def test_an_engine_that_cannot_save_its_state_says_so(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """`make deploy STACK=name`: deploy the output of `make build` with the SAM CLI.
 
 The options are read from the environment, to which make exports the variables of its command line: STACK, PARAMETERS
-and TAGS ("Name=value ...", quoted as in a shell), AUTH, RUNTIME and ARCHITECTURE.
+and TAGS ("Name=value ...", quoted as in a shell), AUTH, RUNTIME and ARCHITECTURE. The region is AWS_REGION, or else
+AWS_DEFAULT_REGION, or else that of the profile, as for `python -m stint.cli`.
 """
 
 import os
@@ -24,6 +25,9 @@ from infra.scripts.deployment_sizes import (
     refuse_long_parameters,
 )
 
+from stint.aws.environment import AwsEnvironment
+from stint.aws.errors import AwsConfigurationError
+
 ROOT = Path(__file__).resolve().parents[2]
 USAGE = 'usage: make deploy STACK=name [PARAMETERS="Name=value ..."] [TAGS="name=value ..."]'
 # Functions are named `<stack>-responses`, and Lambda allows 64 characters.
@@ -44,7 +48,7 @@ MOST_TAGS = 40
 def main(environment: Mapping[str, str], root: Path = ROOT, read_deployed: ReadDeployed = read_deployed) -> int:
     """Run `sam deploy` and return its status, or 2 if it was not started.
 
-    `read_deployed` returns the parameters of the deployed stack, which keeps those that are not named.
+    `read_deployed` returns the parameters of the deployed stack in a region, which keeps those that are not named.
     """
     try:
         command = deploy_command(environment, root, read_deployed)
@@ -70,7 +74,8 @@ def deploy_command(environment: Mapping[str, str], root: Path, read_deployed: Re
     check_target({**wanted, **{name: parameters.pop(name) for name in TARGET if name in parameters}}, build)
     overrides = [f"Runtime={build.runtime}", f"Architecture={build.architecture}"]
     refuse_long_parameters(parameters)
-    deployed = read_deployed(stack)
+    region = find_region(environment)
+    deployed = read_deployed(stack, region)
     if deployed is None:
         parameters = {**of_new_stack(build), **parameters}
     known = {**(deployed or {}), **parameters}
@@ -84,13 +89,21 @@ def deploy_command(environment: Mapping[str, str], root: Path, read_deployed: Re
     options = ["--resolve-s3", "--s3-prefix", stack, "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
     options += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
     template = str((build.folder / "template.yaml").relative_to(root))
-    named = ["--template-file", template, "--stack-name", stack]
+    named = ["--template-file", template, "--stack-name", stack, "--region", region]
     return [str(sam), "deploy", *named, *options, "--tags", *tags, "--parameter-overrides", *overrides]
 
 
 def of_new_stack(build: Build) -> dict[str, str]:
     """Return the parameters of a stack that no earlier release has used. Their defaults are those of an update."""
     return {name: value for name, value in {"KeyLayout": "spread"}.items() if name in build.template["Parameters"]}
+
+
+def find_region(environment: Mapping[str, str]) -> str:
+    """Return the region that the operator's commands use, too. Raises Refused if there is none."""
+    try:
+        return AwsEnvironment(environment).region
+    except AwsConfigurationError as error:
+        raise Refused(f"{error} It is the region of the stack, such as eu-west-1.") from error
 
 
 def current_build(root: Path) -> Build:

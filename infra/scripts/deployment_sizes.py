@@ -30,28 +30,30 @@ ADVICE = (
     '(docs/production.md, "Large settings").'
 )
 
-ReadDeployed = Callable[[str], Mapping[str, str] | None]
+ReadDeployed = Callable[[str, str], Mapping[str, str] | None]
 
 
 class Refused(Exception):
     """Nothing was deployed. The message has the reason and the solution."""
 
 
-def read_deployed(stack: str) -> Mapping[str, str] | None:
+def read_deployed(stack: str, region: str) -> Mapping[str, str] | None:
     """Return the parameters of a deployed stack; empty if it cannot be read. None if there is no such stack."""
     import boto3  # noqa: PLC0415 - not for a deployment that is refused before
     from botocore.config import Config  # noqa: PLC0415
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError  # noqa: PLC0415
 
     try:
         config = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
-        client: Any = boto3.client("cloudformation", config=config)
+        client: Any = boto3.Session(region_name=region).client("cloudformation", config=config)
         [found] = client.describe_stacks(StackName=stack)["Stacks"]
     except ClientError as error:
         if error.response["Error"]["Code"] == "ValidationError":  # there is no such stack
             return None
         print(f"stint: warning: the parameters of the stack cannot be read: {error}", file=sys.stderr)
         return {}
+    except NoCredentialsError:
+        raise Refused("there are no AWS credentials: set AWS_ACCESS_KEY_ID and its secret, or AWS_PROFILE") from None
     except BotoCoreError as error:
         print(f"stint: warning: the parameters of the stack cannot be read: {error}", file=sys.stderr)
         return {}

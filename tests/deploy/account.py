@@ -79,10 +79,11 @@ class Account:
 
     def deploy(self, stack: str, project: Path, parameters: str) -> None:
         """Run what `make deploy STACK=... PARAMETERS=...` runs in a project."""
-        command = deploy_command({"STACK": stack, "PARAMETERS": parameters}, project, self.parameters_of)
+        variables = {"STACK": stack, "PARAMETERS": parameters, "AWS_REGION": self.engine.region}
+        command = deploy_command(variables, project, self.parameters_of)
         self.run(["env", "--chdir", str(project), *command])
 
-    def parameters_of(self, stack: str) -> dict[str, str]:
+    def parameters_of(self, stack: str, _: str) -> dict[str, str]:
         """Return the parameters of a stack; none if there is no such stack."""
         try:
             [found] = self.cloudformation.describe_stacks(StackName=stack)["Stacks"]

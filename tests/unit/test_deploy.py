@@ -14,6 +14,8 @@ from infra.scripts.deploy import ROOT, main
 from infra.scripts.deployment_sizes import Refused, read_deployed, refuse_large_environments, refuse_large_policies
 from samtranslator.yaml_helper import yaml_parse
 
+from stint.aws.environment import AwsEnvironment
+
 SAM = """#!/bin/sh
 printf '%s\\n' "$@" > arguments
 pwd > folder
@@ -55,7 +57,7 @@ def root(tmp_path: Path) -> Path:
 
 def deploy(root: Path, deployed: Mapping[str, str] | None = None, **variables: str) -> int:
     """Deploy to a stack that has these parameters."""
-    return main({"PATH": os.defpath, **variables}, root, lambda _: deployed or {})
+    return main({"PATH": os.defpath, "AWS_REGION": "eu-west-1", **variables}, root, lambda *_: deployed or {})
 
 
 def test_what_was_built_is_deployed_for_its_target_and_without_samconfig(root: Path) -> None:
@@ -63,7 +65,7 @@ def test_what_was_built_is_deployed_for_its_target_and_without_samconfig(root: P
 
     assert status == 0
     assert (root / "arguments").read_text().split() == [
-        *("deploy", "--template-file", ".aws-sam/build/template.yaml", "--stack-name", "shop"),
+        *("deploy", "--template-file", ".aws-sam/build/template.yaml", "--stack-name", "shop", "--region", "eu-west-1"),
         *("--resolve-s3", "--s3-prefix", "shop", "--no-confirm-changeset", "--no-fail-on-empty-changeset"),
         *("--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"),
         *("--tags", "application=stint", "--parameter-overrides", "Runtime=python3.13", "Architecture=arm64"),
@@ -282,14 +284,48 @@ def test_a_stack_that_cannot_be_read_is_no_reason_to_refuse(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", "http://127.0.0.1:9")
     for name, value in {
-        "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "b",
     }.items():
         monkeypatch.setenv(name, value)
 
-    assert read_deployed("shop") == {}
+    assert read_deployed("shop", "us-east-1") == {}
     assert "the parameters of the stack cannot be read" in capsys.readouterr().err
+
+
+def test_a_deployment_without_credentials_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+
+    with pytest.raises(Refused, match="there are no AWS credentials"):
+        read_deployed("shop", "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("variables", "region"),
+    [
+        ({"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "us-east-1"}, "eu-west-1"),
+        ({"AWS_REGION": "", "AWS_DEFAULT_REGION": "us-east-1"}, "us-east-1"),
+    ],
+)
+def test_the_region_is_that_of_the_operators_commands(root: Path, variables: dict[str, str], region: str) -> None:
+    assert main({"PATH": os.defpath, "STACK": "shop", **variables}, root, lambda *_: {}) == 0
+    assert f"--region {region} " in (root / "arguments").read_text().replace("\n", " ")
+    assert AwsEnvironment(variables).region == region
+
+
+def test_a_deployment_without_a_region_says_what_to_set(
+    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+
+    assert deploy(root, STACK="shop", AWS_REGION="") == 2
+    assert "Set AWS_REGION" in capsys.readouterr().err
 
 
 def build_with(root: Path, auth: str) -> None:
@@ -332,7 +368,8 @@ def test_a_new_stack_has_no_keys_of_an_earlier_release(
     (root / ".aws-sam/build/template.yaml").write_text(yaml.safe_dump(template))
     os.utime(root / ".aws-sam/build/template.yaml", (1_000, 1_000))
 
-    assert main({"PATH": os.defpath, "STACK": "shop", "PARAMETERS": given}, root, lambda _: deployed) == 0
+    variables = {"PATH": os.defpath, "AWS_REGION": "eu-west-1", "STACK": "shop", "PARAMETERS": given}
+    assert main(variables, root, lambda *_: deployed) == 0
 
     overrides = yaml.safe_load((root / "given").read_text()) if (root / "given").exists() else {}
     assert str(overrides.get("KeyLayout", "")).strip('"') == expected

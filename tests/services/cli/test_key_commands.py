@@ -214,7 +214,34 @@ def test_an_unreachable_table_is_one_line(shell: Shell) -> None:
     code, _, errors = shell.run("keys", "list", options=("--table", "keys"))
 
     assert code == 1
-    assert errors == "stint: The database does not respond. Try again.\n"
+    assert errors.startswith("stint: The database does not respond. Try again. The region is us-east-1. (")
+    assert len(errors.splitlines()) == 1
+
+
+def test_missing_credentials_are_named(
+    shell: Shell, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in engine.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+
+    code, _, errors = shell.run("keys", "list", options=("--table", "keys"))
+
+    assert (code, errors) == (1, "stint: There are no AWS credentials. Set AWS_ACCESS_KEY_ID, or a profile.\n")
+
+
+def test_a_table_of_another_region_is_named(shell: Shell, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in engine.environment().items():
+        monkeypatch.setenv(name, value)
+
+    code, _, errors = shell.run("keys", "list", options=("--table", "elsewhere"))
+
+    assert code == 1
+    assert errors.startswith("stint: There is no such table in the region us-east-1. Use --table ")
 
 
 def test_it_is_a_program() -> None:

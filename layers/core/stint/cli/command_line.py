@@ -10,7 +10,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from stint.aws.credentials import CredentialsError
-from stint.aws.errors import AwsConfigurationError
+from stint.aws.environment import read_environment
+from stint.aws.errors import AwsConfigurationError, NoResponse, ServiceError
 from stint.bootstrap.operator import OperatorComposition
 from stint.cli import imports, keys, registry, runs, stop, users
 from stint.cli.group import KEY_VARIABLE, CommandError
@@ -25,6 +26,8 @@ NO_TABLE = (
     "No table is named. Use --table with the stack's output KeysTableName, and AWS credentials that may write it; "
     "or --state with the folder of a running `make run`, such as .stint."
 )
+NAME_TABLE = "Use --table with the stack's output KeysTableName, and the region of the stack as AWS_REGION."
+UNKNOWN_CREDENTIALS = ("UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException")
 Environment = MutableMapping[str, str]
 
 
@@ -42,7 +45,9 @@ def run(arguments: Sequence[str], environment: Environment) -> int:
         asyncio.run(parsed.run(parsed, composition))
     except ValidationError as error:
         return fail(describe_faults(error))
-    except (StintError, CommandError, SettingsError, CredentialsError, AwsConfigurationError) as error:
+    except StintError as error:
+        return fail(explain(error))
+    except (CommandError, SettingsError, CredentialsError, AwsConfigurationError) as error:
         return fail(str(error))
     return 0
 
@@ -90,6 +95,25 @@ def read_variables(file: Path) -> dict[str, str]:
     if not isinstance(variables, dict):
         raise CommandError(f"{file} has no JSON object of variables.")
     return {str(name): str(value) for name, value in variables.items() if str(name).startswith("STINT_")}
+
+
+def explain(error: StintError) -> str:
+    """Return what went wrong with a call of AWS, and what the operator can do; else the error's own message."""
+    cause = error.__cause__
+    while isinstance(cause, NoResponse) and isinstance(cause.__cause__, NoResponse | CredentialsError):
+        cause = cause.__cause__
+    match cause:
+        case CredentialsError():
+            return str(cause)
+        case NoResponse():
+            return f"{error} The region is {read_environment().region}. ({cause})"
+        case ServiceError(code=code) if code in UNKNOWN_CREDENTIALS:
+            return f"AWS does not accept the credentials ({code}). Check them with `aws sts get-caller-identity`."
+        case ServiceError(code="ResourceNotFoundException"):
+            return f"There is no such table in the region {read_environment().region}. {NAME_TABLE}"
+        case ServiceError(code="AccessDeniedException"):
+            return "The AWS credentials may not use the table. Use those of an operator of the stack."
+    return str(error)
 
 
 def fail(message: str) -> int:

@@ -86,7 +86,7 @@ setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies
 
 run: setup $(if $(EMBEDDINGS),$(VENV)/.embeddings-$(EMBEDDINGS)) ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda, EMBEDDINGS=local, AUTH=on: callers need a key)
 	@reason=$$(mktemp); $(MAKE) --no-print-directory console 2>$$reason || echo "The API runs without the console, which could not be built: $$(grep -m 1 -iE 'failed|reason|error:' $$reason || head -n 1 $$reason)"; rm -f $$reason
-	@$(if $(EMBEDDINGS),STINT_EMBEDDING_MODEL="$${STINT_EMBEDDING_MODEL:-local/wordllama-256}") exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) --concurrency "$(CONCURRENCY)" $(if $(AUTH),--auth "$(AUTH)") $(if $(filter-out 0,$(FRESH)),--fresh)
+	@$(if $(EMBEDDINGS),STINT_EMBEDDING_MODEL="$${STINT_EMBEDDING_MODEL:-local/wordllama-256}") exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port "$(PORT)" --concurrency "$(CONCURRENCY)" $(if $(AUTH),--auth "$(AUTH)") $(if $(filter-out 0,$(FRESH)),--fresh)
 
 console: $(PAGE)/static/index.html ## build the console, a web page that the API serves at /console
 	@:

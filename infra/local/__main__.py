@@ -3,9 +3,15 @@
 import argparse
 import asyncio
 import os
+import re
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
+
+MOST_PORT = 65_535
+DEFAULTS = {"STINT_USAGE_SUMS": "true"}
+"""Settings that the shell can change. Sums cost write units, and none on this machine."""
 
 
 def main() -> int:
@@ -20,9 +26,8 @@ def main() -> int:
 
     visibility = getattr(arguments, "visibility", None)
     shared = getattr(arguments, "concurrency", "lambda") == "shared"
-    of_events = {"STINT_USAGE_SUMS": "true"} if arguments.command == "invoke" else {}  # one of them reads the sums
     plan = Plan(
-        of_events | os.environ,
+        DEFAULTS | os.environ,
         tools=(arguments.tools or TOOLS).absolute(),
         visibility=visibility,
         shared=shared,
@@ -47,13 +52,27 @@ def path_or_none(text: str) -> Path | None:
     return Path(text) if text else None
 
 
+def read_port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > MOST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: use a number from 0 (any free port) to {MOST_PORT}")
+    return int(text)
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports an error as one line that names the variable of make: `PORT` for `--port`."""
+
+    def error(self, message: str) -> NoReturn:
+        named = re.sub(r"argument --(\w+):", lambda found: f"{found[1].upper()}:", message)
+        self.exit(2, f"stint: {named}\n")
+
+
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m infra.local")
+    parser = Parser(prog="python -m infra.local")
     parser.add_argument("--state", type=Path, default=Path(".stint"), help="folder for the data")
     parser.add_argument("--tools", type=Path, help="SAM template with functions to use as tools")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="serve the API on 127.0.0.1")
-    run.add_argument("--port", type=int, default=8321)
+    run.add_argument("--port", type=read_port, default=8321)
     run.add_argument("--fresh", action="store_true", help="delete the data in the state folder first")
     run.add_argument("--visibility", type=int, help="visibility timeout of the queues, in seconds, for tests")
     run.add_argument(

@@ -124,8 +124,8 @@ async def describe_access(plan: Plan, cloud: Cloud, folder: Path) -> Access:
 
 
 def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, access: Access) -> str:
-    agent = {"agent_config": {"model": cloud.model, "instructions": "Answer briefly."}}
-    command = ["curl", "-sS", f"{url}/v1/agents", "-H", "content-type: application/json", "-d", json.dumps(agent)]
+    request = {"model": cloud.model, "input": "Say hello."}
+    command = ["curl", "-sS", f"{url}/v1/responses", "-H", "content-type: application/json", "-d", json.dumps(request)]
     command[3:3] = access.header
     return "\n".join(
         (
@@ -136,7 +136,7 @@ def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, access: Access
             f"  docs   {url}/docs",
             f"  state  {folder} (to start empty: FRESH=1 make run)",
             f"  logs   {folder / 'logs'}",
-            "Create an agent:",
+            "Send a request:",
             f"  {shlex.join(command)}",
             "Ctrl-C stops.",
         )

@@ -84,7 +84,7 @@ def test_it_says_when_it_is_ready_and_its_curl_works_as_printed(running: Run) ->
     answer = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=120).stdout
 
     assert "scripted/demo" in "".join(running.lines)
-    assert json.loads(answer)["agent_id"]
+    assert json.loads(answer)["output"][0]["content"][0]["text"]
 
 
 def test_signals_leave_no_process_and_state_is_kept_until_it_is_cleared(start: Start) -> None:
@@ -309,6 +309,24 @@ def test_a_turn_that_outlasts_its_time_ends_with_an_event_and_leaves_the_session
     assert [(turn["status"], turn["error"]["code"]) for turn in turns] == [("failed", "deadline_exceeded")] * 2
     assert [turn["turn_id"] for turn in turns] == [last["error"]["turn_id"], buffered.json()["error"]["turn_id"]]
     assert after["output_message"]["content"] == "quick"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("port", "abc", "PORT: 'abc' is not a port"),
+        ("port", "65536", "PORT: "),
+        ("auth", "yes", "AUTH: invalid choice"),
+    ],
+)
+def test_a_wrong_option_is_one_line(option: str, value: str, message: str) -> None:
+    command = [sys.executable, "-m", "infra.local", "run", f"--{option}", value]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"stint: {message}")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_it_says_so_and_ends_when_the_engine_dies(start: Start) -> None:

@@ -51,3 +51,8 @@ export function formatMilliseconds(milliseconds: number): string {
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
+
+/** Return the beginning of a text. */
+export function cut(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)} …` : text;
+}

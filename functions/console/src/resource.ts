@@ -11,14 +11,18 @@ export interface Resource<T> {
   set: (value: T) => void;
 }
 
-/** Read something. `load` must be stable, as of useCallback. While it is read again, the last value stays. */
+/**
+ * Read something. `load` must be stable, as of useCallback; another one reads again. While it is read again, the last
+ * value stays.
+ */
 export function useResource<T>(load: (signal: AbortSignal) => Promise<T>): Resource<T> {
   const [state, setState] = useState<{ value: T | null; error: ApiError | null; isLoading: boolean }>(NOTHING);
   const current = useRef(new AbortController());
   const reload = useCallback(() => {
     current.current.abort();
     const { signal } = (current.current = new AbortController());
-    setState((old) => ({ ...old, error: null, isLoading: true }));
+    // Beside a value, an error stays until there is an answer, so that nothing moves.
+    setState((old) => ({ ...old, error: old.value === null ? null : old.error, isLoading: true }));
     load(signal).then(
       (value) => {
         if (!signal.aborted) setState({ value, error: null, isLoading: false });
@@ -29,7 +33,6 @@ export function useResource<T>(load: (signal: AbortSignal) => Promise<T>): Resou
     );
   }, [load]);
   useEffect(() => {
-    setState(NOTHING);
     reload();
     return () => current.current.abort();
   }, [reload]);

@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { useAction } from "./components/action";
 import { Button } from "./components/button";
-import { Field } from "./components/field";
-import { toApiError } from "./errors";
+import { TextField } from "./components/field";
+import { ApiError, toApiError } from "./errors";
 import { identify, signIn } from "./identity";
 import { Mark } from "./layout";
 import { config, hasIssuer, signInFault } from "./session";
@@ -88,43 +89,27 @@ function IssuerButton({ isAgain }: { isAgain: boolean }): JSX.Element {
 
 function SignInForm(): JSX.Element {
   const [credential, setCredential] = useState("");
-  const [error, setError] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const action = useAction(async () => {
     const given = credential.trim();
-    if (!given) {
-      setError("Enter a key.");
-      return;
-    }
-    setBusy(true);
-    setError("");
-    try {
-      await signIn(given);
-    } catch (failure) {
-      const { status, message } = toApiError(failure);
-      setError(status === 401 ? "This key is wrong, expired or revoked." : message);
-    } finally {
-      setBusy(false);
-    }
-  };
+    if (!given) throw new ApiError(400, "no_key", "Enter a key.");
+    await signIn(given);
+  });
+  const { error } = action;
   return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
-      <Field label="API key" hint={hint()} error={error}>
-        {(ids) => (
-          <input
-            {...ids}
-            class="mono"
-            type="password"
-            autoComplete="off"
-            spellcheck={false}
-            placeholder="stk_…"
-            value={credential}
-            onInput={(event) => setCredential(event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      <Button type="submit" kind="primary" busy={isBusy}>
+    <form class="stack" onSubmit={action.run}>
+      <TextField
+        label="API key"
+        hint={hint()}
+        error={error?.status === 401 ? "This key is wrong, expired or revoked." : (error?.message ?? "")}
+        class="mono"
+        type="password"
+        autoComplete="off"
+        spellcheck={false}
+        placeholder="stk_…"
+        value={credential}
+        onText={setCredential}
+      />
+      <Button type="submit" kind="primary" busy={action.isBusy}>
         Sign in
       </Button>
     </form>
@@ -133,5 +118,5 @@ function SignInForm(): JSX.Element {
 
 function hint(): string {
   const stays = "The key stays in this tab, and is sent to this server only.";
-  return config.value?.local ? `make run printed the first key when it started. ${stays}` : stays;
+  return config.value?.local ? `The command “make run” printed the first key when it started. ${stays}` : stays;
 }

@@ -74,7 +74,7 @@ export function Chart({ label, names, series, format }: ChartProps): JSX.Element
           </svg>
         )}
       </div>
-      <ul class="legend" aria-hidden="true">
+      <ul class="chart-legend" aria-hidden="true">
         {series.map(({ name, values }, index) => (
           <li key={index}>
             <i class={`swatch swatch-${(index % 4) + 1}`} />

@@ -1,9 +1,9 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { toApiError } from "../errors";
-import { Button } from "./button";
+import { useAction } from "./action";
 import { Dialog } from "./dialog";
-import { Field } from "./field";
+import { TextField } from "./field";
+import { Form } from "./form";
 
 interface ConfirmProps {
   title: string;
@@ -21,77 +21,39 @@ interface ConfirmProps {
 }
 
 /** Ask before something is done that cannot be undone, or hits others. */
-export function ConfirmDialog({ title, isOpen, onClose, children, ...form }: ConfirmProps): JSX.Element {
-  const [isBusy, setBusy] = useState(false);
-  return (
-    <Dialog title={title} isOpen={isOpen} {...(!isBusy && { onClose })}>
-      {children}
-      <ConfirmForm {...form} onClose={onClose} isBusy={isBusy} setBusy={setBusy} />
-    </Dialog>
-  );
-}
-
-type FormProps = Pick<ConfirmProps, "action" | "typed" | "typedLabel" | "onConfirm" | "onClose"> & {
-  isBusy: boolean;
-  setBusy: (isBusy: boolean) => void;
-};
-
-function ConfirmForm({
-  action,
-  typed,
-  typedLabel = "Type the name to confirm",
-  onConfirm,
-  onClose,
-  isBusy,
-  setBusy,
-}: FormProps): JSX.Element {
+export function ConfirmDialog(props: ConfirmProps): JSX.Element {
+  const { title, isOpen, onClose, action: label, typed, onConfirm, children } = props;
   const [text, setText] = useState("");
-  const [error, setError] = useState("");
-  useEffect(() => setText(""), [typed]);
-  const isReady = typed === undefined || text === typed;
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (!isReady || isBusy) return;
-    setBusy(true);
-    setError("");
-    try {
-      await onConfirm();
-      onClose();
-    } catch (failure) {
-      setError(toApiError(failure).message);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const action = useAction(async () => {
+    await onConfirm();
+    onClose();
+  });
+  useEffect(() => {
+    setText("");
+    action.forget();
+  }, [isOpen, typed]);
   return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
-      {typed !== undefined && (
-        <Field label={typedLabel} hint={typed}>
-          {(ids) => (
-            <input
-              {...ids}
-              autoComplete="off"
-              spellcheck={false}
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-      )}
-      {error && (
-        <p class="field-error" role="alert">
-          {error}
-        </p>
-      )}
-      <div class="actions">
-        <Button onClick={onClose} disabled={isBusy}>
-          Cancel
-        </Button>
-        <Button type="submit" kind="danger" busy={isBusy} disabled={!isReady}>
-          {action}
-        </Button>
-      </div>
-    </form>
+    <Dialog title={title} isOpen={isOpen} {...(!action.isBusy && { onClose })}>
+      {children}
+      <Form
+        action={action}
+        label={label}
+        kind="danger"
+        disabled={typed !== undefined && text !== typed}
+        onCancel={onClose}
+      >
+        {typed !== undefined && (
+          <TextField
+            label={props.typedLabel ?? "Type the name to confirm"}
+            hint={typed}
+            autoComplete="off"
+            spellcheck={false}
+            value={text}
+            onText={setText}
+          />
+        )}
+      </Form>
+    </Dialog>
   );
 }
 

@@ -18,7 +18,7 @@ export function Excerpt({ text, label, length }: ExcerptProps): JSX.Element {
   if (isWhole) return <LongText text={text} label={label} />;
   return (
     <div>
-      <p class="excerpt">
+      <p class="prose">
         {text.slice(0, length)}
         {text.length > length && " …"}
       </p>

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Resource } from "../resource";
-import { Field } from "./field";
+import { TextField } from "./field";
 import type { Paged } from "./list";
 
 /** Pages that a search reads by itself. The reader continues it after that. */
@@ -61,17 +61,13 @@ function matches(texts: readonly string[], wanted: string): boolean {
 
 export function FindField<T>({ found, label }: { found: Found<T>; label: string }): JSX.Element {
   return (
-    <Field label={label}>
-      {(ids) => (
-        <input
-          {...ids}
-          type="search"
-          autoComplete="off"
-          spellcheck={false}
-          value={found.text}
-          onInput={(event) => found.setText(event.currentTarget.value)}
-        />
-      )}
-    </Field>
+    <TextField
+      label={label}
+      type="search"
+      autoComplete="off"
+      spellcheck={false}
+      value={found.text}
+      onText={found.setText}
+    />
   );
 }

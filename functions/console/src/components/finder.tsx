@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { navigate, place } from "../router";
-import { Field } from "./field";
+import { ChoiceField, TextField } from "./field";
 
 export interface Filters {
   text: string;
@@ -51,31 +51,14 @@ export function Finder({ filters, label, statuses = [] }: FinderProps): JSX.Elem
         find({ text });
       }}
     >
-      <Field label={label}>
-        {(ids) => (
-          <input
-            {...ids}
-            type="search"
-            value={text}
-            maxLength={200}
-            placeholder="Find"
-            onInput={(event) => type(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <TextField label={label} type="search" value={text} maxLength={200} placeholder="Find" onText={type} />
       {statuses.length > 0 && (
-        <Field label="Status">
-          {(ids) => (
-            <select {...ids} value={filters.status} onChange={(event) => find({ status: event.currentTarget.value })}>
-              <option value="">any</option>
-              {statuses.map((status) => (
-                <option key={status} value={status}>
-                  {status.replaceAll("_", " ")}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <ChoiceField
+          label="Status"
+          value={filters.status}
+          choices={[["", "any"], ...statuses.map((status) => [status, status.replaceAll("_", " ")] as const)]}
+          onChoose={(status) => find({ status })}
+        />
       )}
     </form>
   );

@@ -117,15 +117,22 @@ export function Table<T>({ caption, columns, paged, keyOf, empty }: TableProps<T
           ))}
         </tbody>
       </table>
-      {error && <ErrorState error={error} onRetry={loadMore} />}
-      {hasMore && !error && (
-        <div class="more">
-          <Button onClick={loadMore} busy={isLoading}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <More paged={paged} />
     </>
+  );
+}
+
+/** The end of a list: a button that goes on, or why that failed. */
+export function More({ paged }: { paged: Pick<Paged<unknown>, "hasMore" | "isLoading" | "error" | "loadMore"> }) {
+  const { hasMore, isLoading, error, loadMore } = paged;
+  if (error) return <ErrorState error={error} onRetry={loadMore} />;
+  if (!hasMore) return null;
+  return (
+    <div class="more">
+      <Button onClick={loadMore} busy={isLoading}>
+        Load more
+      </Button>
+    </div>
   );
 }
 

@@ -1,62 +1,56 @@
 /** A new agent, or a copy of one. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useCallback } from "preact/hooks";
 import { addressOf, get, post, type Schemas } from "../api";
-import { Button } from "../components/button";
+import { useAction } from "../components/action";
 import { CopyAs } from "../components/copy";
+import { Form } from "../components/form";
+import { PageHead } from "../components/head";
 import { ErrorState, Skeleton } from "../components/states";
 import { toast } from "../components/toast";
-import { type ApiError, toApiError } from "../errors";
-import { fillPath, Link, navigate, place } from "../router";
+import { readModelNames } from "../models";
+import { useResource } from "../resource";
+import { fillPath, navigate, place } from "../router";
 import { AgentFields, type Offered } from "../talk/agent-fields";
 import { SettingsJson } from "../talk/setting-fields";
 import { useSettings, type Values } from "../talk/settings";
 
 interface Loaded {
+  /** The id of the agent that is copied, or "new". */
+  name: string;
   offered: Offered;
   initial: Values;
 }
 
 export default function AgentFormPage(): JSX.Element {
   const copied = place.value.query.get("copy");
-  const [loaded, setLoaded] = useState<Loaded | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
-  const load = () => {
-    setError(null);
-    readOffered(copied).then(setLoaded, (failure: unknown) => setError(toApiError(failure)));
-  };
-  useEffect(load, [copied]);
+  const { value: loaded, error, reload } = useResource(useCallback((signal) => readOffered(copied, signal), [copied]));
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <p class="hint">
-          <Link to="/agents">Agents</Link>
-        </p>
-        <h1>{copied ? "Copy of an agent" : "New agent"}</h1>
-      </header>
-      {error && <ErrorState error={error} onRetry={load} />}
+      <PageHead title={copied ? "Copy of an agent" : "New agent"} above={[["/agents", "Agents"]]} />
+      {error && <ErrorState error={error} onRetry={reload} />}
       {!error && !loaded && <Skeleton lines={10} />}
-      {loaded && <AgentForm key={copied ?? ""} name={copied ?? "new"} {...loaded} />}
+      {loaded && <AgentForm key={loaded.name} {...loaded} />}
     </div>
   );
 }
 
-async function readOffered(copied: string | null): Promise<Loaded> {
+async function readOffered(copied: string | null, signal: AbortSignal): Promise<Loaded> {
   const [models, toolgroups, shields, agent] = await Promise.all([
-    get("/v1/models"),
-    get("/v1/toolgroups"),
-    get("/v1/shields"),
-    copied ? get("/v1/agents/{agent_id}", { params: { agent_id: copied } }) : null,
+    readModelNames(signal),
+    get("/v1/toolgroups", { signal }),
+    get("/v1/shields", { signal }),
+    copied ? get("/v1/agents/{agent_id}", { params: { agent_id: copied }, signal }) : null,
   ]);
-  const names = models.data.filter((model) => model.model_type === "llm").map((model) => model.identifier);
   const offered = {
-    models: names,
+    models,
     toolgroups: toolgroups.data.map((each) => each.identifier),
     shields: shields.data.map((each) => each.identifier),
   };
-  if (!agent) return { offered, initial: { name: "", model: names[0] ?? "", instructions: "Answer briefly." } };
+  if (!agent)
+    return { name: "new", offered, initial: { name: "", model: models[0] ?? "", instructions: "Answer briefly." } };
   const { name, ...rest } = agent.agent_config;
-  return { offered, initial: { name: name ? `${name} (copy)` : "", ...withoutEmpty(rest) } };
+  return { name: agent.agent_id, offered, initial: { name: name ? `${name} (copy)` : "", ...withoutEmpty(rest) } };
 }
 
 /** Leave out what is empty, so that the JSON is short. */
@@ -67,38 +61,27 @@ function withoutEmpty(values: object): Values {
   return Object.fromEntries(kept);
 }
 
-function AgentForm({ name, offered, initial }: Loaded & { name: string }): JSX.Element {
+function AgentForm({ name, offered, initial }: Loaded): JSX.Element {
   const settings = useSettings(`agent.${name}`, initial);
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isBusy, setBusy] = useState(false);
   const body = { agent_config: settings.values as unknown as Schemas["NewAgentConfig"] };
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
-    try {
-      const { agent_id } = await post("/v1/agents", body);
-      settings.forget();
-      toast("Agent made");
-      navigate(fillPath("/agents/:agent", { agent: agent_id }));
-    } catch (failure) {
-      setError(toApiError(failure));
-      setBusy(false);
-    }
-  };
+  const action = useAction(async () => {
+    const { agent_id } = await post("/v1/agents", body);
+    settings.forget();
+    toast("Agent made");
+    navigate(fillPath("/agents/:agent", { agent: agent_id }));
+  });
   return (
-    <form class="stack" noValidate onSubmit={(event) => void submit(event)}>
+    <Form
+      action={action}
+      label="Make the agent"
+      noValidate
+      disabled={settings.problem !== ""}
+      beside={<CopyAs snippet={{ method: "POST", url: addressOf("/v1/agents").href, body }} />}
+    >
       <div class="two-sides">
-        <AgentFields settings={settings} problems={error?.fields ?? []} offered={offered} />
+        <AgentFields settings={settings} problems={action.error?.fields ?? []} offered={offered} />
         <SettingsJson settings={settings} label="JSON of the agent" />
       </div>
-      {error && <ErrorState error={error} />}
-      <div class="actions">
-        <Button type="submit" kind="primary" busy={isBusy} disabled={settings.problem !== ""}>
-          Make the agent
-        </Button>
-        <CopyAs snippet={{ method: "POST", url: addressOf("/v1/agents").href, body }} />
-      </div>
-    </form>
+    </Form>
   );
 }

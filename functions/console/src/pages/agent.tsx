@@ -1,51 +1,46 @@
 /** An agent, and its sessions. */
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, post, remove, type Schemas } from "../api";
+import { useCallback, useMemo, useState } from "preact/hooks";
+import { addressOf, get, post, remove, type Schemas } from "../api";
+import { useAction } from "../components/action";
 import { Button } from "../components/button";
 import { ConfirmButton } from "../components/confirm-button";
-import { CopyButton } from "../components/copy";
-import { Field } from "../components/field";
-import { JsonView } from "../components/json-view";
+import { CopyAs } from "../components/copy";
+import { Facts, Id } from "../components/facts";
+import { TextField } from "../components/field";
+import { PageHead } from "../components/head";
 import { EmptyState, Table, usePaged } from "../components/list";
+import { NameCell } from "../components/name-cell";
 import { ErrorState, Skeleton } from "../components/states";
 import { toast } from "../components/toast";
 import { Time } from "../components/values";
-import { type ApiError, toApiError } from "../errors";
-import { formatTime } from "../format";
+import { cut, formatTime } from "../format";
+import { Json } from "../read/message-view";
+import { sessionPath, SESSIONS } from "../read/paths";
+import { PAGE_SIZE, scan } from "../read/scan";
+import { useResource } from "../resource";
 import { fillPath, Link, navigate, type PageProps } from "../router";
-import { newestFirst } from "../talk/newest-first";
-import { cut } from "../talk/part-view";
 
 type Agent = Schemas["Agent"];
 type Session = Schemas["Session"];
 
 export default function AgentPage({ params }: PageProps): JSX.Element {
   const agentId = params["agent"]!;
-  const [agent, setAgent] = useState<Agent | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
-  const load = () => {
-    setError(null);
-    get("/v1/agents/{agent_id}", { params: { agent_id: agentId } }).then(setAgent, (failure: unknown) =>
-      setError(toApiError(failure)),
-    );
-  };
-  useEffect(load, [agentId]);
-  if (error) return <ErrorState error={error} onRetry={load} />;
+  const load = useCallback(
+    (signal: AbortSignal) => get("/v1/agents/{agent_id}", { params: { agent_id: agentId }, signal }),
+    [agentId],
+  );
+  const { value: agent, error, reload } = useResource(load);
+  if (error) return <ErrorState error={error} onRetry={reload} />;
   if (!agent) return <Skeleton lines={8} />;
   return (
     <div class="page page-wide">
       <AgentHead agent={agent} />
       <NewSession agentId={agentId} />
       <Sessions agentId={agentId} />
-      <details class="part">
-        <summary>
-          <span class="part-label">JSON of the agent</span>
-        </summary>
-        <div class="part-body">
-          <JsonView value={agent} label="Agent" />
-        </div>
-      </details>
+      <Json value={agent} label="Agent">
+        <CopyAs snippet={{ method: "GET", url: addressOf("/v1/agents/{agent_id}", { agent_id: agentId }).href }} />
+      </Json>
     </div>
   );
 }
@@ -63,28 +58,19 @@ function AgentHead({ agent }: { agent: Agent }): JSX.Element {
   ];
   return (
     <>
-      <header class="page-head">
-        <p class="hint">
-          <Link to="/agents">Agents</Link>
-        </p>
-        <h1>{cut(settings.name || "Agent without a name", 300)}</h1>
-        {settings.instructions && <p class="lead state-text">{cut(settings.instructions, 400)}</p>}
-      </header>
-      <dl class="facts">
-        <dt>Model</dt>
-        <dd class="mono">{settings.model}</dd>
-        <dt>Tools</dt>
-        <dd>{tools.length > 0 ? cut(tools.join(", "), 500) : "none"}</dd>
-        <dt>Id</dt>
-        <dd class="with-action">
-          <code>{agent_id}</code>
-          <CopyButton text={agent_id} what="id of the agent" />
-        </dd>
-        <dt>Made</dt>
-        <dd>
-          <Time at={created_at} />
-        </dd>
-      </dl>
+      <PageHead
+        title={cut(settings.name || "Agent without a name", 300)}
+        above={[["/agents", "Agents"]]}
+        lead={settings.instructions && cut(settings.instructions, 400)}
+      />
+      <Facts
+        rows={[
+          ["Model", <span class="mono">{settings.model}</span>],
+          ["Tools", tools.length > 0 ? cut(tools.join(", "), 500) : "none"],
+          ["Id", <Id id={agent_id} of="the agent" />],
+          ["Made", <Time at={created_at} />],
+        ]}
+      />
       <div class="actions">
         <Link to={`/agents/new?copy=${encodeURIComponent(agent_id)}`} class="button button-secondary">
           Copy this agent
@@ -102,41 +88,27 @@ function AgentHead({ agent }: { agent: Agent }): JSX.Element {
 
 function NewSession({ agentId }: { agentId: string }): JSX.Element {
   const [name, setName] = useState("");
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
-    try {
-      const session_name = name.trim() || `Session of ${formatTime(Date.now() / 1000)}`;
-      const params = { agent_id: agentId };
-      const { session_id } = await post("/v1/agents/{agent_id}/session", { session_name }, { params });
-      navigate(fillPath("/agents/:agent/sessions/:session", { agent: agentId, session: session_id }));
-    } catch (failure) {
-      setError(toApiError(failure));
-      setBusy(false);
-    }
-  };
+  const action = useAction(async () => {
+    const session_name = name.trim() || `Session of ${formatTime(Date.now() / 1000)}`;
+    const params = { agent_id: agentId };
+    const { session_id } = await post("/v1/agents/{agent_id}/session", { session_name }, { params });
+    navigate(sessionPath(agentId, session_id));
+  });
   return (
-    <form class="card stack" onSubmit={(event) => void submit(event)}>
+    <form class="card stack" onSubmit={action.run}>
       <div class="one-line">
-        <Field label="Name of the session">
-          {(ids) => (
-            <input
-              {...ids}
-              value={name}
-              maxLength={200}
-              placeholder="Without a name: the time"
-              onInput={(event) => setName(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <Button type="submit" kind="primary" busy={isBusy}>
+        <TextField
+          label="Name of the session"
+          maxLength={200}
+          placeholder="Without a name: the time"
+          value={name}
+          onText={setName}
+        />
+        <Button type="submit" kind="primary" busy={action.isBusy}>
           Talk in a new session
         </Button>
       </div>
-      {error && <ErrorState error={error} />}
+      {action.error && <ErrorState error={action.error} />}
     </form>
   );
 }
@@ -144,13 +116,11 @@ function NewSession({ agentId }: { agentId: string }): JSX.Element {
 function Sessions({ agentId }: { agentId: string }): JSX.Element {
   const load = useMemo(
     () =>
-      newestFirst<Session>((after, signal) =>
-        get("/v1/agents/{agent_id}/sessions", {
-          params: { agent_id: agentId },
-          query: { order: "desc", limit: 50, after },
-          signal,
-        }),
-      ),
+      scan<Session>(async (after, signal) => {
+        const query = { order: "desc", limit: PAGE_SIZE, after } as const;
+        const page = await get("/v1/agents/{agent_id}/sessions", { params: { agent_id: agentId }, query, signal });
+        return { items: page.data, next: page.next_after ?? null };
+      }),
     [agentId],
   );
   const paged = usePaged(load);
@@ -161,9 +131,9 @@ function Sessions({ agentId }: { agentId: string }): JSX.Element {
   };
   return (
     <section class="stack">
-      <div class="page-head-row">
+      <div class="section-head">
         <h2>Sessions</h2>
-        <Link to={fillPath("/agents/:agent/sessions", { agent: agentId })}>Find sessions and turns</Link>
+        <Link to={fillPath(SESSIONS, { agent: agentId })}>Find sessions and turns</Link>
       </div>
       <Table
         caption="Sessions"
@@ -173,13 +143,10 @@ function Sessions({ agentId }: { agentId: string }): JSX.Element {
         columns={[
           {
             title: "Name",
-            cell: ({ session_id, session_name }) => (
-              <Link to={fillPath("/agents/:agent/sessions/:session", { agent: agentId, session: session_id })}>
-                {cut(session_name || "Without a name", 200)}
-              </Link>
+            cell: ({ session_id: id, session_name: name }) => (
+              <NameCell to={sessionPath(agentId, id)} name={name} id={id} />
             ),
           },
-          { title: "Id", cell: ({ session_id }) => <code>{session_id}</code> },
           { title: "Begun", cell: ({ started_at }) => <Time at={started_at} /> },
           {
             title: "Actions",

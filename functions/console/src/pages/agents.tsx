@@ -3,41 +3,35 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { get, remove, type Schemas } from "../api";
 import { ConfirmButton } from "../components/confirm-button";
-import { Field } from "../components/field";
+import { TextField } from "../components/field";
+import { PageHead } from "../components/head";
 import { EmptyState, Table, usePaged } from "../components/list";
+import { NameCell } from "../components/name-cell";
 import { toast } from "../components/toast";
 import { Time } from "../components/values";
-import { toApiError } from "../errors";
+import { cut } from "../format";
+import { UUID } from "../read/ids";
+import { findOne, PAGE_SIZE, scan } from "../read/scan";
 import { fillPath, Link } from "../router";
-import { newestFirst } from "../talk/newest-first";
-import { cut } from "../talk/part-view";
 
 type Agent = Schemas["Agent"];
 
-const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-const LIMIT = 50;
-
-function findByName(name: string) {
-  return newestFirst<Agent>((after, signal) =>
-    get("/v1/agents", { query: { order: "desc", limit: LIMIT, after, name: name || null }, signal }),
-  );
-}
-
-function findById(agent_id: string) {
-  return newestFirst<Agent>(async (_, signal) => {
-    try {
-      return { data: [await get("/v1/agents/{agent_id}", { params: { agent_id }, signal })], has_more: false };
-    } catch (error) {
-      if (toApiError(error).status === 404) return { data: [], has_more: false };
-      throw error;
-    }
+function loaderOf(wanted: string) {
+  if (UUID.test(wanted)) {
+    const params = { agent_id: wanted.toLowerCase() };
+    return findOne<Agent>((signal) => get("/v1/agents/{agent_id}", { params, signal }));
+  }
+  return scan<Agent>(async (after, signal) => {
+    const query = { order: "desc", limit: PAGE_SIZE, after, name: wanted || null } as const;
+    const page = await get("/v1/agents", { query, signal });
+    return { items: page.data, next: page.next_after ?? null };
   });
 }
 
 export default function AgentsPage(): JSX.Element {
   const [search, setSearch] = useState("");
   const wanted = search.trim();
-  const load = useMemo(() => (ID.test(wanted) ? findById(wanted.toLowerCase()) : findByName(wanted)), [wanted]);
+  const load = useMemo(() => loaderOf(wanted), [wanted]);
   const paged = usePaged(load);
   const drop = async (agent: Agent) => {
     await remove("/v1/agents/{agent_id}", { params: { agent_id: agent.agent_id } });
@@ -46,17 +40,15 @@ export default function AgentsPage(): JSX.Element {
   };
   return (
     <div class="page page-wide">
-      <header class="page-head page-head-row">
-        <h1>Agents</h1>
-        <Link to="/agents/new" class="button button-primary">
-          New agent
-        </Link>
-      </header>
-      <Field label="Find by name or id">
-        {(ids) => (
-          <input {...ids} type="search" value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
-        )}
-      </Field>
+      <PageHead
+        title="Agents"
+        action={
+          <Link to="/agents/new" class="button button-primary">
+            New agent
+          </Link>
+        }
+      />
+      <TextField label="Find by name or id" type="search" value={search} onText={setSearch} />
       <Table
         caption="Agents"
         paged={paged}
@@ -73,12 +65,11 @@ export default function AgentsPage(): JSX.Element {
         columns={[
           {
             title: "Name",
-            cell: ({ agent_id, agent_config: { name } }) => (
-              <Link to={fillPath("/agents/:agent", { agent: agent_id })}>{cut(name || "Without a name", 200)}</Link>
+            cell: ({ agent_id: id, agent_config: { name } }) => (
+              <NameCell to={fillPath("/agents/:agent", { agent: id })} name={name ?? ""} id={id} />
             ),
           },
           { title: "Model", cell: ({ agent_config: { model } }) => <span class="mono">{cut(model, 200)}</span> },
-          { title: "Id", cell: ({ agent_id }) => <code>{agent_id}</code> },
           { title: "Made", cell: ({ created_at }) => <Time at={created_at} /> },
           {
             title: "Actions",

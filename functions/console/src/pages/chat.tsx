@@ -2,18 +2,19 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { addressOf, get } from "../api";
-import { CopyAs, CopyButton } from "../components/copy";
+import { CopyAs } from "../components/copy";
+import { Facts, Id } from "../components/facts";
+import { PageHead } from "../components/head";
 import { usePaged } from "../components/list";
 import { ErrorState, Skeleton } from "../components/states";
 import { Time } from "../components/values";
-import { formatCount, formatTime } from "../format";
+import { cut, formatCount, formatTime } from "../format";
 import { ItemPages } from "../read/item-pages";
 import { Json, MessageView, Some } from "../read/message-view";
 import { inWords } from "../read/metadata";
 import { batchOf, PAGE_SIZE, scan } from "../read/scan";
 import { useResource } from "../resource";
-import { Link, type PageProps } from "../router";
-import { cut } from "../talk/part-view";
+import type { PageProps } from "../router";
 
 type Item = Readonly<Record<string, unknown>>;
 
@@ -37,32 +38,22 @@ export default function ChatPage({ params }: PageProps): JSX.Element {
   const { usage } = chat;
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <p class="hint">
-          <Link to="/chats">Stored chats</Link>
-        </p>
-        <h1>Chat of {formatTime(chat.created)}</h1>
-        <p class="with-action hint">
-          <code>{id}</code>
-          <CopyButton text={id} what="id of the chat" />
-        </p>
-      </header>
-      <dl class="facts">
-        <dt>Made</dt>
-        <dd>
-          <Time at={chat.created} />
-        </dd>
-        <dt>Model</dt>
-        <dd class="mono">{cut(chat.model, 200)}</dd>
-        <dt>Tokens</dt>
-        <dd>
-          {usage
-            ? `${formatCount(usage.total_tokens)}: ${formatCount(usage.prompt_tokens)} in, ${formatCount(usage.completion_tokens)} out`
-            : "not counted"}
-        </dd>
-        <dt>Metadata</dt>
-        <dd>{cut(inWords(chat.metadata) || "none", 2000)}</dd>
-      </dl>
+      <PageHead title={`Chat of ${formatTime(chat.created)}`} above={[["/chats", "Stored chats"]]}>
+        <Id id={id} of="the chat" />
+      </PageHead>
+      <Facts
+        rows={[
+          ["Made", <Time at={chat.created} />],
+          ["Model", <span class="mono">{cut(chat.model, 200)}</span>],
+          [
+            "Tokens",
+            usage
+              ? `${formatCount(usage.total_tokens)}: ${formatCount(usage.prompt_tokens)} in, ${formatCount(usage.completion_tokens)} out`
+              : "not counted",
+          ],
+          ["Metadata", cut(inWords(chat.metadata) || "none", 2000)],
+        ]}
+      />
       <section class="stack">
         <h2>Messages</h2>
         <ItemPages paged={paged} empty="The request had no messages" />

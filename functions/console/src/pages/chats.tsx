@@ -4,14 +4,14 @@ import { useMemo } from "preact/hooks";
 import { addressOf, get, type Schemas } from "../api";
 import { CopyAs } from "../components/copy";
 import { Finder, useFilters } from "../components/finder";
+import { PageHead } from "../components/head";
 import { EmptyState, Table, usePaged } from "../components/list";
 import { Time } from "../components/values";
-import { formatCount } from "../format";
+import { cut, formatCount } from "../format";
 import { inWords } from "../read/metadata";
 import { chatPath } from "../read/paths";
 import { batchOf, contains, findOne, PAGE_SIZE, scan } from "../read/scan";
 import { Link } from "../router";
-import { cut } from "../talk/part-view";
 
 type Chat = Schemas["ChatCompletion"];
 
@@ -21,10 +21,7 @@ export default function ChatsPage(): JSX.Element {
   const paged = usePaged(load);
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <h1>Stored chats</h1>
-        <p class="lead">Chat completions of requests with store: true.</p>
-      </header>
+      <PageHead title="Stored chats" lead="Chat completions of requests with store: true." />
       <Finder filters={{ text, status: "" }} label="Words, model or id" />
       <Table
         caption="Stored chats"

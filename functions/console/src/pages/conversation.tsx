@@ -3,16 +3,18 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { addressOf, get } from "../api";
 import { Button } from "../components/button";
-import { CopyAs, CopyButton } from "../components/copy";
+import { CopyAs } from "../components/copy";
+import { Facts, Id } from "../components/facts";
+import { PageHead } from "../components/head";
 import { usePaged } from "../components/list";
 import { ErrorState, Skeleton } from "../components/states";
 import { Time } from "../components/values";
+import { cut } from "../format";
 import { ItemPages } from "../read/item-pages";
 import { Json } from "../read/message-view";
 import { batchOf, PAGE_SIZE, scan } from "../read/scan";
 import { useResource } from "../resource";
 import { Link, type PageProps } from "../router";
-import { cut } from "../talk/part-view";
 import { inWords } from "../read/metadata";
 
 type Item = Readonly<Record<string, unknown>>;
@@ -37,34 +39,25 @@ export default function ConversationPage({ params }: PageProps): JSX.Element {
   if (!conversation) return error ? <ErrorState error={error} onRetry={reload} /> : <Skeleton lines={8} />;
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <p class="hint">
-          <Link to="/conversations">Conversations</Link>
-        </p>
-        <h1>Conversation</h1>
-        <p class="with-action hint">
-          <code>{id}</code>
-          <CopyButton text={id} what="id of the conversation" />
-        </p>
-      </header>
-      <dl class="facts">
-        <dt>Made</dt>
-        <dd>
-          <Time at={conversation.created_at} />
-        </dd>
-        <dt>Metadata</dt>
-        <dd>{cut(inWords(conversation.metadata) || "none", 2000)}</dd>
-      </dl>
+      <PageHead title="Conversation" above={[["/conversations", "Conversations"]]}>
+        <Id id={id} of="the conversation" />
+      </PageHead>
+      <Facts
+        rows={[
+          ["Made", <Time at={conversation.created_at} />],
+          ["Metadata", cut(inWords(conversation.metadata) || "none", 2000)],
+        ]}
+      />
       <div class="actions">
         <Link class="button button-secondary" to={`/responses/new?conversation=${encodeURIComponent(id)}`}>
           Continue this conversation
         </Link>
       </div>
       <section class="stack">
-        <div class="page-head-row">
+        <div class="section-head">
           <h2>Items</h2>
           <Button kind="quiet" onClick={() => setOrder(order === "desc" ? "asc" : "desc")}>
-            {order === "desc" ? "Newest first" : "Oldest first"}
+            {order === "desc" ? "Show the oldest first" : "Show the newest first"}
           </Button>
         </div>
         <ItemPages paged={paged} empty="There are no items yet" />

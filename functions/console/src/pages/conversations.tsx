@@ -4,13 +4,14 @@ import { useMemo } from "preact/hooks";
 import { addressOf, get, type Schemas } from "../api";
 import { CopyAs } from "../components/copy";
 import { Finder, useFilters } from "../components/finder";
+import { PageHead } from "../components/head";
 import { EmptyState, Table, usePaged } from "../components/list";
 import { Time } from "../components/values";
+import { cut } from "../format";
 import { inWords } from "../read/metadata";
 import { conversationPath } from "../read/paths";
 import { batchOf, contains, findOne, PAGE_SIZE, scan } from "../read/scan";
 import { Link } from "../router";
-import { cut } from "../talk/part-view";
 
 type Conversation = Schemas["Conversation"];
 
@@ -20,9 +21,7 @@ export default function ConversationsPage(): JSX.Element {
   const paged = usePaged(load);
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <h1>Conversations</h1>
-      </header>
+      <PageHead title="Conversations" />
       <Finder filters={{ text, status: "" }} label="Words of the metadata, or id" />
       <Table
         caption="Conversations"

@@ -3,9 +3,10 @@ import type { JSX } from "preact";
 import { useCallback, useState } from "preact/hooks";
 import { get } from "../api";
 import { Button } from "../components/button";
+import { PageHead } from "../components/head";
 import { type Column, type Paged, Table, usePaged } from "../components/list";
 import { EmptyState } from "../components/states";
-import { CopyButton } from "../components/copy";
+import { Id } from "../components/facts";
 import { Badge, Time } from "../components/values";
 import { formatCount, formatDollars } from "../format";
 import { ownKeyId } from "../identity";
@@ -51,15 +52,16 @@ function Keys(): JSX.Element {
   };
   return (
     <>
-      <header class="page-head with-actions">
-        <h1 id="keys" tabIndex={-1}>
-          Keys
-        </h1>
-        <Button kind="primary" onClick={() => setOpen({ kind: "create" })}>
-          Create a key
-        </Button>
-        <p class="lead">Each application has a key of its own, with its rights, limits and end.</p>
-      </header>
+      <PageHead
+        title="Keys"
+        id="keys"
+        lead="Each application has a key of its own, with its rights, limits and end."
+        action={
+          <Button kind="primary" onClick={() => setOpen({ kind: "create" })}>
+            Create a key
+          </Button>
+        }
+      />
       <TenantField tenant={tenant} onChange={setTenant} />
       <KeyTable paged={paged} onOpen={setOpen} />
       <CreateKey
@@ -118,10 +120,9 @@ function KeyName({ apiKey }: { apiKey: ApiKey }): JSX.Element {
       <strong>
         <bdi>{nameOfKey(apiKey)}</bdi> {apiKey.id === ownKeyId() && <span class="badge">this tab</span>}
       </strong>
-      <span class="hint with-action">
-        <code>{apiKey.id}</code>
-        <CopyButton text={apiKey.id} what={`id of ${nameOfKey(apiKey)}`} />
-      </span>
+      <div class="hint">
+        <Id id={apiKey.id} of={nameOfKey(apiKey)} />
+      </div>
       {apiKey.subject !== apiKey.id && <span class="hint">of {apiKey.subject}</span>}
     </div>
   );

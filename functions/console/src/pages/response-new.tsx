@@ -1,12 +1,15 @@
 /** Responses, one after the other. */
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import { get, post } from "../api";
 import { Button } from "../components/button";
+import { PageHead } from "../components/head";
 import { EmptyState, ErrorState, Skeleton } from "../components/states";
 import { WindowList } from "../components/window-list";
 import { type ApiError, toApiError } from "../errors";
 import { formatTime } from "../format";
+import { readModelNames } from "../models";
+import { useResource } from "../resource";
 import { navigate, place } from "../router";
 import { BusyField, type WhenBusy } from "../talk/busy-field";
 import { ComposerForm, type Message, useComposer } from "../talk/composer";
@@ -26,40 +29,32 @@ import { sentFrom } from "../talk/turn-run";
 const SHOWN = "response";
 
 export default function ResponsePage(): JSX.Element {
-  const [offered, setOffered] = useState<OfferedToResponses | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
   const chain = useMemo(() => new ResponseChain(), []);
-  const load = () => {
-    setError(null);
+  const load = useCallback(async (signal: AbortSignal) => {
     const shown = place.peek().query.get(SHOWN);
-    Promise.all([readOffered(), shown && chain.runs.peek().length === 0 ? chain.loadBefore(shown) : null]).then(
-      ([found]) => setOffered(found),
-      (failure: unknown) => setError(toApiError(failure)),
-    );
-  };
-  useEffect(load, []);
+    const before = shown && chain.runs.peek().length === 0 ? chain.loadBefore(shown) : null;
+    return (await Promise.all([readOffered(signal), before]))[0];
+  }, []);
+  const { value: offered, error, reload } = useResource(load);
   useRuns(chain);
   return (
     <div class="page page-wide talk-wide">
-      <header class="page-head">
-        <h1>New response</h1>
-        <p class="lead">Ask a model, with the tools and the context of your choice.</p>
-      </header>
-      {error && <ErrorState error={error} onRetry={load} />}
+      <PageHead title="New response" lead="Ask a model, with the tools and the context of your choice." />
+      {error && <ErrorState error={error} onRetry={reload} />}
       {!error && !offered && <Skeleton lines={8} />}
       {offered && <ResponseTalk offered={offered} chain={chain} />}
     </div>
   );
 }
 
-async function readOffered(): Promise<OfferedToResponses> {
+async function readOffered(signal: AbortSignal): Promise<OfferedToResponses> {
   const [models, stores, conversations] = await Promise.all([
-    get("/v1/models"),
-    get("/v1/vector_stores", { query: { limit: 100 } }),
-    get("/v1/conversations", { query: { limit: 50, order: "desc" } }),
+    readModelNames(signal),
+    get("/v1/vector_stores", { query: { limit: 100 }, signal }),
+    get("/v1/conversations", { query: { limit: 50, order: "desc" }, signal }),
   ]);
   return {
-    models: models.data.filter((model) => model.model_type === "llm").map((model) => model.identifier),
+    models,
     stores: stores.data.map(({ id, name }) => [id, name || id] as const),
     conversations: conversations.data.map(({ id, created_at }) => [id, `${id}, ${formatTime(created_at)}`] as const),
   };

@@ -2,10 +2,12 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { addressOf, get, type Schemas } from "../api";
-import { CopyAs, CopyButton } from "../components/copy";
+import { CopyAs } from "../components/copy";
+import { Id } from "../components/facts";
+import { PageHead } from "../components/head";
 import { usePaged } from "../components/list";
 import { ErrorState, Skeleton } from "../components/states";
-import { formatTime } from "../format";
+import { cut, formatTime } from "../format";
 import { ItemPages } from "../read/item-pages";
 import { useClock } from "../read/live-turn";
 import { isRunning, useLiveResponse } from "../read/live-response";
@@ -17,7 +19,6 @@ import { batchOf, scan } from "../read/scan";
 import { type ResponseStep, SHORT, stepsOfResponse, type TimedStep } from "../read/steps";
 import { Timeline } from "../read/timeline";
 import { Link, type PageProps } from "../router";
-import { cut } from "../talk/part-view";
 
 type Response = Schemas["Response"];
 type Item = Readonly<Record<string, unknown>>;
@@ -31,22 +32,15 @@ export default function ResponsePage({ params }: PageProps): JSX.Element {
   const { previous_response_id: previous, conversation } = response;
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <p class="hint">
-          <Link to="/responses">Responses</Link>
-        </p>
-        <h1>Response of {formatTime(response.created_at)}</h1>
-        <p class="with-action hint">
-          <code>{id}</code>
-          <CopyButton text={id} what="id of the response" />
-        </p>
+      <PageHead title={`Response of ${formatTime(response.created_at)}`} above={[["/responses", "Responses"]]}>
+        <Id id={id} of="the response" />
         {(previous || conversation) && (
           <p class="facts-line">
             {previous && <Link to={responsePath(previous)}>The response before</Link>}
             {conversation && <Link to={conversationPath(conversation.id)}>Its conversation</Link>}
           </p>
         )}
-      </header>
+      </PageHead>
       <Report response={response} steps={steps} />
       {error && <ErrorState error={error} onRetry={reload} />}
       <div class="actions">

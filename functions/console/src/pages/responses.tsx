@@ -4,14 +4,14 @@ import { useMemo } from "preact/hooks";
 import { addressOf, get, type Schemas } from "../api";
 import { CopyAs } from "../components/copy";
 import { Finder, useFilters } from "../components/finder";
+import { PageHead } from "../components/head";
 import { EmptyState, Table, usePaged } from "../components/list";
 import { Badge, Money, Time } from "../components/values";
-import { formatCount, formatMilliseconds } from "../format";
+import { cut, formatCount, formatMilliseconds } from "../format";
 import { responsePath } from "../read/paths";
 import { batchOf, contains, findOne, PAGE_SIZE, scan } from "../read/scan";
 import { textOf } from "../read/steps";
 import { Link } from "../router";
-import { cut } from "../talk/part-view";
 
 type Listed = Schemas["ListedResponse"];
 
@@ -23,12 +23,14 @@ export default function ResponsesPage(): JSX.Element {
   const paged = usePaged(load);
   return (
     <div class="page page-wide">
-      <header class="page-head page-head-row">
-        <h1>Responses</h1>
-        <Link to="/responses/new" class="button button-primary">
-          New response
-        </Link>
-      </header>
+      <PageHead
+        title="Responses"
+        action={
+          <Link to="/responses/new" class="button button-primary">
+            New response
+          </Link>
+        }
+      />
       <Finder filters={{ text, status }} label="Words, model or id" statuses={STATUSES} />
       <Table
         caption="Responses"
@@ -83,7 +85,8 @@ export default function ResponsesPage(): JSX.Element {
 
 /** Return a time that is known in whole seconds. */
 function inSeconds(seconds: number): string {
-  return seconds < 1 ? "< 1 s" : formatMilliseconds(seconds * 1000);
+  if (seconds < 10) return seconds < 1 ? "< 1 s" : `${seconds} s`;
+  return formatMilliseconds(seconds * 1000);
 }
 
 /** Return what a response said, or its id. */

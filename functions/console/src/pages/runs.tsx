@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { keepFocus } from "../components/confirm";
+import { PageHead } from "../components/head";
 import { RunList } from "./runs/run-list";
 import { StopDialog, type Target } from "./runs/stop-dialog";
 import { StopList, useStops } from "./runs/stop-list";
@@ -28,12 +29,9 @@ function Running(): JSX.Element {
   };
   return (
     <>
-      <header class="page-head">
-        <h1>Running</h1>
-        <p class="lead">Turns and responses that have run for 10 seconds or more, and what is stopped.</p>
-      </header>
+      <PageHead title="Running" lead="Turns and responses that have run for 10 seconds or more, and what is stopped." />
       <TenantField tenant={tenant} onChange={setTenant} />
-      <RunList key={tenant} tenant={tenant} stops={stops.data ?? []} onStop={setTarget} />
+      <RunList key={tenant} tenant={tenant} stops={stops.value ?? []} onStop={setTarget} />
       <StopList stops={stops} onStop={() => setTarget({ choices: [] })} />
       <StopDialog target={target} tenant={tenant} onClose={() => setTarget(null)} onStopped={onStopped} />
     </>

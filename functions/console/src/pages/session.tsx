@@ -1,12 +1,17 @@
 /** A session of an agent: its turns, and the next message. */
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import { get, type Schemas } from "../api";
+import { PageHead } from "../components/head";
 import { EmptyState, ErrorState, Skeleton } from "../components/states";
 import { Time } from "../components/values";
 import { WindowList } from "../components/window-list";
-import { type ApiError, toApiError } from "../errors";
-import { fillPath, Link, type PageProps } from "../router";
+import type { ApiError } from "../errors";
+import { cut } from "../format";
+import { NO_TURN } from "../read/ids";
+import { API_SESSION } from "../read/paths";
+import { useResource } from "../resource";
+import { fillPath, type PageProps } from "../router";
 import { BusyField, type WhenBusy } from "../talk/busy-field";
 import { ComposerForm, type Message, useComposer } from "../talk/composer";
 import { Conversation, loadTurns, type Sending, type TurnPage, type Unsent } from "../talk/conversation";
@@ -26,22 +31,16 @@ interface Loaded {
 
 export default function SessionPage({ params }: PageProps): JSX.Element {
   const at = { agent_id: params["agent"]!, session_id: params["session"]! };
-  const [loaded, setLoaded] = useState<Loaded | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
-  const load = () => {
-    setError(null);
-    Promise.all([
-      get("/v1/agents/{agent_id}", { params: { agent_id: at.agent_id } }),
-      // The session without its turns.
-      get("/v1/agents/{agent_id}/session/{session_id}", { params: at, query: { turn_ids: [""] } }),
+  const load = useCallback(async (signal: AbortSignal): Promise<Loaded> => {
+    const [agent, session, turns] = await Promise.all([
+      get("/v1/agents/{agent_id}", { params: { agent_id: at.agent_id }, signal }),
+      get(API_SESSION, { params: at, query: { turn_ids: [NO_TURN] }, signal }),
       loadTurns(at),
-    ]).then(
-      ([agent, session, turns]) => setLoaded({ agent, session, turns }),
-      (failure: unknown) => setError(toApiError(failure)),
-    );
-  };
-  useEffect(load, []);
-  if (error) return <ErrorState error={error} onRetry={load} />;
+    ]);
+    return { agent, session, turns };
+  }, []);
+  const { value: loaded, error, reload } = useResource(load);
+  if (error) return <ErrorState error={error} onRetry={reload} />;
   if (!loaded) return <Skeleton lines={8} />;
   return <SessionTalk {...loaded} />;
 }
@@ -84,16 +83,17 @@ function SessionTalk({ agent, session, turns }: Loaded): JSX.Element {
   };
   return (
     <div class="page talk">
-      <header class="page-head">
+      <PageHead
+        title={session.session_name}
+        above={[
+          ["/agents", "Agents"],
+          [fillPath("/agents/:agent", { agent: agent_id }), cut(settings.name || "Agent without a name", 80)],
+        ]}
+      >
         <p class="hint">
-          <Link to={fillPath("/agents/:agent", { agent: agent_id })}>{settings.name || "Agent without a name"}</Link> ·{" "}
-          <span class="mono">{settings.model}</span>
+          <span class="mono">{settings.model}</span> · Begun <Time at={session.started_at} />
         </p>
-        <h1>{session.session_name}</h1>
-        <p class="hint">
-          Begun <Time at={session.started_at} />
-        </p>
-      </header>
+      </PageHead>
       <div ref={transcript} class="stack">
         {runs.length === 0 && <EmptyState title="Nothing has been said yet">Write the first message below.</EmptyState>}
         <WindowList

@@ -4,13 +4,14 @@ import { useMemo } from "preact/hooks";
 import { addressOf, get, type Schemas } from "../api";
 import { CopyAs } from "../components/copy";
 import { Finder, useFilters } from "../components/finder";
+import { PageHead } from "../components/head";
 import { EmptyState, Table, usePaged } from "../components/list";
+import { NameCell } from "../components/name-cell";
 import { Badge, Time } from "../components/values";
 import { NO_TURN, UUID } from "../read/ids";
 import { API_SESSION, sessionPath, turnPath, turnsPath } from "../read/paths";
 import { type Batch, findOne, PAGE_SIZE, scan } from "../read/scan";
 import { fillPath, Link, type PageProps } from "../router";
-import { cut } from "../talk/part-view";
 
 type Session = Schemas["Session"];
 
@@ -24,12 +25,13 @@ export default function SessionsPage({ params }: PageProps): JSX.Element {
   const url = addressOf("/v1/agents/{agent_id}/sessions", { agent_id: agentId }, { order: "desc" }).href;
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <p class="hint">
-          <Link to="/agents">Agents</Link> › <Link to={fillPath("/agents/:agent", { agent: agentId })}>Agent</Link>
-        </p>
-        <h1>Sessions</h1>
-      </header>
+      <PageHead
+        title="Sessions"
+        above={[
+          ["/agents", "Agents"],
+          [fillPath("/agents/:agent", { agent: agentId }), "Agent"],
+        ]}
+      />
       <Finder filters={{ text, status }} label="Name or id" statuses={STATUSES} />
       <Table
         caption="Sessions"
@@ -47,13 +49,12 @@ export default function SessionsPage({ params }: PageProps): JSX.Element {
         columns={[
           {
             title: "Name",
-            cell: ({ session_id, session_name }) => (
-              <Link to={turnsPath(agentId, session_id)}>{cut(session_name || "Without a name", 200)}</Link>
+            cell: ({ session_id: id, session_name: name }) => (
+              <NameCell to={turnsPath(agentId, id)} name={name} id={id} />
             ),
           },
           { title: "Last turn", cell: (session) => <LastTurn agentId={agentId} session={session} /> },
           { title: "Begun", cell: ({ started_at }) => <Time at={started_at} /> },
-          { title: "Id", cell: ({ session_id }) => <code>{session_id}</code> },
           {
             title: "Go on",
             cell: ({ session_id }) => (

@@ -3,9 +3,11 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { addressOf, get } from "../api";
 import { Button } from "../components/button";
-import { CopyAs, CopyButton } from "../components/copy";
+import { CopyAs } from "../components/copy";
+import { Id } from "../components/facts";
+import { PageHead } from "../components/head";
 import { ErrorState, Skeleton } from "../components/states";
-import { formatTime } from "../format";
+import { cut, formatTime } from "../format";
 import { ContinueButton } from "../read/continue";
 import { useClock, useLiveTurn } from "../read/live-turn";
 import { Json, MessageView, Some } from "../read/message-view";
@@ -16,7 +18,6 @@ import { Timeline } from "../read/timeline";
 import { TurnStepView } from "../read/turn-step";
 import { useResource } from "../resource";
 import { fillPath, Link, type PageProps } from "../router";
-import { cut } from "../talk/part-view";
 import type { Turn, TurnPlace } from "../turns";
 
 export default function TurnPage({ params }: PageProps): JSX.Element {
@@ -35,18 +36,16 @@ export default function TurnPage({ params }: PageProps): JSX.Element {
   const clientTools = new Set((config?.client_tools ?? []).map(({ name }) => name));
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <p class="hint">
-          <Link to="/agents">Agents</Link> ›{" "}
-          <Link to={fillPath("/agents/:agent", { agent: at.agent_id })}>{cut(config?.name || "Agent", 80)}</Link> ›{" "}
-          <Link to={turnsPath(at.agent_id, at.session_id)}>Turns of the session</Link>
-        </p>
-        <h1>Turn of {formatTime(turn.started_at)}</h1>
-        <p class="with-action hint">
-          <code>{turn.turn_id}</code>
-          <CopyButton text={turn.turn_id} what="id of the turn" />
-        </p>
-      </header>
+      <PageHead
+        title={`Turn of ${formatTime(turn.started_at)}`}
+        above={[
+          ["/agents", "Agents"],
+          [fillPath("/agents/:agent", { agent: at.agent_id }), cut(config?.name || "Agent", 80)],
+          [turnsPath(at.agent_id, at.session_id), "Turns of the session"],
+        ]}
+      >
+        <Id id={turn.turn_id} of="the turn" />
+      </PageHead>
       <TurnReport at={at} live={live} clientTools={clientTools} model={config?.model ?? null} />
       {error && <ErrorState error={error} onRetry={reload} />}
       <div class="actions">

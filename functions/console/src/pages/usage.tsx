@@ -2,9 +2,10 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useCallback, useMemo, useState } from "preact/hooks";
 import { get } from "../api";
-import { useLoad } from "../components/load";
+import { PageHead } from "../components/head";
 import { EmptyState, ErrorState, Skeleton } from "../components/states";
 import { formatCount, formatDollars } from "../format";
+import { useResource } from "../resource";
 import { config, may } from "../session";
 import { nameOfKey, readKeys, shortId } from "./steer/key-names";
 import { BudgetTable } from "./usage/budget-table";
@@ -35,9 +36,9 @@ export default function UsagePage(): JSX.Element {
     async (signal: AbortSignal) => ({ report: await readReport(range, group, signal), group, range }),
     [range, group],
   );
-  const { data, error, reload, isLoading } = useLoad(load);
-  const keys = useLoad(readKeys).data;
-  const agents = useLoad(readAgentNames).data;
+  const { value: data, error, reload, isLoading } = useResource(load);
+  const keys = useResource(readKeys).value;
+  const agents = useResource(readAgentNames).value;
   const nameOf = useCallback(
     (id: string) => {
       const shown = data?.group ?? "total";
@@ -50,10 +51,10 @@ export default function UsagePage(): JSX.Element {
   );
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <h1>Usage</h1>
-        <p class="lead">{may("admin") ? "What your tenant has used" : "What you have used"}, by days in UTC.</p>
-      </header>
+      <PageHead
+        title="Usage"
+        lead={`${may("admin") ? "What your tenant has used" : "What you have used"}, by days in UTC.`}
+      />
       {error?.code === "not_enabled" ? (
         <NotEnabled />
       ) : (
@@ -159,7 +160,7 @@ interface ChoiceProps<T extends string | number> {
 /** Radio buttons in a row. */
 function Choice<T extends string | number>({ legend, values, value, wordsOf, onChange }: ChoiceProps<T>): JSX.Element {
   return (
-    <fieldset class="choice">
+    <fieldset class="segments">
       <legend class="visually-hidden">{legend}</legend>
       {values.map((each) => (
         <label key={each}>

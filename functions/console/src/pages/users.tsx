@@ -2,7 +2,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button";
-import { Field } from "../components/field";
+import { TextField } from "../components/field";
+import { PageHead } from "../components/head";
 import { UserObjects } from "./users/user-objects";
 
 const LONGEST = 512;
@@ -20,24 +21,21 @@ export default function UsersPage(): JSX.Element {
   };
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <h1>End users</h1>
-        <p class="lead">The people for whom applications act. Find one by the id that the application sends.</p>
-      </header>
+      <PageHead
+        title="End users"
+        lead="The people for whom applications act. Find one by the id that the application sends."
+      />
       <form class="line-form" onSubmit={submit} role="search">
-        <Field label="Id of the end user" error={error}>
-          {(ids) => (
-            <input
-              {...ids}
-              autoComplete="off"
-              autoCapitalize="off"
-              spellcheck={false}
-              placeholder="ann@example.com"
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Id of the end user"
+          error={error}
+          autoComplete="off"
+          autoCapitalize="off"
+          spellcheck={false}
+          placeholder="ann@example.com"
+          value={text}
+          onText={setText}
+        />
         <Button type="submit" kind="primary">
           Find
         </Button>

@@ -1,8 +1,7 @@
 /** Items or messages that are loaded page by page. */
 import type { JSX } from "preact";
-import { Button } from "../components/button";
-import type { Paged } from "../components/list";
-import { EmptyState, ErrorState, Skeleton } from "../components/states";
+import { More, type Paged } from "../components/list";
+import { EmptyState, Skeleton } from "../components/states";
 import { ItemView } from "./message-view";
 
 interface ItemPagesProps {
@@ -12,7 +11,7 @@ interface ItemPagesProps {
 }
 
 export function ItemPages({ paged, empty }: ItemPagesProps): JSX.Element {
-  const { items, hasMore, isLoading, error, loadMore } = paged;
+  const { items, isLoading, error } = paged;
   if (items.length === 0 && isLoading) return <Skeleton lines={3} />;
   return (
     <>
@@ -22,14 +21,7 @@ export function ItemPages({ paged, empty }: ItemPagesProps): JSX.Element {
           <ItemView key={String(item["id"] ?? index)} item={item} />
         ))}
       </div>
-      {error && <ErrorState error={error} onRetry={loadMore} />}
-      {hasMore && !error && (
-        <div class="more">
-          <Button onClick={loadMore} busy={isLoading}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <More paged={paged} />
     </>
   );
 }

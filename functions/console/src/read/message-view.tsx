@@ -6,9 +6,8 @@ import { JsonView } from "../components/json-view";
 import { LongText } from "../components/long-text";
 import { Badge } from "../components/values";
 import { isRecord } from "../errors";
-import { formatCount } from "../format";
+import { cut, formatCount } from "../format";
 import { prettyJson } from "../talk/content";
-import { cut } from "../talk/part-view";
 import { textOf } from "./steps";
 
 export interface Call {

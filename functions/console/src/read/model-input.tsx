@@ -2,13 +2,13 @@
 import { Fragment, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import { addressOf, type Schemas, send } from "../api";
+import { useAction } from "../components/action";
 import { Button } from "../components/button";
 import { CopyAs } from "../components/copy";
 import { LongText } from "../components/long-text";
 import { ErrorState, Skeleton } from "../components/states";
-import { type ApiError, isRecord, toApiError } from "../errors";
-import { formatCount } from "../format";
-import { cut } from "../talk/part-view";
+import { isRecord } from "../errors";
+import { cut, formatCount } from "../format";
 import { Json, MessageView, Some } from "./message-view";
 
 type Input = Schemas["ModelInput"];
@@ -16,33 +16,23 @@ type Input = Schemas["ModelInput"];
 /** The path of the API with the input, below that of the step. */
 export function ModelInputView({ path }: { path: string }): JSX.Element {
   const [input, setInput] = useState<Input | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<ApiError | null>(null);
-  const load = async () => {
-    setBusy(true);
-    setError(null);
-    try {
-      const query = { start_index: input?.messages.length ?? 0 };
-      const page = (await (await send("GET", path, undefined, { query })).json()) as Input;
-      setInput(input ? joinPages(input, page) : page);
-    } catch (failure) {
-      setError(toApiError(failure));
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { isBusy, error, run } = useAction(async () => {
+    const query = { start_index: input?.messages.length ?? 0 };
+    const page = (await (await send("GET", path, undefined, { query })).json()) as Input;
+    setInput(input ? joinPages(input, page) : page);
+  });
   return (
     <div class="stack model-input">
       {!input && !error && (
-        <Button onClick={() => void load()} busy={isBusy}>
+        <Button onClick={run} busy={isBusy}>
           What the model saw
         </Button>
       )}
       {isBusy && !input && <Skeleton lines={4} />}
       {input && <Shown input={input} path={path} />}
-      {error && <ErrorState error={error} onRetry={() => void load()} />}
+      {error && <ErrorState error={error} onRetry={run} />}
       {input?.has_more && !error && (
-        <Button onClick={() => void load()} busy={isBusy}>
+        <Button onClick={run} busy={isBusy}>
           Load more messages ({formatCount(input.messages.length)} of {formatCount(input.message_count)})
         </Button>
       )}
@@ -70,7 +60,8 @@ function Shown({ input, path }: { input: Input; path: string }): JSX.Element {
   return (
     <>
       <h3>
-        What the model saw <span class="hint">{formatCount(message_count)} messages</span>
+        What the model saw{" "}
+        <span class="hint">{message_count === 1 ? "1 message" : `${formatCount(message_count)} messages`}</span>
       </h3>
       <p class="hint">
         For <code>{cut(input.model, 200)}</code>, made again from what is stored. Secrets are masked.

@@ -2,8 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { Schemas } from "../api";
 import { Badge, Money, Time } from "../components/values";
-import { formatCount, formatMilliseconds, type Moment } from "../format";
-import { cut } from "../talk/part-view";
+import { cut, formatCount, formatMilliseconds, type Moment } from "../format";
 import { KINDS, type TimedStep } from "./steps";
 
 type Receipt = Schemas["Receipt"];
@@ -100,7 +99,7 @@ export function RunFacts({
   const cached = receipt?.cached_tokens ?? 0;
   return (
     <dl class="figures">
-      <Figure title="Status">
+      <Figure title="Status" note={model ? `model ${model}` : ""}>
         <Badge status={status} />
       </Figure>
       <Figure title="Cost">
@@ -117,9 +116,9 @@ export function RunFacts({
         {took === null ? (RUNNING.has(status) ? "runs …" : "not known") : formatMilliseconds(took)}
       </Figure>
       <Figure title="Steps" note={receipt ? callsInWords(receipt) : ""}>
-        {formatCount(steps)}
+        {steps === 0 && receipt ? "not stored" : formatCount(steps)}
       </Figure>
-      <Figure title="Begun" note={model ?? ""}>
+      <Figure title="Begun">
         <Time at={startedAt} />
       </Figure>
     </dl>

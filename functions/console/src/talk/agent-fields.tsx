@@ -1,9 +1,9 @@
 /** The form of an agent. */
 import type { JSX } from "preact";
+import { Check } from "../components/check";
 import { type FieldProblem, isRecord } from "../errors";
 import { BUSY_WORDS } from "./busy-field";
 import {
-  Check,
   ChoiceSetting,
   Group,
   JsonField,

@@ -5,6 +5,7 @@ import { ExternalLink } from "../components/external-link";
 import { LongText } from "../components/long-text";
 import { Markdown } from "../components/markdown-view";
 import { Badge } from "../components/values";
+import { cut } from "../format";
 import { isOwn, prettyJson, readContent } from "./content";
 import type { CallPart, Citation, Part, PartData, RetrievalPart, ShieldPart, TextPart } from "./transcript";
 
@@ -247,6 +248,4 @@ export function Images({ sources }: { sources: readonly string[] }): JSX.Element
   );
 }
 
-export function cut(text: string, length: number): string {
-  return text.length > length ? `${text.slice(0, length)} …` : text;
-}
+export { cut };

@@ -2,15 +2,16 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button";
-import { Field } from "../components/field";
+import { Check } from "../components/check";
+import { TextField } from "../components/field";
 import { LongText } from "../components/long-text";
 import { SchemaForm } from "../components/schema-form";
 import { ErrorState } from "../components/states";
 import { type ApiError, isRecord } from "../errors";
+import { cut } from "../format";
 import { fieldsOf, type FieldTexts, type JsonSchema, readFields, toText } from "../schema";
 import { prettyJson } from "./content";
 import { useDraft } from "./draft";
-import { cut } from "./part-view";
 
 export interface PendingCall {
   callId: string;
@@ -150,20 +151,14 @@ function CallForm({ call, answers, problems, onChange }: OneProps & { call: Pend
           }
         />
       ) : (
-        <Field
+        <TextField
           label={`Result of ${cut(name, 60)}`}
           hint="Text or JSON, as the tool returns it."
           error={problems[key("")] ?? ""}
-        >
-          {(ids) => (
-            <textarea
-              {...ids}
-              rows={3}
-              value={answers[key("")] ?? ""}
-              onInput={(e) => onChange({ [key("")]: e.currentTarget.value })}
-            />
-          )}
-        </Field>
+          rows={3}
+          value={answers[key("")] ?? ""}
+          onText={(text) => onChange({ [key("")]: text })}
+        />
       )}
     </fieldset>
   );
@@ -176,7 +171,6 @@ function ApprovalForm({
   onChange,
 }: OneProps & { approval: PendingApproval }): JSX.Element {
   const { requestId, server, name, input } = approval;
-  const choose = (choice: string) => onChange({ [requestId]: choice });
   return (
     <fieldset class="pending-call">
       <legend>
@@ -184,17 +178,15 @@ function ApprovalForm({
       </legend>
       <p>This call of an MCP server runs only if you approve it.</p>
       <LongText text={prettyJson(input)} label="Arguments" />
-      <div class="choices" role="radiogroup" aria-label={`Decision on ${cut(name, 60)}`}>
+      <div class="actions" role="radiogroup" aria-label={`Decision on ${cut(name, 60)}`}>
         {(["approve", "deny"] as const).map((choice) => (
-          <label key={choice} class="choice">
-            <input
-              type="radio"
-              name={requestId}
-              checked={answers[requestId] === choice}
-              onChange={() => choose(choice)}
-            />
-            {choice === "approve" ? "Approve" : "Deny"}
-          </label>
+          <Check
+            key={choice}
+            name={requestId}
+            label={choice === "approve" ? "Approve" : "Deny"}
+            isOn={answers[requestId] === choice}
+            onChange={() => onChange({ [requestId]: choice })}
+          />
         ))}
       </div>
       {problems[requestId] && (

@@ -2,10 +2,11 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button";
-import { Field } from "../components/field";
+import { Check } from "../components/check";
+import { TextField } from "../components/field";
 import { type FieldProblem, isRecord } from "../errors";
-import { cut } from "./part-view";
-import { Check, ChoiceSetting, Group, JsonSetting, NumberSetting, TextSetting } from "./setting-fields";
+import { cut } from "../format";
+import { ChoiceSetting, Group, JsonSetting, NumberSetting, TextSetting } from "./setting-fields";
 import { listAt, problemAt, type Settings, textAt, valueAt } from "./settings";
 
 /** What a form offers. Stores and conversations have names. */
@@ -179,20 +180,8 @@ function McpServer({ settings }: { settings: Settings }): JSX.Element {
   return (
     <Group label="MCP server" hint="Each of its calls waits for your approval.">
       <div class="columns">
-        <Field label="Label">
-          {(ids) => <input {...ids} value={label} onInput={(event) => setLabel(event.currentTarget.value)} />}
-        </Field>
-        <Field label="Address">
-          {(ids) => (
-            <input
-              {...ids}
-              type="url"
-              placeholder="https://…/mcp"
-              value={url}
-              onInput={(event) => setUrl(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField label="Label" value={label} onText={setLabel} />
+        <TextField label="Address" type="url" placeholder="https://…/mcp" value={url} onText={setUrl} />
       </div>
       <Button disabled={!label.trim() || !url.trim()} onClick={add}>
         Add the server

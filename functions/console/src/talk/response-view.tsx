@@ -1,14 +1,12 @@
 /** A response on its page. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import { addressOf } from "../api";
-import { Button } from "../components/button";
-import { CopyAs, CopyButton } from "../components/copy";
+import { CopyAs } from "../components/copy";
+import { Id } from "../components/facts";
 import { JsonView } from "../components/json-view";
 import { Badge, Money, Time, Tokens } from "../components/values";
-import { formatMilliseconds } from "../format";
+import { cut, formatMilliseconds } from "../format";
 import { responsePath } from "../read/paths";
-import { Link } from "../router";
 import type { JsonSchema } from "../schema";
 import { type Answers, type PendingCall, PendingForm } from "./pending-form";
 import type { ResponseChain } from "./response-chain";
@@ -16,7 +14,6 @@ import { openItems } from "./response-parts";
 import { failureOfResponse, type ResponseBody, type ResponseRun, type StoredResponse } from "./response-run";
 import { plain, type Sent } from "./run";
 import { RunView } from "./run-view";
-import { cut } from "./part-view";
 
 /** The input that answers what a response waits for. */
 export interface Pending {
@@ -35,7 +32,6 @@ interface ResponseViewProps {
 
 export function ResponseView({ chain, run, isLast, onAnswer, onSendAgain }: ResponseViewProps): JSX.Element {
   const { document } = run.state.value;
-  const [isJson, setJson] = useState(false);
   const body = chain.requestOf(run);
   const { calls, approvals } = document && isLast ? openItems(document) : { calls: [], approvals: [] };
   const answer = ({ results, approvals: decisions }: Answers) => {
@@ -59,25 +55,15 @@ export function ResponseView({ chain, run, isLast, onAnswer, onSendAgain }: Resp
       facts={(response) => <ResponseFacts response={response} />}
       failureOf={failureOfResponse}
       onRejoin={() => chain.rejoin(run)}
-      actions={
+      onSendAgain={body && (() => onSendAgain(body))}
+      timeline={document && responsePath(document.id)}
+      code={(response) => (
         <>
-          {body && (
-            <Button kind="quiet" onClick={() => onSendAgain(body)}>
-              Send again
-            </Button>
-          )}
-          {document && (
-            <Link class="button button-quiet" to={responsePath(document.id)}>
-              Timeline
-            </Link>
-          )}
-          {document && (
-            <Button kind="quiet" aria-expanded={isJson} onClick={() => setJson(!isJson)}>
-              JSON and code
-            </Button>
-          )}
+          <Id id={response.id} of="the response" />
+          {body && <CopyAs snippet={{ method: "POST", url: addressOf("/v1/responses").href, body }} />}
+          <JsonView value={response} label="Response" />
         </>
-      }
+      )}
     >
       {calls.length + approvals.length > 0 && document && (
         <PendingForm
@@ -94,16 +80,6 @@ export function ResponseView({ chain, run, isLast, onAnswer, onSendAgain }: Resp
           error={null}
           onSend={answer}
         />
-      )}
-      {isJson && document && (
-        <div class="stack">
-          <p class="with-action">
-            <code>{document.id}</code>
-            <CopyButton text={document.id} what="id of the response" />
-          </p>
-          {body && <CopyAs snippet={{ method: "POST", url: addressOf("/v1/responses").href, body }} />}
-          <JsonView value={document} label="Response" />
-        </div>
       )}
     </RunView>
   );

@@ -1,10 +1,13 @@
 /** A message and what came of it. */
 import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
 import { Button } from "../components/button";
 import { ErrorState } from "../components/states";
 import { WindowList } from "../components/window-list";
 import type { ApiError } from "../errors";
-import { cut, Images, PartView } from "./part-view";
+import { cut } from "../format";
+import { Link } from "../router";
+import { Images, PartView } from "./part-view";
 import type { Run, Sent } from "./run";
 
 interface RunViewProps<D, E> {
@@ -14,14 +17,19 @@ interface RunViewProps<D, E> {
   /** The error in a stored run. */
   failureOf: (document: D) => ApiError | null;
   onRejoin: () => void;
-  /** Buttons below a run that has ended. */
-  actions?: ComponentChildren;
+  /** Its request, if this page has it, can be sent once more. */
+  onSendAgain: (() => void) | null;
+  /** The page with its steps on one axis. */
+  timeline: string | null;
+  /** The run as JSON and code. */
+  code: (document: D) => ComponentChildren;
   /** What the run waits for. */
   children?: ComponentChildren;
 }
 
 export function RunView<D, E>(props: RunViewProps<D, E>): JSX.Element {
-  const { run, facts, failureOf, onRejoin, actions, children } = props;
+  const { run, facts, failureOf, onRejoin, onSendAgain, timeline, code, children } = props;
+  const [isCode, setCode] = useState(false);
   const { phase, isReconnecting, document, error, id } = run.state.value;
   const parts = run.transcript.parts.value;
   const isRunning = phase !== "ended";
@@ -43,13 +51,29 @@ export function RunView<D, E>(props: RunViewProps<D, E>): JSX.Element {
         {!isRunning && failure && <ErrorState error={failure} {...(isLost && { onRetry: onRejoin })} />}
         {!isRunning && document && error && error !== failure && !failure && <ErrorState error={error} />}
         {children}
-        {!isRunning && document && (
+        {isCode && document && <div class="stack">{code(document)}</div>}
+        {!isRunning && !isLost && (
           <div class="run-foot">
-            {facts(document)}
-            <div class="run-actions">{actions}</div>
+            {document && facts(document)}
+            <div class="run-actions">
+              {onSendAgain && (
+                <Button kind="quiet" onClick={onSendAgain}>
+                  Send again
+                </Button>
+              )}
+              {timeline && (
+                <Link class="button button-quiet" to={timeline}>
+                  Timeline
+                </Link>
+              )}
+              {document && (
+                <Button kind="quiet" aria-expanded={isCode} onClick={() => setCode(!isCode)}>
+                  JSON and code
+                </Button>
+              )}
+            </div>
           </div>
         )}
-        {!isRunning && !document && !isLost && actions && <div class="run-actions">{actions}</div>}
       </div>
     </article>
   );

@@ -1,7 +1,8 @@
 /** Fields of settings, by the path of their value. */
 import type { ComponentChildren, JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { Field } from "../components/field";
+import { Check } from "../components/check";
+import { ChoiceField, Field, TextField } from "../components/field";
 import type { FieldProblem } from "../errors";
 import { parseJson } from "../schema";
 import { listAt, print, problemAt, type Settings, textAt, valueAt } from "./settings";
@@ -31,26 +32,13 @@ export function TextSetting(
   const { settings, path, rows = 1, keepsEmpty = false, placeholder = "" } = props;
   const change = (text: string) => settings.set(path, text || keepsEmpty ? text : undefined);
   return (
-    <Field {...common(props)}>
-      {(ids) =>
-        rows > 1 ? (
-          <textarea
-            {...ids}
-            rows={rows}
-            placeholder={placeholder}
-            value={textAt(settings.values, path)}
-            onInput={(event) => change(event.currentTarget.value)}
-          />
-        ) : (
-          <input
-            {...ids}
-            placeholder={placeholder}
-            value={textAt(settings.values, path)}
-            onInput={(event) => change(event.currentTarget.value)}
-          />
-        )
-      }
-    </Field>
+    <TextField
+      {...common(props)}
+      rows={rows}
+      placeholder={placeholder}
+      value={textAt(settings.values, path)}
+      onText={change}
+    />
   );
 }
 
@@ -84,24 +72,12 @@ export function ChoiceSetting(
   const value = textAt(settings.values, path);
   const isKnown = choices.some(([each]) => each === value);
   return (
-    <Field {...common(props)}>
-      {(ids) => (
-        <select
-          {...ids}
-          value={value}
-          onChange={({ currentTarget }) =>
-            onChange ? onChange(currentTarget.value) : settings.set(path, currentTarget.value || undefined)
-          }
-        >
-          {!isKnown && <option value={value}>{value || "choose"}</option>}
-          {choices.map(([each, words]) => (
-            <option key={each} value={each}>
-              {words}
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
+    <ChoiceField
+      {...common(props)}
+      value={value}
+      choices={isKnown ? choices : [[value, value || "choose"], ...choices]}
+      onChoose={onChange ?? ((chosen) => settings.set(path, chosen || undefined))}
+    />
   );
 }
 
@@ -152,19 +128,17 @@ export function JsonField({ label, hint, error, rows, placeholder, value, onChan
     }
   };
   return (
-    <Field label={label} {...(hint && { hint })} error={problem || error}>
-      {(ids) => (
-        <textarea
-          {...ids}
-          class="mono"
-          rows={rows}
-          spellcheck={false}
-          placeholder={placeholder}
-          value={text}
-          onInput={(event) => change(event.currentTarget.value)}
-        />
-      )}
-    </Field>
+    <TextField
+      label={label}
+      hint={hint ?? ""}
+      error={problem || error}
+      class="mono"
+      rows={rows}
+      spellcheck={false}
+      placeholder={placeholder}
+      value={text}
+      onText={change}
+    />
   );
 }
 
@@ -209,35 +183,18 @@ export function Group({ label, hint, error, children }: GroupProps): JSX.Element
   );
 }
 
-interface CheckProps {
-  label: ComponentChildren;
-  isOn: boolean;
-  onChange: (isOn: boolean) => void;
-}
-
-export function Check({ label, isOn, onChange }: CheckProps): JSX.Element {
-  return (
-    <label class="choice">
-      <input type="checkbox" checked={isOn} onChange={(event) => onChange(event.currentTarget.checked)} />
-      <span>{label}</span>
-    </label>
-  );
-}
-
 /** The same settings as JSON. */
 export function SettingsJson({ settings, label }: { settings: Settings; label: string }): JSX.Element {
   return (
-    <Field label={label} hint="Both sides are the same: change either." error={settings.problem}>
-      {(ids) => (
-        <textarea
-          {...ids}
-          class="mono settings-json"
-          rows={24}
-          spellcheck={false}
-          value={settings.text}
-          onInput={(event) => settings.setText(event.currentTarget.value)}
-        />
-      )}
-    </Field>
+    <TextField
+      label={label}
+      hint="Both sides are the same: change either."
+      error={settings.problem}
+      class="mono settings-json"
+      rows={24}
+      spellcheck={false}
+      value={settings.text}
+      onText={settings.setText}
+    />
   );
 }

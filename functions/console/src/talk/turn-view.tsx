@@ -1,15 +1,12 @@
 /** A turn in its session. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import { addressOf, type Schemas } from "../api";
-import { Button } from "../components/button";
 import { CopyAs } from "../components/copy";
 import { JsonView } from "../components/json-view";
 import { Badge, Money, Time, Tokens } from "../components/values";
 import { formatMilliseconds, toDate } from "../format";
 import { isRecord } from "../errors";
 import { turnPath } from "../read/paths";
-import { Link } from "../router";
 import { type JsonSchema, schemaOfParameters } from "../schema";
 import type { Turn } from "../turns";
 import type { Conversation } from "./conversation";
@@ -26,8 +23,7 @@ interface TurnViewProps {
 }
 
 export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.Element {
-  const { document, phase, error } = run.state.value;
-  const [isJson, setJson] = useState(false);
+  const { phase, error } = run.state.value;
   const body = talk.requestOf(run);
   const calls = waitingOf(run, tools);
   const url = addressOf("/v1/agents/{agent_id}/session/{session_id}/turn", { ...talk.at }).href;
@@ -47,25 +43,14 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
       facts={(turn) => <TurnFacts turn={turn} />}
       failureOf={failureOfTurn}
       onRejoin={() => talk.rejoin(run)}
-      actions={
+      onSendAgain={body && (() => onSendAgain(run, body))}
+      timeline={run.latest.id && turnPath(talk.at.agent_id, talk.at.session_id, run.latest.id)}
+      code={(turn) => (
         <>
-          {body && (
-            <Button kind="quiet" onClick={() => onSendAgain(run, body)}>
-              Send again
-            </Button>
-          )}
-          {run.latest.id && (
-            <Link class="button button-quiet" to={turnPath(talk.at.agent_id, talk.at.session_id, run.latest.id)}>
-              Timeline
-            </Link>
-          )}
-          {document && (
-            <Button kind="quiet" aria-expanded={isJson} onClick={() => setJson(!isJson)}>
-              JSON and code
-            </Button>
-          )}
+          {body && <CopyAs snippet={{ method: "POST", url, body: { ...body, stream: false } }} />}
+          <JsonView value={turn} label="Turn" />
         </>
-      }
+      )}
     >
       {calls.length > 0 && (
         <PendingForm
@@ -77,12 +62,6 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
           error={phase === "ended" ? error : null}
           onSend={send}
         />
-      )}
-      {isJson && document && (
-        <div class="stack">
-          {body && <CopyAs snippet={{ method: "POST", url, body: { ...body, stream: false } }} />}
-          <JsonView value={document} label="Turn" />
-        </div>
       )}
     </RunView>
   );
@@ -107,7 +86,8 @@ function waitingOf(run: TurnRun, tools: readonly Schemas["ToolDef"][]): PendingC
   });
 }
 
-function TurnFacts({ turn }: { turn: Turn }): JSX.Element {
+/** When a turn began, how long it took, and what it cost. */
+export function TurnFacts({ turn }: { turn: Turn }): JSX.Element {
   const took = turn.completed_at ? toDate(turn.completed_at).getTime() - toDate(turn.started_at).getTime() : null;
   return (
     <p class="facts-line hint">

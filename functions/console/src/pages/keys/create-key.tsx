@@ -1,10 +1,12 @@
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Body, post } from "../../api";
-import { Button } from "../../components/button";
+import { useAction } from "../../components/action";
+import { Check } from "../../components/check";
 import { Dialog } from "../../components/dialog";
-import { Field } from "../../components/field";
-import { toApiError } from "../../errors";
+import { ChoiceField, TextField } from "../../components/field";
+import { Form } from "../../components/form";
+import { ApiError, toApiError } from "../../errors";
 import { may } from "../../session";
 import { nameOfKey, type Scope, SCOPES } from "../steer/key-names";
 import type { Shown } from "./key-secret";
@@ -59,38 +61,33 @@ export function CreateKey({ isOpen, onClose, ...rest }: CreateKeyProps): JSX.Ele
   const [isBusy, setBusy] = useState(false);
   return (
     <Dialog title="Create a key" isOpen={isOpen} {...(!isBusy && { onClose })}>
-      <KeyForm {...rest} onClose={onClose} isBusy={isBusy} setBusy={setBusy} />
+      <KeyForm {...rest} onClose={onClose} onBusy={setBusy} />
     </Dialog>
   );
 }
 
-type FormProps = Omit<CreateKeyProps, "isOpen"> & { isBusy: boolean; setBusy: (isBusy: boolean) => void };
+type FormProps = Omit<CreateKeyProps, "isOpen"> & { onBusy: (isBusy: boolean) => void };
 
-function KeyForm({ tenant, onClose, onMade, onLost, isBusy, setBusy }: FormProps): JSX.Element {
+function KeyForm({ tenant, onClose, onMade, onLost, onBusy }: FormProps): JSX.Element {
   const [draft, setDraft] = useState(EMPTY);
-  const [error, setError] = useState("");
   // A repetition of the same request makes no second key. It must have the same end, too.
   const attempt = useMemo(() => ({ id: newAttempt(), at: Math.floor(Date.now() / 1000) }), [draft]);
   const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change });
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setError("");
-    if (draft.scopes.length === 0) return setError("Choose at least one scope.");
-    setBusy(true);
+  const action = useAction(async () => {
+    if (draft.scopes.length === 0) throw new ApiError(400, "no_scope", "Choose at least one scope.");
+    const body = { ...toRequest(draft, attempt.at), ...(tenant && { tenant }) };
     try {
-      const body = { ...toRequest(draft, attempt.at), ...(tenant && { tenant }) };
       const made = await post("/v1/admin/keys", body, { headers: { "idempotency-key": attempt.id } });
       onMade({ name: nameOfKey(made), secret: made.key, note: "" });
     } catch (failure) {
-      const { code, message } = toApiError(failure);
-      setError(code === "secret_returned" ? LOST : message);
-      if (code === "secret_returned") onLost();
-    } finally {
-      setBusy(false);
+      if (toApiError(failure).code !== "secret_returned") throw failure;
+      onLost();
+      throw new ApiError(0, "secret_returned", LOST);
     }
-  };
+  });
+  useEffect(() => onBusy(action.isBusy), [action.isBusy]);
   return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
+    <Form action={action} label="Create" onCancel={onClose}>
       {tenant && (
         <p>
           For the tenant <strong>{tenant}</strong>.
@@ -99,12 +96,14 @@ function KeyForm({ tenant, onClose, onMade, onLost, isBusy, setBusy }: FormProps
       <TextField
         label="Name"
         hint="For you, such as the application."
+        autoComplete="off"
         value={draft.name}
         onText={(name) => set({ name })}
       />
       <TextField
         label="Owner"
         hint="In logs and usage. Empty: the key's id."
+        autoComplete="off"
         value={draft.subject}
         onText={(subject) => set({ subject })}
       />
@@ -112,45 +111,18 @@ function KeyForm({ tenant, onClose, onMade, onLost, isBusy, setBusy }: FormProps
       <TextField
         label="Models"
         hint="Patterns with blanks between them, such as openai/gpt-5*. Empty: all."
+        autoComplete="off"
         value={draft.models}
         onText={(models) => set({ models })}
       />
       <fieldset class="columns">
         <legend>Budgets</legend>
-        <NumberField
-          label="Dollars per month"
-          step="any"
-          value={draft.dollars}
-          onText={(dollars) => set({ dollars })}
-        />
-        <NumberField label="Tokens per minute" value={draft.tokens} onText={(tokens) => set({ tokens })} />
-        <NumberField label="Requests per minute" value={draft.requests} onText={(requests) => set({ requests })} />
+        <LimitField label="Dollars per month" step="any" value={draft.dollars} onText={(dollars) => set({ dollars })} />
+        <LimitField label="Tokens per minute" value={draft.tokens} onText={(tokens) => set({ tokens })} />
+        <LimitField label="Requests per minute" value={draft.requests} onText={(requests) => set({ requests })} />
       </fieldset>
-      <Field label="Ends">
-        {(ids) => (
-          <select {...ids} value={draft.days} onChange={(event) => set({ days: event.currentTarget.value })}>
-            {ENDS.map(([days, words]) => (
-              <option key={days} value={days}>
-                {words}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
-      {error && (
-        <p class="field-error" role="alert">
-          {error}
-        </p>
-      )}
-      <div class="actions">
-        <Button type="submit" kind="primary" busy={isBusy}>
-          Create
-        </Button>
-        <Button onClick={onClose} disabled={isBusy}>
-          Cancel
-        </Button>
-      </div>
-    </form>
+      <ChoiceField label="Ends" value={draft.days} choices={ENDS} onChoose={(days) => set({ days })} />
+    </Form>
   );
 }
 
@@ -164,61 +136,36 @@ function ScopeBoxes({
   const toggle = (scope: Scope, isOn: boolean) =>
     onChange(isOn ? [...chosen, scope] : chosen.filter((each) => each !== scope));
   return (
-    <fieldset class="boxes">
+    <fieldset class="checks">
       <legend>Scopes</legend>
       {(Object.keys(SCOPES) as Scope[])
         .filter((scope) => may(scope))
         .map((scope) => (
-          <label key={scope} class="box">
-            <input
-              type="checkbox"
-              checked={chosen.includes(scope)}
-              onChange={(event) => toggle(scope, event.currentTarget.checked)}
-            />
-            <span>
-              <strong>{scope}</strong> <span class="hint">{SCOPES[scope]}</span>
-            </span>
-          </label>
+          <Check
+            key={scope}
+            label={
+              <>
+                <strong>{scope}</strong> <span class="hint">{SCOPES[scope]}</span>
+              </>
+            }
+            isOn={chosen.includes(scope)}
+            onChange={(isOn) => toggle(scope, isOn)}
+          />
         ))}
     </fieldset>
   );
 }
 
-interface TextFieldProps {
+interface LimitFieldProps {
   label: string;
-  hint?: string;
   value: string;
   step?: string;
   onText: (text: string) => void;
 }
 
-function TextField({ label, hint, value, onText }: TextFieldProps): JSX.Element {
-  return (
-    <Field label={label} {...(hint && { hint })}>
-      {(ids) => (
-        <input {...ids} autoComplete="off" value={value} onInput={(event) => onText(event.currentTarget.value)} />
-      )}
-    </Field>
-  );
-}
-
-function NumberField({ label, value, step = "1", onText }: TextFieldProps): JSX.Element {
-  return (
-    <Field label={label}>
-      {(ids) => (
-        <input
-          {...ids}
-          type="number"
-          inputMode="decimal"
-          min={step === "1" ? "1" : "0"}
-          step={step}
-          placeholder="No limit"
-          value={value}
-          onInput={(event) => onText(event.currentTarget.value)}
-        />
-      )}
-    </Field>
-  );
+function LimitField({ step = "1", ...rest }: LimitFieldProps): JSX.Element {
+  const least = step === "1" ? "1" : "0";
+  return <TextField {...rest} type="number" inputMode="decimal" min={least} step={step} placeholder="No limit" />;
 }
 
 function toRequest(draft: Draft, at: number): Partial<NewKey> {

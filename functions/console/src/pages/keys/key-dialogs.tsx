@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { post, remove } from "../../api";
 import { ConfirmDialog, keepFocus } from "../../components/confirm";
-import { Field } from "../../components/field";
+import { ChoiceField } from "../../components/field";
 import { toast } from "../../components/toast";
 import { ownKeyId } from "../../identity";
 import { keep } from "../../session";
@@ -42,17 +42,13 @@ export function RotateKey({ apiKey, onClose, onMade }: RotateProps): JSX.Element
       onConfirm={rotate}
     >
       <p>It gets another secret, with the same rights and limits. You see the new key once.</p>
-      <Field label="The key of now ends" hint="A cached answer may accept it for a minute more.">
-        {(ids) => (
-          <select {...ids} value={overlap} onChange={(event) => setOverlap(Number(event.currentTarget.value))}>
-            {OVERLAPS.map(([seconds, words]) => (
-              <option key={seconds} value={seconds}>
-                {words}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
+      <ChoiceField
+        label="The key of now ends"
+        hint="A cached answer may accept it for a minute more."
+        value={overlap}
+        choices={OVERLAPS}
+        onChoose={setOverlap}
+      />
     </ConfirmDialog>
   );
 }

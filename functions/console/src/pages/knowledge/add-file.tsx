@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { FindField, useFind } from "../../components/find";
-import { EmptyState, usePaged } from "../../components/list";
+import { EmptyState, More, usePaged } from "../../components/list";
 import { ErrorState, Skeleton } from "../../components/states";
 import { type ApiError, toApiError } from "../../errors";
 import { formatBytes, formatName, formatTime } from "../../format";
@@ -26,7 +26,7 @@ export function AddFile({ isOpen, onClose, onAdd }: AddFileProps): JSX.Element {
 
 function Chooser({ onClose, onAdd }: Omit<AddFileProps, "isOpen">): JSX.Element {
   const found = useFind(usePaged(readFiles), ({ id, filename }) => [id, filename]);
-  const { items, isLoading, error: listError, hasMore, loadMore } = found.paged;
+  const { items, isLoading, error: listError } = found.paged;
   const [error, setError] = useState<ApiError | null>(null);
   const [busy, setBusy] = useState("");
   const choose = async (id: string) => {
@@ -44,13 +44,12 @@ function Chooser({ onClose, onAdd }: Omit<AddFileProps, "isOpen">): JSX.Element 
     <div class="stack">
       <FindField found={found} label="Find by name or id" />
       {error && <ErrorState error={error} />}
-      {listError && <ErrorState error={listError} onRetry={loadMore} />}
       {items.length === 0 && isLoading && <Skeleton />}
       {items.length === 0 && !isLoading && !listError && <EmptyState title="There is no such file" />}
-      <ul class="choices">
+      <ul class="rows">
         {items.map(({ id, filename, bytes, created_at: at }) => (
           <li key={id}>
-            <button type="button" class="choice" disabled={busy !== ""} onClick={() => void choose(id)}>
+            <button type="button" class="row" disabled={busy !== ""} onClick={() => void choose(id)}>
               <span>{formatName(filename)}</span>
               <span class="hint">
                 {formatBytes(bytes)}, {formatTime(at)}
@@ -59,12 +58,8 @@ function Chooser({ onClose, onAdd }: Omit<AddFileProps, "isOpen">): JSX.Element 
           </li>
         ))}
       </ul>
+      <More paged={found.paged} />
       <div class="actions">
-        {hasMore && (
-          <Button onClick={loadMore} busy={isLoading}>
-            Load more
-          </Button>
-        )}
         <Button onClick={onClose}>Cancel</Button>
       </div>
     </div>

@@ -1,12 +1,14 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { post } from "../../api";
+import { useAction } from "../../components/action";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
-import { Field } from "../../components/field";
-import { ErrorState } from "../../components/states";
+import { Facts } from "../../components/facts";
+import { TextField } from "../../components/field";
+import { Form } from "../../components/form";
 import { toast } from "../../components/toast";
-import { type ApiError, isRecord, toApiError } from "../../errors";
+import { isRecord } from "../../errors";
 import { formatName } from "../../format";
 import { parseJson } from "../../schema";
 import { mayWrite, STORE_FILE, type StoreFile } from "./api";
@@ -26,11 +28,7 @@ export function Attributes({ file, onChange }: AttributesProps): JSX.Element {
       {entries.length === 0 ? (
         <p class="hint">None. Searches can be filtered by attributes such as an author or a year.</p>
       ) : (
-        <dl class="facts">
-          {entries.map(([name, value]) => (
-            <Pair key={name} name={name} value={String(value)} />
-          ))}
-        </dl>
+        <Facts rows={entries.map(([name, value]) => [formatName(name), String(value)] as const)} />
       )}
       {mayWrite() && (
         <div class="actions">
@@ -44,65 +42,35 @@ export function Attributes({ file, onChange }: AttributesProps): JSX.Element {
   );
 }
 
-function Pair({ name, value }: { name: string; value: string }): JSX.Element {
-  return (
-    <>
-      <dt class="mono wrap">{formatName(name)}</dt>
-      <dd>{value}</dd>
-    </>
-  );
-}
-
 function Editor({ file, onChange, onClose }: AttributesProps & { onClose: () => void }): JSX.Element {
   const [text, setText] = useState(JSON.stringify(file.attributes, null, 2));
-  const [error, setError] = useState("");
-  const [failure, setFailure] = useState<ApiError | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const [problem, setProblem] = useState("");
+  const action = useAction(async () => {
     let attributes: StoreFile["attributes"];
     try {
       attributes = readAttributes(text);
-    } catch (problem) {
-      setError((problem as Error).message);
-      return;
+    } catch (failure) {
+      return setProblem((failure as Error).message);
     }
-    setError("");
-    setFailure(null);
-    setBusy(true);
-    try {
-      const params = { vector_store_id: file.vector_store_id, file_id: file.id };
-      onChange(await post(STORE_FILE, { attributes }, { params }));
-      toast("Attributes saved");
-      onClose();
-    } catch (problem) {
-      setFailure(toApiError(problem));
-    } finally {
-      setBusy(false);
-    }
-  };
+    setProblem("");
+    const params = { vector_store_id: file.vector_store_id, file_id: file.id };
+    onChange(await post(STORE_FILE, { attributes }, { params }));
+    toast("Attributes saved");
+    onClose();
+  });
   return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
-      <Field label="Attributes as JSON" hint="Up to 16 texts, numbers, or true and false." error={error}>
-        {(ids) => (
-          <textarea
-            {...ids}
-            class="mono"
-            rows={8}
-            spellcheck={false}
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      {failure && <ErrorState error={failure} />}
-      <div class="actions">
-        <Button type="submit" kind="primary" busy={isBusy}>
-          Save
-        </Button>
-        <Button onClick={onClose}>Cancel</Button>
-      </div>
-    </form>
+    <Form action={action} label="Save" onCancel={onClose}>
+      <TextField
+        label="Attributes as JSON"
+        hint="Up to 16 texts, numbers, or true and false."
+        error={problem}
+        class="mono"
+        rows={8}
+        spellcheck={false}
+        value={text}
+        onText={setText}
+      />
+    </Form>
   );
 }
 

@@ -1,15 +1,17 @@
 /** Files, newest first. */
 import type { JSX } from "preact";
-import { useCallback, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo } from "preact/hooks";
 import { remove, send } from "../../api";
+import { useAction } from "../../components/action";
 import { Button } from "../../components/button";
 import { ConfirmButton } from "../../components/confirm-button";
 import { FindField, useFind } from "../../components/find";
 import { type Column, EmptyState, type Paged, Table, usePaged } from "../../components/list";
+import { NameCell } from "../../components/name-cell";
 import { toast } from "../../components/toast";
 import { Time } from "../../components/values";
-import { toApiError } from "../../errors";
 import { formatBytes, formatName } from "../../format";
+import { save } from "../../save";
 import { readFiles, type StoredFile } from "./api";
 import { KnowledgeHead } from "./head";
 import { UploadBox } from "./upload-box";
@@ -58,12 +60,7 @@ function columnsOf(change: Paged<StoredFile>["change"]): readonly Column<StoredF
   return [
     {
       title: "Name",
-      cell: ({ id, filename }) => (
-        <>
-          <span class="row-name">{formatName(filename)}</span>
-          <code class="id">{id}</code>
-        </>
-      ),
+      cell: ({ id, filename }) => <NameCell name={filename} id={id} />,
     },
     { title: "Purpose", cell: ({ purpose }) => purpose },
     { title: "Size", isNumber: true, cell: ({ bytes }) => formatBytes(bytes) },
@@ -100,27 +97,18 @@ function deleteFile({ id }: StoredFile, change: Paged<StoredFile>["change"]) {
 }
 
 function Download({ file }: { file: StoredFile }): JSX.Element {
-  const [isBusy, setBusy] = useState(false);
-  const save = async () => {
-    setBusy(true);
-    try {
-      const response = await send("GET", "/v1/files/{file_id}/content", undefined, { params: { file_id: file.id } });
-      // The type is not that of the file: a blob has this page's origin, and must not open as a page.
-      const url = URL.createObjectURL(new Blob([await response.arrayBuffer()], { type: "application/octet-stream" }));
-      const link = document.createElement("a");
-      link.href = url;
-      link.download = formatName(file.filename);
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(url), 60_000);
-    } catch (failure) {
-      toast(toApiError(failure).message);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { isBusy, error, run } = useAction(async () => {
+    const response = await send("GET", "/v1/files/{file_id}/content", undefined, { params: { file_id: file.id } });
+    // The type is not that of the file: a blob has this page's origin, and must not open as a page.
+    const blob = new Blob([await response.arrayBuffer()], { type: "application/octet-stream" });
+    save(blob, formatName(file.filename));
+  });
+  useEffect(() => {
+    if (error) toast(error.message);
+  }, [error]);
   if (file.bytes > LARGEST_DOWNLOAD) return <span class="hint">Too large to save here</span>;
   return (
-    <Button kind="quiet" busy={isBusy} aria-label={`Save ${formatName(file.filename)}`} onClick={() => void save()}>
+    <Button kind="quiet" busy={isBusy} aria-label={`Save ${formatName(file.filename)}`} onClick={run}>
       Save
     </Button>
   );

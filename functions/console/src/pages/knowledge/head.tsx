@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { PageHead } from "../../components/head";
 import { Tabs } from "../../components/tabs";
 import { fillPath } from "../../router";
 
@@ -10,10 +11,7 @@ export const documentPath = (store: string, file: string): string =>
 export function KnowledgeHead(): JSX.Element {
   return (
     <>
-      <header class="page-head">
-        <h1>Knowledge</h1>
-        <p class="lead">What agents and responses can search.</p>
-      </header>
+      <PageHead title="Knowledge" lead="What agents and responses can search." />
       <Tabs
         label="Parts of Knowledge"
         tabs={[

@@ -1,12 +1,11 @@
 import type { JSX } from "preact";
 import { useCallback, useState } from "preact/hooks";
 import { addressOf, type Body, get, post } from "../../api";
-import { Button } from "../../components/button";
+import { useAction } from "../../components/action";
 import { CopyAs } from "../../components/copy";
 import { Dialog } from "../../components/dialog";
-import { Field } from "../../components/field";
-import { ErrorState } from "../../components/states";
-import { type ApiError, toApiError } from "../../errors";
+import { ChoiceField, TextField } from "../../components/field";
+import { Form } from "../../components/form";
 import { useResource } from "../../resource";
 import { navigate } from "../../router";
 import { storePath } from "./head";
@@ -23,8 +22,6 @@ function StoreForm({ onClose }: { onClose: () => void }): JSX.Element {
   const [name, setName] = useState("");
   const [model, setModel] = useState("");
   const [days, setDays] = useState("");
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isBusy, setBusy] = useState(false);
   const models = useResource(useCallback((signal: AbortSignal) => get("/v1/models", { signal }), []));
   const embedding = (models.value?.data ?? []).filter(({ model_type: type }) => type === "embedding");
   const wrongDays = days !== "" && !(Number.isInteger(Number(days)) && Number(days) >= 1 && Number(days) <= 365);
@@ -33,52 +30,35 @@ function StoreForm({ onClose }: { onClose: () => void }): JSX.Element {
     ...(model && { embedding_model: model }),
     ...(days && { expires_after: { anchor: "last_active_at" as const, days: Number(days) } }),
   };
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const action = useAction(async () => {
     if (wrongDays) return;
-    setBusy(true);
-    setError(null);
-    try {
-      const { id } = await post("/v1/vector_stores", body);
-      onClose();
-      navigate(storePath(id));
-    } catch (failure) {
-      setError(toApiError(failure));
-      setBusy(false);
-    }
-  };
+    const { id } = await post("/v1/vector_stores", body);
+    onClose();
+    navigate(storePath(id));
+  });
   return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
-      <Field label="Name">
-        {(ids) => <input {...ids} value={name} maxLength={256} onInput={(e) => setName(e.currentTarget.value)} />}
-      </Field>
-      <Field label="Embedding model" hint="It cannot be changed later.">
-        {(ids) => (
-          <select {...ids} value={model} onChange={(e) => setModel(e.currentTarget.value)}>
-            <option value="">The default</option>
-            {embedding.map(({ identifier }) => (
-              <option key={identifier}>{identifier}</option>
-            ))}
-          </select>
-        )}
-      </Field>
-      <Field
+    <Form
+      action={action}
+      label="Create"
+      onCancel={onClose}
+      beside={<CopyAs snippet={{ method: "POST", url: addressOf("/v1/vector_stores").href, body }} />}
+    >
+      <TextField label="Name" maxLength={256} value={name} onText={setName} />
+      <ChoiceField
+        label="Embedding model"
+        hint="It cannot be changed later."
+        value={model}
+        choices={[["", "The default"], ...embedding.map(({ identifier }) => identifier)]}
+        onChoose={setModel}
+      />
+      <TextField
         label="Days without use after which it expires"
         hint="Empty: it stays until it is deleted."
         error={wrongDays ? "Enter a number from 1 to 365." : ""}
-      >
-        {(ids) => (
-          <input {...ids} inputMode="numeric" value={days} onInput={(e) => setDays(e.currentTarget.value.trim())} />
-        )}
-      </Field>
-      {error && <ErrorState error={error} />}
-      <div class="actions">
-        <Button type="submit" kind="primary" busy={isBusy}>
-          Create
-        </Button>
-        <Button onClick={onClose}>Cancel</Button>
-      </div>
-      <CopyAs snippet={{ method: "POST", url: addressOf("/v1/vector_stores").href, body }} />
-    </form>
+        inputMode="numeric"
+        value={days}
+        onText={(text) => setDays(text.trim())}
+      />
+    </Form>
   );
 }

@@ -46,7 +46,7 @@ export function Result({ store, hit: { result, rank }, words, elsewhere }: Resul
           <meter min={0} max={1} value={result.score} aria-label="Score" />
         </span>
       </p>
-      <p class="result-text">
+      <p class="prose">
         {!isWhole && isLong && start > 0 && "… "}
         <Highlighted text={shown} words={words} />
         {!isWhole && isLong && start + EXCERPT < text.length && " …"}

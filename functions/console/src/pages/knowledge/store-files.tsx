@@ -3,13 +3,13 @@ import { useCallback, useMemo, useState } from "preact/hooks";
 import { get, post, remove } from "../../api";
 import { Button } from "../../components/button";
 import { ConfirmButton } from "../../components/confirm-button";
-import { Field } from "../../components/field";
+import { ChoiceField } from "../../components/field";
 import { FindField, useFind } from "../../components/find";
 import { type Column, EmptyState, type Paged, Table, usePaged } from "../../components/list";
+import { NameCell } from "../../components/name-cell";
 import { toast } from "../../components/toast";
 import { Badge, Time } from "../../components/values";
 import { formatBytes, formatName } from "../../format";
-import { Link } from "../../router";
 import { AddFile } from "./add-file";
 import { mayWrite, readStoreFiles, reasonOf, type Store, STORE_FILE, STORE_FILES, type StoreFile } from "./api";
 import { useFollow } from "./follow";
@@ -57,22 +57,12 @@ export function StoreFiles({ store, onChange }: StoreFilesProps): JSX.Element {
       {isWritable && <UploadBox uploads={uploads} isForStore />}
       <div class="toolbar" role="search">
         <FindField found={found} label="Find by name or id" />
-        <Field label="State">
-          {(ids) => (
-            <select
-              {...ids}
-              value={filter ?? ""}
-              onChange={(event) => setFilter((event.currentTarget.value || null) as StoreFile["status"] | null)}
-            >
-              <option value="">All</option>
-              {STATES.map((state) => (
-                <option key={state} value={state}>
-                  {state.replace("_", " ")}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <ChoiceField
+          label="State"
+          value={filter ?? ""}
+          choices={[["", "All"], ...STATES.map((state) => [state, state.replace("_", " ")] as const)]}
+          onChoose={(state) => setFilter(state || null)}
+        />
         {isWritable && <Button onClick={() => setAdding(true)}>Add an uploaded file</Button>}
       </div>
       {problem && <p class="hint">The state cannot be read now: {problem.message} It is tried again.</p>}
@@ -112,14 +102,7 @@ function columnsOf(
   return [
     {
       title: "Name",
-      cell: ({ id, filename }) => (
-        <>
-          <Link to={documentPath(store, id)} class="row-link">
-            {formatName(filename) || "Without a name"}
-          </Link>
-          <code class="id">{id}</code>
-        </>
-      ),
+      cell: ({ id, filename }) => <NameCell to={documentPath(store, id)} name={filename} id={id} />,
     },
     {
       title: "State",

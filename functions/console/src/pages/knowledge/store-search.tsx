@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { addressOf, post, type Schemas } from "../../api";
 import { Button } from "../../components/button";
 import { CopyAs } from "../../components/copy";
-import { Field } from "../../components/field";
+import { ChoiceField, TextField } from "../../components/field";
 import { EmptyState, ErrorState, Skeleton } from "../../components/states";
 import { type ApiError, toApiError } from "../../errors";
 import { formatMilliseconds } from "../../format";
@@ -68,27 +68,15 @@ export function StoreSearch({ store }: { store: Store }): JSX.Element {
   return (
     <section class="stack" aria-label="Search in the vector store">
       <form class="toolbar" role="search" onSubmit={submit}>
-        <Field label="Search for">
-          {(ids) => (
-            <input
-              {...ids}
-              type="search"
-              autoComplete="off"
-              maxLength={LONGEST_QUERY}
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <Field label="Results">
-          {(ids) => (
-            <select {...ids} value={count} onChange={(event) => setCount(Number(event.currentTarget.value))}>
-              {[5, 10, 20, 50].map((each) => (
-                <option key={each}>{each}</option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <TextField
+          label="Search for"
+          type="search"
+          autoComplete="off"
+          maxLength={LONGEST_QUERY}
+          value={text}
+          onText={setText}
+        />
+        <ChoiceField label="Results" value={count} choices={[5, 10, 20, 50]} onChoose={setCount} />
         <Button type="submit" kind="primary" disabled={!text.trim()}>
           Search
         </Button>

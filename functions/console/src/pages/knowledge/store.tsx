@@ -3,7 +3,9 @@ import type { JSX } from "preact";
 import { useCallback } from "preact/hooks";
 import { addressOf, get, remove } from "../../api";
 import { ConfirmButton } from "../../components/confirm-button";
-import { CopyAs, CopyButton } from "../../components/copy";
+import { CopyAs } from "../../components/copy";
+import { Facts, Id } from "../../components/facts";
+import { PageHead } from "../../components/head";
 import { JsonView } from "../../components/json-view";
 import { ErrorState, Skeleton } from "../../components/states";
 import { Tabs } from "../../components/tabs";
@@ -11,7 +13,7 @@ import { toast } from "../../components/toast";
 import { Badge, Time } from "../../components/values";
 import { formatBytes, formatCount, formatName } from "../../format";
 import { useResource } from "../../resource";
-import { Link, navigate, type PageProps } from "../../router";
+import { navigate, type PageProps } from "../../router";
 import { mayWrite, type Store, STORE } from "./api";
 import { useFollow } from "./follow";
 import { storePath } from "./head";
@@ -29,12 +31,10 @@ export function StoreView({ id, part }: { id: string; part: "files" | "search" }
   const problem = useFollow(isBusy ? [id] : [], async (_, signal) => store.set(await load(signal)));
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <Link to="/knowledge" class="back">
-          Vector stores
-        </Link>
-        <h1 class="wrap">{store.value ? formatName(store.value.name) || "Without a name" : "Vector store"}</h1>
-      </header>
+      <PageHead
+        title={store.value ? formatName(store.value.name) || "Without a name" : "Vector store"}
+        above={[["/knowledge", "Vector stores"]]}
+      />
       {store.error ? (
         <ErrorState error={store.error} onRetry={store.reload} />
       ) : store.value ? (
@@ -91,35 +91,22 @@ function StoreFacts({ store, isShort }: { store: Store; isShort: boolean }): JSX
   };
   return (
     <section class="card stack" aria-label="The vector store">
-      <dl class="facts">
-        <dt>State</dt>
-        <dd>
-          <State store={store} />
-        </dd>
-        {store.description && <dt>Description</dt>}
-        {store.description && <dd>{store.description}</dd>}
-        <dt>Id</dt>
-        <dd class="with-action">
-          <code>{store.id}</code>
-          <CopyButton text={store.id} what="id of the vector store" />
-        </dd>
-        <dt>Size</dt>
-        <dd class="number">{formatBytes(store.usage_bytes)}</dd>
-        <dt>Created</dt>
-        <dd>
-          <Time at={store.created_at} />
-        </dd>
-        <dt>Last used</dt>
-        <dd>
-          <Time at={store.last_active_at} />
-        </dd>
-        {store.expires_at && <dt>Expires</dt>}
-        {store.expires_at && (
-          <dd>
-            <Time at={store.expires_at} />, unless it is used
-          </dd>
-        )}
-      </dl>
+      <Facts
+        rows={[
+          ["State", <State store={store} />],
+          Boolean(store.description) && ["Description", store.description],
+          ["Id", <Id id={store.id} of="the vector store" />],
+          ["Size", <span class="number">{formatBytes(store.usage_bytes)}</span>],
+          ["Created", <Time at={store.created_at} />],
+          ["Last used", <Time at={store.last_active_at} />],
+          Boolean(store.expires_at) && [
+            "Expires",
+            <>
+              <Time at={store.expires_at!} />, unless it is used
+            </>,
+          ],
+        ]}
+      />
       <details>
         <summary>JSON</summary>
         <JsonView value={store} label="Vector store" />

@@ -5,9 +5,10 @@ import { get } from "../../api";
 import { Button } from "../../components/button";
 import { FindField, useFind } from "../../components/find";
 import { type Column, EmptyState, Table, usePaged } from "../../components/list";
+import { NameCell } from "../../components/name-cell";
 import { Badge, Time } from "../../components/values";
-import { formatBytes, formatCount, formatName } from "../../format";
-import { Link, navigate } from "../../router";
+import { formatBytes, formatCount } from "../../format";
+import { navigate } from "../../router";
 import { isStoreId, mayWrite, readStores, type Store, STORE } from "./api";
 import { useFollow } from "./follow";
 import { KnowledgeHead, storePath } from "./head";
@@ -16,14 +17,7 @@ import { NewStore } from "./new-store";
 const COLUMNS: readonly Column<Store>[] = [
   {
     title: "Name",
-    cell: ({ id, name }) => (
-      <>
-        <Link to={storePath(id)} class="row-link">
-          {formatName(name) || "Without a name"}
-        </Link>
-        <code class="id">{id}</code>
-      </>
-    ),
+    cell: ({ id, name }) => <NameCell to={storePath(id)} name={name} id={id} />,
   },
   {
     title: "State",

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
-import { useRef, useState } from "preact/hooks";
 import { Button } from "../../components/button";
+import { DropArea } from "../../components/drop-area";
 import { formatBytes, formatCount, formatName } from "../../format";
 import { LARGEST_DOCUMENT } from "../../upload";
 import type { Upload, Uploads } from "./uploads";
@@ -15,43 +15,15 @@ interface UploadBoxProps {
 
 /** A place to drop files on, and those that are on their way. */
 export function UploadBox({ uploads, isForStore }: UploadBoxProps): JSX.Element {
-  const [isOver, setOver] = useState(false);
-  const input = useRef<HTMLInputElement>(null);
   return (
     <div class="stack">
-      <div
-        class={`drop${isOver ? " is-over" : ""}`}
-        onDragOver={(event) => {
-          event.preventDefault();
-          setOver(true);
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={(event) => {
-          event.preventDefault();
-          setOver(false);
-          uploads.add(event.dataTransfer?.files ?? []);
-        }}
-      >
+      <DropArea label="Files to upload" action="Choose files" isMultiple onFiles={uploads.add}>
         <p class="hint">
           {isForStore
             ? "Drop files here: text, Markdown, HTML, JSON, PDF, DOCX, PPTX or XLSX of up to 50 MB."
             : "Drop files of up to 512 MB here."}
         </p>
-        <Button onClick={() => input.current?.click()}>Choose files</Button>
-        <input
-          ref={input}
-          class="visually-hidden"
-          type="file"
-          multiple
-          tabIndex={-1}
-          aria-label="Files to upload"
-          onChange={(event) => {
-            uploads.add(event.currentTarget.files ?? []);
-            // The same file may be chosen again.
-            event.currentTarget.value = "";
-          }}
-        />
-      </div>
+      </DropArea>
       {uploads.all.length > 0 && (
         <ul class="uploads" aria-label="Uploads">
           {uploads.all.slice(0, SHOWN).map((upload) => (

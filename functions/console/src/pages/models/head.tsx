@@ -1,13 +1,11 @@
 import type { JSX } from "preact";
+import { PageHead } from "../../components/head";
 import { Tabs } from "../../components/tabs";
 
 export function ModelsHead(): JSX.Element {
   return (
     <>
-      <header class="page-head">
-        <h1>Models</h1>
-        <p class="lead">What answers, what embeds, and what checks.</p>
-      </header>
+      <PageHead title="Models" lead="What answers, what embeds, and what checks." />
       <Tabs
         label="Parts of Models"
         tabs={[

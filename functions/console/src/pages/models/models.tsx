@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useCallback, useState } from "preact/hooks";
 import { get, type Schemas } from "../../api";
 import { FindField, useFindLocal } from "../../components/find";
-import { Field } from "../../components/field";
+import { ChoiceField } from "../../components/field";
 import { JsonView } from "../../components/json-view";
 import { type Column, EmptyState, Table } from "../../components/list";
 import { formatName } from "../../format";
@@ -64,15 +64,7 @@ export default function ModelsPage(): JSX.Element {
       <ModelsHead />
       <div class="toolbar" role="search">
         <FindField found={found} label="Find by id or provider" />
-        <Field label="Type">
-          {(ids) => (
-            <select {...ids} value={type} onChange={(event) => setType(event.currentTarget.value)}>
-              <option value="">All</option>
-              <option value="llm">Writes</option>
-              <option value="embedding">Embeds</option>
-            </select>
-          )}
-        </Field>
+        <ChoiceField label="Type" value={type} choices={[["", "All"], ...Object.entries(TYPES)]} onChoose={setType} />
       </div>
       <Table
         caption="Models"

@@ -3,10 +3,10 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { get, type Schemas } from "../../api";
 import { Button } from "../../components/button";
 import { Table } from "../../components/list";
-import { useLoad } from "../../components/load";
 import { EmptyState } from "../../components/states";
 import { Time } from "../../components/values";
 import { formatMilliseconds } from "../../format";
+import { useResource } from "../../resource";
 import { type ApiKey, nameOfKey, readKeys, shortId } from "../steer/key-names";
 import type { Choice, Target } from "./stop-dialog";
 import type { Stop } from "./stop-list";
@@ -29,21 +29,21 @@ export function RunList({ tenant, stops, onStop }: RunListProps): JSX.Element {
     (signal: AbortSignal) => get("/v1/admin/runs", { query: { limit: shown, ...(tenant && { tenant }) }, signal }),
     [tenant, shown],
   );
-  const runs = useLoad(load);
-  const keys = useLoad(readKeys).data ?? [];
+  const runs = useResource(load);
+  const keys = useResource(readKeys).value ?? [];
   useEffect(() => {
     const timer = setInterval(() => document.hidden || runs.reload(), REFRESH_SECONDS * 1000);
     return () => clearInterval(timer);
   }, [runs.reload]);
   const paged = {
     ...runs,
-    items: runs.data?.data ?? [],
-    hasMore: runs.data?.has_more ?? false,
+    items: runs.value?.data ?? [],
+    hasMore: runs.value?.has_more ?? false,
     loadMore: () => (runs.error ? runs.reload() : setShown(shown + PAGE)),
   };
   return (
     <section class="stack" aria-labelledby="runs">
-      <header class="with-actions">
+      <header class="section-head">
         <h2 id="runs" tabIndex={-1}>
           Runs
         </h2>

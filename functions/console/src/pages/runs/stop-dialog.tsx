@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { post } from "../../api";
+import { Check } from "../../components/check";
 import { ConfirmDialog } from "../../components/confirm";
-import { Field } from "../../components/field";
+import { ChoiceField, TextField } from "../../components/field";
 import { toast } from "../../components/toast";
 import { ownKeyId } from "../../identity";
 import { identity } from "../../session";
@@ -86,13 +87,16 @@ interface ChoicesProps {
 function Choices({ choices, tenant, kind, onChange }: ChoicesProps): JSX.Element {
   const all = [...choices, { kind: "tenant" as const, id: "", name: `the whole tenant ${tenant}` }];
   return (
-    <fieldset class="boxes">
+    <fieldset class="checks">
       <legend>Stop</legend>
       {all.map((choice) => (
-        <label key={choice.kind} class="box">
-          <input type="radio" name="stop" checked={choice.kind === kind} onChange={() => onChange(choice.kind)} />
-          <span>{choice.name}</span>
-        </label>
+        <Check
+          key={choice.kind}
+          name="stop"
+          label={choice.name}
+          isOn={choice.kind === kind}
+          onChange={() => onChange(choice.kind)}
+        />
       ))}
     </fieldset>
   );
@@ -108,30 +112,14 @@ interface KindAndIdProps {
 function KindAndId({ kind, id, onKind, onId }: KindAndIdProps): JSX.Element {
   return (
     <>
-      <Field label="What">
-        {(ids) => (
-          <select {...ids} value={kind} onChange={(event) => onKind(event.currentTarget.value as StopKind)}>
-            {Object.entries(KINDS).map(([each, words]) => (
-              <option key={each} value={each}>
-                {words}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
+      <ChoiceField
+        label="What"
+        value={kind}
+        choices={Object.entries(KINDS) as [StopKind, string][]}
+        onChoose={onKind}
+      />
       {kind !== "tenant" && (
-        <Field label="Id">
-          {(ids) => (
-            <input
-              {...ids}
-              class="mono"
-              autoComplete="off"
-              spellcheck={false}
-              value={id}
-              onInput={(event) => onId(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField label="Id" class="mono" autoComplete="off" spellcheck={false} value={id} onText={onId} />
       )}
     </>
   );

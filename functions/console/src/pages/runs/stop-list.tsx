@@ -4,10 +4,10 @@ import { get, remove, type Schemas } from "../../api";
 import { Button } from "../../components/button";
 import { ConfirmDialog, keepFocus } from "../../components/confirm";
 import { Table } from "../../components/list";
-import { type Loaded, useLoad } from "../../components/load";
 import { EmptyState } from "../../components/states";
 import { toast } from "../../components/toast";
 import { Time } from "../../components/values";
+import { type Resource, useResource } from "../../resource";
 
 export type Stop = Schemas["StopObject"];
 export type StopKind = Stop["kind"];
@@ -21,21 +21,21 @@ export const KINDS: Readonly<Record<StopKind, string>> = {
   tenant: "Tenant",
 };
 
-export function useStops(tenant: string): Loaded<readonly Stop[]> {
+export function useStops(tenant: string): Resource<readonly Stop[]> {
   const load = useCallback(
     async (signal: AbortSignal) => (await get("/v1/admin/stop", { query: tenant ? { tenant } : {}, signal })).data,
     [tenant],
   );
-  return useLoad(load);
+  return useResource<readonly Stop[]>(load);
 }
 
 /** The stops of a tenant, which has at most 51. */
-export function StopList({ stops, onStop }: { stops: Loaded<readonly Stop[]>; onStop: () => void }): JSX.Element {
+export function StopList({ stops, onStop }: { stops: Resource<readonly Stop[]>; onStop: () => void }): JSX.Element {
   const [lifted, setLifted] = useState<Stop | null>(null);
-  const paged = { ...stops, items: stops.data ?? [], hasMore: false, loadMore: stops.reload };
+  const paged = { ...stops, items: stops.value ?? [], hasMore: false, loadMore: stops.reload };
   return (
     <section class="stack" aria-labelledby="stops">
-      <header class="with-actions">
+      <header class="section-head">
         <h2 id="stops" tabIndex={-1}>
           Stops
         </h2>

@@ -1,13 +1,13 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { addressOf, post, type Schemas } from "../../api";
-import { Button } from "../../components/button";
-import { CopyAs, CopyButton } from "../../components/copy";
-import { Field } from "../../components/field";
-import { ErrorState } from "../../components/states";
+import { useAction } from "../../components/action";
+import { CopyAs } from "../../components/copy";
+import { Facts, Id } from "../../components/facts";
+import { ChoiceField, TextField } from "../../components/field";
+import { Form } from "../../components/form";
 import { Step } from "../../components/step";
 import { Time } from "../../components/values";
-import { type ApiError, toApiError } from "../../errors";
 
 export type Agent = Schemas["Agent"];
 
@@ -29,72 +29,50 @@ function AgentForm({ models, onMade }: { models: readonly string[]; onMade: (age
   const [name, setName] = useState("First agent");
   const [model, setModel] = useState(models[0] ?? "");
   const [instructions, setInstructions] = useState("Answer briefly.");
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isBusy, setBusy] = useState(false);
   const agentConfig = { name: name.trim() || null, model, instructions } as Schemas["NewAgentConfig"];
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
-    try {
-      const { agent_id } = await post("/v1/agents", { agent_config: agentConfig });
-      const made = { agent_id, agent_config: agentConfig, created_at: new Date().toISOString() };
-      onMade(made as unknown as Agent);
-    } catch (failure) {
-      setError(toApiError(failure));
-    } finally {
-      setBusy(false);
-    }
-  };
+  const body = { agent_config: agentConfig };
+  const action = useAction(async () => {
+    const { agent_id } = await post("/v1/agents", body);
+    onMade({ ...body, agent_id, created_at: new Date().toISOString() } as unknown as Agent);
+  });
   return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
+    <Form
+      action={action}
+      label="Make the agent"
+      disabled={!model}
+      beside={<CopyAs snippet={{ method: "POST", url: addressOf("/v1/agents").href, body }} />}
+    >
       <div class="columns">
-        <Field label="Name">
-          {(ids) => <input {...ids} value={name} maxLength={200} onInput={(e) => setName(e.currentTarget.value)} />}
-        </Field>
-        <Field label="Model" error={models.length === 0 ? "This server has no model that answers." : ""}>
-          {(ids) => (
-            <select {...ids} value={model} onChange={(e) => setModel(e.currentTarget.value)}>
-              {models.map((each) => (
-                <option key={each}>{each}</option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <TextField label="Name" maxLength={200} value={name} onText={setName} />
+        <ChoiceField
+          label="Model"
+          error={models.length === 0 ? "This server has no model that answers." : ""}
+          value={model}
+          choices={models}
+          onChoose={setModel}
+        />
       </div>
-      <Field label="Instructions" hint="The model reads them before each conversation.">
-        {(ids) => (
-          <textarea {...ids} rows={2} value={instructions} onInput={(e) => setInstructions(e.currentTarget.value)} />
-        )}
-      </Field>
-      {error && <ErrorState error={error} />}
-      <div class="actions">
-        <Button type="submit" kind="primary" busy={isBusy} disabled={!model}>
-          Make the agent
-        </Button>
-        <CopyAs snippet={{ method: "POST", url: addressOf("/v1/agents").href, body: { agent_config: agentConfig } }} />
-      </div>
-    </form>
+      <TextField
+        label="Instructions"
+        hint="The model reads them before each conversation."
+        rows={2}
+        value={instructions}
+        onText={setInstructions}
+      />
+    </Form>
   );
 }
 
 function MadeAgent({ agent }: { agent: Agent }): JSX.Element {
   const { name, model } = agent.agent_config;
   return (
-    <dl class="facts">
-      <dt>Agent</dt>
-      <dd>{name || "Without a name"}</dd>
-      <dt>Model</dt>
-      <dd class="mono">{model}</dd>
-      <dt>Id</dt>
-      <dd class="with-action">
-        <code>{agent.agent_id}</code>
-        <CopyButton text={agent.agent_id} what="id of the agent" />
-      </dd>
-      <dt>Made</dt>
-      <dd>
-        <Time at={agent.created_at} />
-      </dd>
-    </dl>
+    <Facts
+      rows={[
+        ["Agent", name || "Without a name"],
+        ["Model", <span class="mono">{model}</span>],
+        ["Id", <Id id={agent.agent_id} of="the agent" />],
+        ["Made", <Time at={agent.created_at} />],
+      ]}
+    />
   );
 }

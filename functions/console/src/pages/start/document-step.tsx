@@ -1,8 +1,11 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { addressOf, get, post, type Schemas, send } from "../../api";
-import { Button } from "../../components/button";
-import { CopyAs, CopyButton } from "../../components/copy";
+import { useAction } from "../../components/action";
+import { CopyAs } from "../../components/copy";
+import { DropArea } from "../../components/drop-area";
+import { Facts, Id } from "../../components/facts";
+import { Form } from "../../components/form";
 import { ErrorState } from "../../components/states";
 import { Step } from "../../components/step";
 import { Badge, Time } from "../../components/values";
@@ -42,77 +45,29 @@ export function DocumentStep({ store, onMade }: DocumentStepProps): JSX.Element 
 
 function DocumentForm({ onMade }: { onMade: (store: Store) => void }): JSX.Element {
   const [file, setFile] = useState<File>(SAMPLE);
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const [isOver, setOver] = useState(false);
-  const input = useRef<HTMLInputElement>(null);
-  const choose = (chosen: File | undefined) => {
-    setError(null);
-    if (chosen && chosen.size > LARGEST) {
-      const size = formatBytes(chosen.size);
-      setError(
-        new ApiError(413, "too_large", `${chosen.name} has ${size}. Choose a file of up to ${formatBytes(LARGEST)}.`),
-      );
-    } else if (chosen) setFile(chosen);
-  };
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
-    try {
-      onMade(await createStore(file));
-    } catch (failure) {
-      setError(toApiError(failure));
-    } finally {
-      setBusy(false);
+  const action = useAction(async () => {
+    if (file.size > LARGEST) {
+      const size = formatBytes(file.size);
+      throw new ApiError(413, "too_large", `${file.name} has ${size}. Choose a file of up to ${formatBytes(LARGEST)}.`);
     }
-  };
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    choose(event.dataTransfer?.files[0]);
+    onMade(await createStore(file));
+  });
+  const snippet = {
+    method: "POST",
+    url: addressOf("/v1/files").href,
+    body: { purpose: "assistants" },
+    file: file.name,
   };
   return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
+    <Form action={action} label="Add the document" beside={<CopyAs snippet={snippet} />}>
       <p>A vector store keeps documents that agents search.</p>
-      <div
-        class={`drop${isOver ? " is-over" : ""}`}
-        onDragOver={(event) => {
-          event.preventDefault();
-          setOver(true);
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={drop}
-      >
+      <DropArea label="File" action="Choose a file" onFiles={([chosen]) => chosen && setFile(chosen)}>
         <p>
           <strong>{file.name}</strong> <span class="hint">{formatBytes(file.size)}</span>
         </p>
         <p class="hint">{file === SAMPLE ? "A sample. Drop another file here, or" : "Drop another file here, or"}</p>
-        <Button onClick={() => input.current?.click()}>Choose a file</Button>
-        <input
-          ref={input}
-          class="visually-hidden"
-          type="file"
-          tabIndex={-1}
-          aria-label="File"
-          onChange={(event) => choose(event.currentTarget.files?.[0])}
-        />
-      </div>
-      {error && <ErrorState error={error} />}
-      <div class="actions">
-        <Button type="submit" kind="primary" busy={isBusy}>
-          Add the document
-        </Button>
-        <CopyAs
-          snippet={{
-            method: "POST",
-            url: addressOf("/v1/files").href,
-            body: { purpose: "assistants" },
-            file: file.name,
-          }}
-        />
-      </div>
-    </form>
+      </DropArea>
+    </Form>
   );
 }
 
@@ -141,24 +96,20 @@ function MadeStore({ store, onChange }: { store: Store; onChange: (store: Store)
   const { completed, failed, total } = store.file_counts;
   return (
     <div class="stack">
-      <dl class="facts">
-        <dt>Vector store</dt>
-        <dd>{store.name || "Without a name"}</dd>
-        <dt>Documents</dt>
-        <dd>
-          <Badge status={store.status} /> {formatCount(completed)} of {formatCount(total)} can be searched
-          {failed > 0 && `, ${formatCount(failed)} failed`}
-        </dd>
-        <dt>Id</dt>
-        <dd class="with-action">
-          <code>{store.id}</code>
-          <CopyButton text={store.id} what="id of the vector store" />
-        </dd>
-        <dt>Made</dt>
-        <dd>
-          <Time at={store.created_at} />
-        </dd>
-      </dl>
+      <Facts
+        rows={[
+          ["Vector store", store.name || "Without a name"],
+          [
+            "Documents",
+            <>
+              <Badge status={store.status} /> {formatCount(completed)} of {formatCount(total)} can be searched
+              {failed > 0 && `, ${formatCount(failed)} failed`}
+            </>,
+          ],
+          ["Id", <Id id={store.id} of="the vector store" />],
+          ["Made", <Time at={store.created_at} />],
+        ]}
+      />
       {error && <ErrorState error={error} onRetry={() => setAttempt(attempt + 1)} />}
     </div>
   );

@@ -3,16 +3,15 @@ import { useEffect, useState } from "preact/hooks";
 import { addressOf, post } from "../../api";
 import { Button } from "../../components/button";
 import { CopyAs } from "../../components/copy";
-import { Field } from "../../components/field";
+import { TextField } from "../../components/field";
 import { ErrorState } from "../../components/states";
 import { Step } from "../../components/step";
-import { Money, Tokens } from "../../components/values";
 import { type ApiError, toApiError } from "../../errors";
-import { formatMilliseconds, toDate } from "../../format";
 import { plain, Run } from "../../talk/run";
 import { PartView } from "../../talk/part-view";
 import { type TurnRun, turnReader } from "../../talk/turn-run";
-import { followTurn, startTurn, type Turn, type TurnPlace } from "../../turns";
+import { TurnFacts } from "../../talk/turn-view";
+import { followTurn, startTurn, type TurnPlace } from "../../turns";
 import type { Agent } from "./agent-step";
 
 /** The turn of this tab, so that a reload shows it. */
@@ -94,17 +93,7 @@ function Conversation({ agent, onAnswer }: { agent: Agent; onAnswer: () => void 
     <div class="stack">
       {run && <Exchange run={run} />}
       <form class="stack" onSubmit={(event) => void submit(event)}>
-        <Field label="Message">
-          {(ids) => (
-            <textarea
-              {...ids}
-              rows={2}
-              placeholder="Write a message"
-              value={message}
-              onInput={(e) => setMessage(e.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField label="Message" rows={2} placeholder="Write a message" value={message} onText={setMessage} />
         {error && <ErrorState error={error} />}
         {!error && live?.error && <ErrorState error={live.error} {...(live.id && { onRetry: rejoin })} />}
         <div class="actions">
@@ -140,17 +129,6 @@ function Exchange({ run }: { run: TurnRun }): JSX.Element {
         {document && <TurnFacts turn={document} />}
       </div>
     </div>
-  );
-}
-
-function TurnFacts({ turn }: { turn: Turn }): JSX.Element {
-  const took = turn.completed_at ? toDate(turn.completed_at).getTime() - toDate(turn.started_at).getTime() : null;
-  return (
-    <p class="facts-line hint">
-      {took !== null && <span class="number">{formatMilliseconds(took)}</span>}
-      {turn.usage && <Tokens count={turn.usage.total_tokens} />}
-      {typeof turn.receipt?.dollars === "number" && <Money dollars={turn.receipt.dollars} />}
-    </p>
   );
 }
 

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button } from "../../components/button";
-import { Field } from "../../components/field";
+import { TextField } from "../../components/field";
 import { identity } from "../../session";
 
 const TENANT = /^[a-z0-9][a-z0-9-]{0,31}$/;
@@ -25,18 +25,15 @@ export function TenantField({ tenant, onChange }: { tenant: string; onChange: (t
   };
   return (
     <form class="line-form" onSubmit={submit}>
-      <Field label="Tenant" error={error}>
-        {(ids) => (
-          <input
-            {...ids}
-            autoComplete="off"
-            spellcheck={false}
-            placeholder={own}
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value.trim())}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Tenant"
+        error={error}
+        autoComplete="off"
+        spellcheck={false}
+        placeholder={own}
+        value={text}
+        onText={(typed) => setText(typed.trim())}
+      />
       <Button type="submit">Show</Button>
     </form>
   );

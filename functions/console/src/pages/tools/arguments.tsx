@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Button } from "../../components/button";
-import { Field } from "../../components/field";
+import { TextField } from "../../components/field";
 import { SchemaForm } from "../../components/schema-form";
 import { isRecord } from "../../errors";
 import { fieldsOf, type FieldTexts, type JsonSchema, parseJson, readFields, toText } from "../../schema";
@@ -46,18 +46,15 @@ export function useArguments(given: JsonSchema): ArgumentsState {
   const form = (
     <div class="stack">
       {json !== null ? (
-        <Field label="Arguments as JSON" error={error || (isShown ? problem : "")}>
-          {(ids) => (
-            <textarea
-              {...ids}
-              class="mono"
-              rows={6}
-              spellcheck={false}
-              value={json}
-              onInput={(event) => setJson(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Arguments as JSON"
+          error={error || (isShown ? problem : "")}
+          class="mono"
+          rows={6}
+          spellcheck={false}
+          value={json}
+          onText={setJson}
+        />
       ) : fields.length === 0 ? (
         <p class="hint">This tool declares no arguments.</p>
       ) : (

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { Field } from "../../components/field";
+import { TextField } from "../../components/field";
 import { faultOf, providerData } from "./api";
 
 /** A field for credentials of the reader, which some tools need. */
@@ -8,23 +8,17 @@ export function Credentials(): JSX.Element {
   return (
     <details class="more-options">
       <summary>Your own credentials</summary>
-      <Field
+      <TextField
         label="Provider data as JSON"
         hint='Sent with requests for tools until the page is closed, and stored nowhere. Such as {"mcp_headers": {"https://host/mcp": {"Authorization": "Bearer …"}}}, or a tavily_search_api_key.'
         error={text.trim() && faultOf(text)}
-      >
-        {(ids) => (
-          <textarea
-            {...ids}
-            class="mono"
-            rows={3}
-            spellcheck={false}
-            autoComplete="off"
-            value={text}
-            onInput={(event) => (providerData.value = event.currentTarget.value)}
-          />
-        )}
-      </Field>
+        class="mono"
+        rows={3}
+        spellcheck={false}
+        autoComplete="off"
+        value={text}
+        onText={(next) => (providerData.value = next)}
+      />
     </details>
   );
 }

@@ -6,6 +6,8 @@ import { Button } from "../../components/button";
 import { ConfirmButton } from "../../components/confirm-button";
 import { CopyAs } from "../../components/copy";
 import { FindField, useFindLocal } from "../../components/find";
+import { Facts } from "../../components/facts";
+import { PageHead } from "../../components/head";
 import { JsonView } from "../../components/json-view";
 import { EmptyState, ErrorState, Skeleton } from "../../components/states";
 import { formatName } from "../../format";
@@ -33,12 +35,7 @@ export default function GroupPage({ params }: PageProps): JSX.Element {
   );
   return (
     <div class="page">
-      <header class="page-head">
-        <Link to="/tools" class="back">
-          Tools
-        </Link>
-        <h1 class="wrap">{formatName(id)}</h1>
-      </header>
+      <PageHead title={formatName(id)} above={[["/tools", "Tools"]]} />
       {group.error && <ErrorState error={group.error} onRetry={group.reload} />}
       {!group.value && !group.error && <Skeleton lines={4} />}
       {group.value && <GroupFacts group={group.value} />}
@@ -56,18 +53,13 @@ function GroupFacts({ group }: { group: Group }): JSX.Element {
   };
   return (
     <section class="card stack" aria-label="The toolgroup">
-      <dl class="facts">
-        <dt>Provider</dt>
-        <dd>{provider}</dd>
-        {endpoint && <dt>Server</dt>}
-        {endpoint && (
-          <dd>
-            <code>{formatName(endpoint.uri)}</code>
-          </dd>
-        )}
-        {override && <dt>Override</dt>}
-        {override && <dd>An admin has given this name another meaning.</dd>}
-      </dl>
+      <Facts
+        rows={[
+          ["Provider", provider],
+          endpoint && ["Server", <code>{formatName(endpoint.uri)}</code>],
+          override && ["Override", "An admin has given this name another meaning."],
+        ]}
+      />
       {args && Object.keys(args).length > 0 && (
         <details>
           <summary>Args</summary>

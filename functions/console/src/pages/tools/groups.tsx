@@ -4,6 +4,7 @@ import { useCallback, useState } from "preact/hooks";
 import { get } from "../../api";
 import { Button } from "../../components/button";
 import { FindField, useFindLocal } from "../../components/find";
+import { PageHead } from "../../components/head";
 import { type Column, EmptyState, Table } from "../../components/list";
 import { formatName } from "../../format";
 import { useResource } from "../../resource";
@@ -17,7 +18,7 @@ const COLUMNS: readonly Column<Group>[] = [
     title: "Toolgroup",
     cell: ({ identifier, override }) => (
       <>
-        <Link to={groupPath(identifier)} class="row-link">
+        <Link to={groupPath(identifier)} class="wrap">
           {formatName(identifier)}
         </Link>
         {override && <span class="badge badge-busy">override</span>}
@@ -44,10 +45,7 @@ export default function ToolsPage(): JSX.Element {
   const [isNew, setNew] = useState(false);
   return (
     <div class="page page-wide">
-      <header class="page-head">
-        <h1>Tools</h1>
-        <p class="lead">Toolgroups that agents can name, and that the server runs.</p>
-      </header>
+      <PageHead title="Tools" lead="Toolgroups that agents can name, and that the server runs." />
       <div class="toolbar" role="search">
         <FindField found={found} label="Find by name, provider or server" />
         {may("registry:write") && (

@@ -1,53 +1,40 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { addressOf, post, type Schemas } from "../../api";
-import { Button } from "../../components/button";
+import { useAction } from "../../components/action";
 import { CopyAs } from "../../components/copy";
 import { Dialog } from "../../components/dialog";
-import { Field } from "../../components/field";
-import { ErrorState } from "../../components/states";
+import { ChoiceField, TextField } from "../../components/field";
+import { Form } from "../../components/form";
 import { toast } from "../../components/toast";
-import { type ApiError, isRecord, toApiError } from "../../errors";
+import { isRecord } from "../../errors";
 import { navigate } from "../../router";
 import { parseJson } from "../../schema";
 import { faultOf, groupPath, MCP } from "./api";
+
+const example = (tool: object, parameters: object): string =>
+  JSON.stringify({ tools: [{ ...tool, parameters: { type: "object", ...parameters } }] }, null, 2);
 
 const PROVIDERS: readonly { id: string; title: string; args: string }[] = [
   { id: MCP, title: "MCP server", args: "" },
   {
     id: "remote-execution",
     title: "HTTP endpoints",
-    args: JSON.stringify(
+    args: example(
       {
-        tools: [
-          {
-            name: "get_weather",
-            description: "Return the weather of a city.",
-            url: "https://example.com/weather/{city}",
-            parameters: { type: "object", required: ["city"], properties: { city: { type: "string" } } },
-          },
-        ],
+        name: "get_weather",
+        description: "Return the weather of a city.",
+        url: "https://example.com/weather/{city}",
       },
-      null,
-      2,
+      { required: ["city"], properties: { city: { type: "string" } } },
     ),
   },
   {
     id: "lambda-function",
     title: "Lambda functions",
-    args: JSON.stringify(
-      {
-        tools: [
-          {
-            name: "get_order",
-            description: "Return an order.",
-            function: "get-order",
-            parameters: { type: "object", required: ["id"], properties: { id: { type: "string" } } },
-          },
-        ],
-      },
-      null,
-      2,
+    args: example(
+      { name: "get_order", description: "Return an order.", function: "get-order" },
+      { required: ["id"], properties: { id: { type: "string" } } },
     ),
   },
 ];
@@ -66,8 +53,6 @@ function RegisterForm({ onClose }: { onClose: () => void }): JSX.Element {
   const [endpoint, setEndpoint] = useState("");
   const [args, setArgs] = useState("");
   const [problems, setProblems] = useState<Readonly<Record<string, string>>>({});
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isBusy, setBusy] = useState(false);
   const fault = args.trim() && faultOf(args);
   const read = args.trim() && !fault ? parseJson(args) : null;
   const body = {
@@ -76,8 +61,7 @@ function RegisterForm({ onClose }: { onClose: () => void }): JSX.Element {
     ...(provider === MCP && { mcp_endpoint: { uri: endpoint.trim() } }),
     ...(isRecord(read) && { args: read }),
   } as Schemas["ToolGroupRegisterRequest"];
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const action = useAction(async () => {
     const wrong = {
       ...(!body.toolgroup_id && { id: "Enter a name." }),
       ...(provider === MCP && !endpoint.trim() && { endpoint: "Enter the address of the server." }),
@@ -86,79 +70,60 @@ function RegisterForm({ onClose }: { onClose: () => void }): JSX.Element {
     };
     setProblems(wrong);
     if (Object.keys(wrong).length > 0) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await post("/v1/toolgroups", body);
-      toast("Toolgroup registered");
-      onClose();
-      navigate(groupPath(body.toolgroup_id));
-    } catch (failure) {
-      setError(toApiError(failure));
-      setBusy(false);
-    }
-  };
+    await post("/v1/toolgroups", body);
+    toast("Toolgroup registered");
+    onClose();
+    navigate(groupPath(body.toolgroup_id));
+  });
   const choose = (next: string) => {
     // An example is replaced, and what the reader wrote is not.
     if (PROVIDERS.some((each) => each.args === args)) setArgs(PROVIDERS.find((each) => each.id === next)?.args ?? "");
     setProvider(next);
   };
   return (
-    <form class="stack" noValidate onSubmit={(event) => void submit(event)}>
-      <Field label="Name" hint="Agents name the toolgroup by it, such as mcp::orders." error={problems["id"] ?? ""}>
-        {(ids) => (
-          <input {...ids} class="mono" value={id} maxLength={256} onInput={(e) => setId(e.currentTarget.value)} />
-        )}
-      </Field>
-      <Field label="Provider">
-        {(ids) => (
-          <select {...ids} value={provider} onChange={(e) => choose(e.currentTarget.value)}>
-            {PROVIDERS.map((each) => (
-              <option key={each.id} value={each.id}>
-                {each.title}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
+    <Form
+      action={action}
+      label="Register"
+      noValidate
+      onCancel={onClose}
+      beside={<CopyAs snippet={{ method: "POST", url: addressOf("/v1/toolgroups").href, body }} />}
+    >
+      <TextField
+        label="Name"
+        hint="Agents name the toolgroup by it, such as mcp::orders."
+        error={problems["id"] ?? ""}
+        class="mono"
+        maxLength={256}
+        value={id}
+        onText={setId}
+      />
+      <ChoiceField
+        label="Provider"
+        value={provider}
+        choices={PROVIDERS.map((each) => [each.id, each.title] as const)}
+        onChoose={choose}
+      />
       {provider === MCP && (
-        <Field label="Address of the server" error={problems["endpoint"] ?? ""}>
-          {(ids) => (
-            <input
-              {...ids}
-              class="mono"
-              type="url"
-              placeholder="https://host/mcp"
-              value={endpoint}
-              onInput={(e) => setEndpoint(e.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Address of the server"
+          error={problems["endpoint"] ?? ""}
+          class="mono"
+          type="url"
+          placeholder="https://host/mcp"
+          value={endpoint}
+          onText={setEndpoint}
+        />
       )}
-      <Field
+      <TextField
         label={provider === MCP ? "Args as JSON (optional)" : "Args as JSON"}
         hint="Credentials in them are stored encrypted, and never shown again."
         error={problems["args"] ?? ""}
-      >
-        {(ids) => (
-          <textarea
-            {...ids}
-            class="mono"
-            rows={provider === MCP ? 3 : 10}
-            spellcheck={false}
-            value={args}
-            onInput={(e) => setArgs(e.currentTarget.value)}
-          />
-        )}
-      </Field>
-      {error && <ErrorState error={error} />}
-      <div class="actions">
-        <Button type="submit" kind="primary" busy={isBusy}>
-          Register
-        </Button>
-        <Button onClick={onClose}>Cancel</Button>
-      </div>
-      <CopyAs snippet={{ method: "POST", url: addressOf("/v1/toolgroups").href, body }} />
-    </form>
+        class="mono"
+        rows={provider === MCP ? 3 : 10}
+        spellcheck={false}
+        value={args}
+        onText={setArgs}
+      />
+    </Form>
   );
 }

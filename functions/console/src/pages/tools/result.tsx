@@ -5,6 +5,7 @@ import { JsonView } from "../../components/json-view";
 import { LongText } from "../../components/long-text";
 import { Badge } from "../../components/values";
 import { formatMilliseconds } from "../../format";
+import { prettyJson } from "../../talk/content";
 
 type Result = Schemas["ToolInvocationResult"];
 type Image = Schemas["ImageContentItem"]["image"];
@@ -31,7 +32,7 @@ export function ToolResult({ result, milliseconds }: ToolResultProps): JSX.Eleme
         if (typeof item !== "string" && "image" in item) return <ResultImage key={index} image={item.image} />;
         const part = typeof item === "string" ? item : item.text;
         return part ? (
-          <LongText key={index} text={pretty(part)} label="Text of the result" />
+          <LongText key={index} text={prettyJson(part)} label="Text of the result" />
         ) : (
           <p key={index} class="hint">
             The result is empty.
@@ -46,18 +47,6 @@ export function ToolResult({ result, milliseconds }: ToolResultProps): JSX.Eleme
       )}
     </section>
   );
-}
-
-const LONGEST_JSON = 200_000;
-
-/** Return JSON with line breaks, and any other text as it is. */
-function pretty(text: string): string {
-  if (text.length > LONGEST_JSON || !/^\s*[[{]/.test(text)) return text;
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }
 
 /** The formats that a browser shows as pictures only, by the beginning of their base64. */

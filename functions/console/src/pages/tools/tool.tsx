@@ -4,6 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { addressOf, get, post, type Schemas } from "../../api";
 import { Button } from "../../components/button";
 import { CopyAs } from "../../components/copy";
+import { PageHead } from "../../components/head";
 import { JsonView } from "../../components/json-view";
 import { EmptyState, ErrorState, Skeleton } from "../../components/states";
 import { type ApiError, toApiError } from "../../errors";
@@ -31,12 +32,13 @@ export default function ToolPage({ params }: PageProps): JSX.Element {
   const tool = tools.value?.find(({ identifier }) => identifier === name);
   return (
     <div class="page">
-      <header class="page-head">
-        <Link to={groupPath(group)} class="back">
-          <span class="wrap">{formatName(group)}</span>
-        </Link>
-        <h1 class="wrap">{formatName(name)}</h1>
-      </header>
+      <PageHead
+        title={formatName(name)}
+        above={[
+          ["/tools", "Tools"],
+          [groupPath(group), formatName(group)],
+        ]}
+      />
       {tools.error && (
         <>
           <ErrorState error={tools.error} onRetry={tools.reload} />

@@ -2,9 +2,9 @@ import type { JSX } from "preact";
 import { useCallback } from "preact/hooks";
 import { get } from "../../api";
 import { Table } from "../../components/list";
-import { useLoad } from "../../components/load";
 import { EmptyState } from "../../components/states";
 import { formatDollars } from "../../format";
+import { useResource } from "../../resource";
 import { Link } from "../../router";
 import { type ApiKey, nameOfKey, stateOf } from "../steer/key-names";
 import { toDay } from "./report";
@@ -21,7 +21,7 @@ export function BudgetTable({ keys, hasSums }: BudgetTableProps): JSX.Element {
     (signal: AbortSignal) => (hasSums ? readSpent(signal) : Promise.resolve(new Map<string, number | null>())),
     [hasSums],
   );
-  const spent = useLoad(load);
+  const spent = useResource(load);
   const limited = keys?.filter((key) => key.budgets.dollars_per_month != null && stateOf(key) === "active") ?? [];
   const paged = {
     items: limited,
@@ -38,9 +38,9 @@ export function BudgetTable({ keys, hasSums }: BudgetTableProps): JSX.Element {
         caption="Keys with a limit of money, and what they have spent in this month"
         columns={[
           { title: "Key", cell: (key: ApiKey) => <bdi class="long-text">{nameOfKey(key)}</bdi> },
-          { title: "Spent", isNumber: true, cell: (key: ApiKey) => wordsOf(spent.data, key, hasSums) },
+          { title: "Spent", isNumber: true, cell: (key: ApiKey) => wordsOf(spent.value, key, hasSums) },
           { title: "Limit", isNumber: true, cell: (key: ApiKey) => formatDollars(key.budgets.dollars_per_month ?? 0) },
-          { title: "Used", cell: (key: ApiKey) => <Used apiKey={key} spent={spent.data?.get(key.id)} /> },
+          { title: "Used", cell: (key: ApiKey) => <Used apiKey={key} spent={spent.value?.get(key.id)} /> },
         ]}
         paged={paged}
         keyOf={(key) => key.id}

@@ -7,6 +7,7 @@ import { EmptyState, ErrorState } from "../../components/states";
 import { toast } from "../../components/toast";
 import { ApiError, toApiError } from "../../errors";
 import { formatBytes } from "../../format";
+import { save } from "../../save";
 import { EraseUser, type Receipt } from "./erase-user";
 import { ErasureReceipt } from "./erasure-receipt";
 
@@ -85,7 +86,7 @@ function ExportButton({ user }: { user: string }): JSX.Element {
     try {
       const response = await send("GET", USER, undefined, { params: { user }, query: { export: true } });
       const blob = await readExport(response, setRead);
-      download(blob, `end-user-${new Date().toISOString().slice(0, 10)}.jsonl`);
+      save(blob, `end-user-${new Date().toISOString().slice(0, 10)}.jsonl`);
       toast(`${formatBytes(blob.size)} exported`);
     } catch (failure) {
       setError(toApiError(failure));
@@ -119,12 +120,4 @@ async function readExport(response: Response, onBytes: (bytes: number) => void):
     throw new ApiError(0, "stream_broken", "The export broke off before its last line, so it was not saved.");
   }
   return blob;
-}
-
-function download(blob: Blob, name: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

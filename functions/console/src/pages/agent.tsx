@@ -68,7 +68,7 @@ function AgentHead({ agent }: { agent: Agent }): JSX.Element {
           ["Model", <span class="mono">{settings.model}</span>],
           ["Tools", tools.length > 0 ? cut(tools.join(", "), 500) : "none"],
           ["Id", <Id id={agent_id} of="the agent" />],
-          ["Made", <Time at={created_at} />],
+          ["Created", <Time at={created_at} />],
         ]}
       />
       <div class="actions">

@@ -70,7 +70,7 @@ export default function AgentsPage(): JSX.Element {
             ),
           },
           { title: "Model", cell: ({ agent_config: { model } }) => <span class="mono">{cut(model, 200)}</span> },
-          { title: "Made", cell: ({ created_at }) => <Time at={created_at} /> },
+          { title: "Created", cell: ({ created_at }) => <Time at={created_at} /> },
           {
             title: "Actions",
             cell: (agent) => (

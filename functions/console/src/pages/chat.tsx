@@ -43,7 +43,7 @@ export default function ChatPage({ params }: PageProps): JSX.Element {
       </PageHead>
       <Facts
         rows={[
-          ["Made", <Time at={chat.created} />],
+          ["Created", <Time at={chat.created} />],
           ["Model", <span class="mono">{cut(chat.model, 200)}</span>],
           [
             "Tokens",

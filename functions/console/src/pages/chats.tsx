@@ -43,7 +43,7 @@ export default function ChatsPage(): JSX.Element {
             cell: (chat) => <Link to={chatPath(chat.id)}>{cut(answerOf(chat) || chat.id, 120)}</Link>,
           },
           { title: "Model", cell: ({ model }) => <code>{cut(model, 100)}</code> },
-          { title: "Made", cell: ({ created }) => <Time at={created} /> },
+          { title: "Created", cell: ({ created }) => <Time at={created} /> },
           { title: "Ended by", cell: ({ choices }) => (choices[0]?.finish_reason ?? "–").replaceAll("_", " ") },
           {
             title: "Tokens",

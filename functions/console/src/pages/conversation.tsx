@@ -44,7 +44,7 @@ export default function ConversationPage({ params }: PageProps): JSX.Element {
       </PageHead>
       <Facts
         rows={[
-          ["Made", <Time at={conversation.created_at} />],
+          ["Created", <Time at={conversation.created_at} />],
           ["Metadata", cut(inWords(conversation.metadata) || "none", 2000)],
         ]}
       />

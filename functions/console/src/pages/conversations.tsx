@@ -39,7 +39,7 @@ export default function ConversationsPage(): JSX.Element {
         columns={[
           { title: "Id", cell: ({ id }) => <Link to={conversationPath(id)}>{id}</Link> },
           { title: "Metadata", cell: ({ metadata }) => cut(inWords(metadata) || "none", 300) },
-          { title: "Made", cell: ({ created_at }) => <Time at={created_at} /> },
+          { title: "Created", cell: ({ created_at }) => <Time at={created_at} /> },
           { title: "Expires", cell: ({ expires_at }) => (expires_at ? <Time at={expires_at} /> : "never") },
         ]}
       />

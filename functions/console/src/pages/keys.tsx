@@ -83,7 +83,7 @@ function KeyTable({ paged, onOpen }: { paged: Paged<ApiKey>; onOpen: (open: Open
     { title: "Key", cell: (key) => <KeyName apiKey={key} /> },
     { title: "Scopes", cell: (key) => <Scopes apiKey={key} /> },
     { title: "Limits", cell: (key) => <Limits apiKey={key} /> },
-    { title: "State", cell: (key) => <State apiKey={key} /> },
+    { title: "Status", cell: (key) => <State apiKey={key} /> },
     {
       title: "Actions",
       cell: (key) =>

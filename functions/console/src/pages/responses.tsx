@@ -60,7 +60,7 @@ export default function ResponsesPage(): JSX.Element {
             ),
           },
           { title: "Model", cell: ({ model }) => <code>{cut(model, 100)}</code> },
-          { title: "Made", cell: ({ created_at }) => <Time at={created_at} /> },
+          { title: "Created", cell: ({ created_at }) => <Time at={created_at} /> },
           {
             title: "Time",
             isNumber: true,

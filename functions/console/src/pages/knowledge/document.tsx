@@ -58,7 +58,7 @@ function Facts({ file, onChange }: { file: StoreFile; onChange: (file: StoreFile
   return (
     <section class="card stack" aria-label="The file">
       <dl class="facts">
-        <dt>State</dt>
+        <dt>Status</dt>
         <dd aria-live="polite">
           <Badge status={file.status} />
         </dd>

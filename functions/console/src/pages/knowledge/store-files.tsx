@@ -58,7 +58,7 @@ export function StoreFiles({ store, onChange }: StoreFilesProps): JSX.Element {
       <div class="toolbar" role="search">
         <FindField found={found} label="Find by name or id" />
         <ChoiceField
-          label="State"
+          label="Status"
           value={filter ?? ""}
           choices={[["", "All"], ...STATES.map((state) => [state, state.replace("_", " ")] as const)]}
           onChoose={(state) => setFilter(state || null)}
@@ -105,7 +105,7 @@ function columnsOf(
       cell: ({ id, filename }) => <NameCell to={documentPath(store, id)} name={filename} id={id} />,
     },
     {
-      title: "State",
+      title: "Status",
       cell: (file) => (
         <span class="badges" aria-live="polite">
           <Badge status={file.status} />
@@ -113,7 +113,7 @@ function columnsOf(
         </span>
       ),
     },
-    { title: "Size", isNumber: true, cell: ({ usage_bytes: bytes }) => formatBytes(bytes) },
+    { title: "Size", isNumber: true, cell: ({ usage_bytes: bytes }) => (bytes ? formatBytes(bytes) : "–") },
     { title: "Added", cell: ({ created_at: at }) => <Time at={at} /> },
     ...(mayWrite()
       ? [

@@ -6,12 +6,12 @@ import { ConfirmButton } from "../../components/confirm-button";
 import { CopyAs } from "../../components/copy";
 import { Facts, Id } from "../../components/facts";
 import { PageHead } from "../../components/head";
-import { JsonView } from "../../components/json-view";
 import { ErrorState, Skeleton } from "../../components/states";
 import { Tabs } from "../../components/tabs";
 import { toast } from "../../components/toast";
 import { Badge, Time } from "../../components/values";
 import { formatBytes, formatCount, formatName } from "../../format";
+import { Json } from "../../read/message-view";
 import { useResource } from "../../resource";
 import { navigate, type PageProps } from "../../router";
 import { mayWrite, type Store, STORE } from "./api";
@@ -93,7 +93,7 @@ function StoreFacts({ store, isShort }: { store: Store; isShort: boolean }): JSX
     <section class="card stack" aria-label="The vector store">
       <Facts
         rows={[
-          ["State", <State store={store} />],
+          ["Status", <State store={store} />],
           Boolean(store.description) && ["Description", store.description],
           ["Id", <Id id={store.id} of="the vector store" />],
           ["Size", <span class="number">{formatBytes(store.usage_bytes)}</span>],
@@ -107,21 +107,19 @@ function StoreFacts({ store, isShort }: { store: Store; isShort: boolean }): JSX
           ],
         ]}
       />
-      <details>
-        <summary>JSON</summary>
-        <JsonView value={store} label="Vector store" />
-      </details>
-      <div class="actions">
-        <CopyAs snippet={{ method: "GET", url: addressOf(STORE, { vector_store_id: store.id }).href }} />
-        {mayWrite() && (
+      {mayWrite() && (
+        <div class="actions">
           <ConfirmButton
             label="Delete"
             title="Delete this vector store?"
             onConfirm={deleteStore}
             text={`${formatName(store.name) || store.id} and what was ingested into it will be deleted. The files themselves stay.`}
           />
-        )}
-      </div>
+        </div>
+      )}
+      <Json value={store} label="Vector store">
+        <CopyAs snippet={{ method: "GET", url: addressOf(STORE, { vector_store_id: store.id }).href }} />
+      </Json>
     </section>
   );
 }

@@ -20,7 +20,7 @@ const COLUMNS: readonly Column<Store>[] = [
     cell: ({ id, name }) => <NameCell to={storePath(id)} name={name} id={id} />,
   },
   {
-    title: "State",
+    title: "Status",
     cell: ({ status, file_counts: { in_progress: busy, failed } }) => (
       <span class="badges">
         <Badge status={status} />

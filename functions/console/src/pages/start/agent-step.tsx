@@ -71,7 +71,7 @@ function MadeAgent({ agent }: { agent: Agent }): JSX.Element {
         ["Agent", name || "Without a name"],
         ["Model", <span class="mono">{model}</span>],
         ["Id", <Id id={agent.agent_id} of="the agent" />],
-        ["Made", <Time at={agent.created_at} />],
+        ["Created", <Time at={agent.created_at} />],
       ]}
     />
   );

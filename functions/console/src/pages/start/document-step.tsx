@@ -107,7 +107,7 @@ function MadeStore({ store, onChange }: { store: Store; onChange: (store: Store)
             </>,
           ],
           ["Id", <Id id={store.id} of="the vector store" />],
-          ["Made", <Time at={store.created_at} />],
+          ["Created", <Time at={store.created_at} />],
         ]}
       />
       {error && <ErrorState error={error} onRetry={() => setAttempt(attempt + 1)} />}

@@ -5,10 +5,10 @@ import { addressOf, get, post, type Schemas } from "../../api";
 import { Button } from "../../components/button";
 import { CopyAs } from "../../components/copy";
 import { PageHead } from "../../components/head";
-import { JsonView } from "../../components/json-view";
 import { EmptyState, ErrorState, Skeleton } from "../../components/states";
 import { type ApiError, toApiError } from "../../errors";
 import { formatName } from "../../format";
+import { Json } from "../../read/message-view";
 import { useResource } from "../../resource";
 import { Link, type PageProps } from "../../router";
 import { groupPath, ownCredentials, type Tool } from "./api";
@@ -61,10 +61,7 @@ function ToolView({ group, tool }: { group: string; tool: Tool }): JSX.Element {
     <>
       <section class="card stack" aria-label="The tool">
         <Description text={tool.description} />
-        <details>
-          <summary>JSON</summary>
-          <JsonView value={tool} label="Tool" />
-        </details>
+        <Json value={tool} label="Tool" />
       </section>
       <Run group={group} tool={tool} />
     </>

@@ -12,7 +12,7 @@ import { TenantField, useTenant } from "./steer/tenant-field";
 export default function RunsPage(): JSX.Element {
   return (
     <div class="page page-wide">
-      <NeedsSignIn what="Stops">
+      <NeedsSignIn what="Running">
         <Running />
       </NeedsSignIn>
     </div>

@@ -117,7 +117,8 @@ function readItem(item: Readonly<Record<string, unknown>>) {
   };
 }
 
-function sentenceOf(type: string): string {
+/** Return words of a kind, such as "File search call" of "file_search_call". */
+export function sentenceOf(type: string): string {
   const words = cut(type, 60).replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

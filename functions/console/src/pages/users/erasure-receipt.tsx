@@ -2,6 +2,7 @@ import type { JSX } from "preact";
 import { Facts } from "../../components/facts";
 import { Time } from "../../components/values";
 import { formatCount } from "../../format";
+import { sentenceOf } from "../../read/message-view";
 import { countOf, type Receipt } from "./erase-user";
 
 export function ErasureReceipt({ receipt }: { receipt: Receipt }): JSX.Element {
@@ -11,9 +12,7 @@ export function ErasureReceipt({ receipt }: { receipt: Receipt }): JSX.Element {
       <Facts
         rows={[
           ["Deleted objects", formatCount(countOf(receipt))],
-          ...Object.entries(receipt.deleted).map(
-            ([kind, count]) => [kind.replaceAll("_", " "), formatCount(count)] as const,
-          ),
+          ...Object.entries(receipt.deleted).map(([kind, count]) => [sentenceOf(kind), formatCount(count)] as const),
           ["Left", formatCount(receipt.remaining)],
           ["At", <Time at={receipt.created_at} />],
         ]}

@@ -7,6 +7,7 @@ import { EmptyState, ErrorState } from "../../components/states";
 import { toast } from "../../components/toast";
 import { ApiError, toApiError } from "../../errors";
 import { formatBytes } from "../../format";
+import { sentenceOf } from "../../read/message-view";
 import { save } from "../../save";
 import { EraseUser, type Receipt } from "./erase-user";
 import { ErasureReceipt } from "./erasure-receipt";
@@ -52,7 +53,7 @@ export function UserObjects({ user }: { user: string }): JSX.Element {
       <Table
         caption={`Objects of ${user}`}
         columns={[
-          { title: "Kind", cell: (each: Owned) => each.kind.replaceAll("_", " ") },
+          { title: "Kind", cell: (each: Owned) => sentenceOf(each.kind) },
           { title: "Id", cell: (each: Owned) => <code>{each.id}</code> },
           { title: "Of", cell: (each: Owned) => <Parent owned={each} /> },
         ]}

@@ -52,6 +52,12 @@ export function formatMilliseconds(milliseconds: number): string {
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
+/** Return a time that is known in whole seconds. */
+export function formatSeconds(seconds: number): string {
+  if (seconds < 1) return "< 1 s";
+  return seconds < 10 ? `${seconds} s` : formatMilliseconds(seconds * 1000);
+}
+
 /** Return the beginning of a text. */
 export function cut(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)} …` : text;

@@ -7,7 +7,7 @@ import { Finder, useFilters } from "../components/finder";
 import { PageHead } from "../components/head";
 import { EmptyState, Table, usePaged } from "../components/list";
 import { Badge, Money, Time } from "../components/values";
-import { cut, formatCount, formatMilliseconds } from "../format";
+import { cut, formatCount, formatSeconds } from "../format";
 import { responsePath } from "../read/paths";
 import { batchOf, contains, findOne, PAGE_SIZE, scan } from "../read/scan";
 import { textOf } from "../read/steps";
@@ -64,7 +64,7 @@ export default function ResponsesPage(): JSX.Element {
           {
             title: "Time",
             isNumber: true,
-            cell: ({ created_at, completed_at }) => (completed_at ? inSeconds(completed_at - created_at) : "–"),
+            cell: ({ created_at, completed_at }) => (completed_at ? formatSeconds(completed_at - created_at) : "–"),
           },
           {
             title: "Tokens",
@@ -81,12 +81,6 @@ export default function ResponsesPage(): JSX.Element {
       <CopyAs snippet={{ method: "GET", url: addressOf("/v1/responses").href }} />
     </div>
   );
-}
-
-/** Return a time that is known in whole seconds. */
-function inSeconds(seconds: number): string {
-  if (seconds < 10) return seconds < 1 ? "< 1 s" : `${seconds} s`;
-  return formatMilliseconds(seconds * 1000);
 }
 
 /** Return what a response said, or its id. */

@@ -117,7 +117,7 @@ function Toolgroups({ settings, problems, names }: PartProps & { names: readonly
               <JsonField
                 label={`Arguments of ${name}`}
                 error=""
-                rows={2}
+                rows={4}
                 placeholder={name === "builtin::rag" ? '{"vector_db_ids": ["…"]}' : "{}"}
                 value={args}
                 onChange={(next) => replace(name, next === undefined ? name : { name, args: next })}

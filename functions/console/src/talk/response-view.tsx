@@ -5,7 +5,7 @@ import { CopyAs } from "../components/copy";
 import { Id } from "../components/facts";
 import { JsonView } from "../components/json-view";
 import { Badge, Money, Time, Tokens } from "../components/values";
-import { cut, formatMilliseconds } from "../format";
+import { cut, formatSeconds } from "../format";
 import { responsePath } from "../read/paths";
 import type { JsonSchema } from "../schema";
 import { type Answers, type PendingCall, PendingForm } from "./pending-form";
@@ -104,7 +104,7 @@ function ResponseFacts({ response }: { response: StoredResponse }): JSX.Element 
     <p class="facts-line hint">
       {status !== "completed" && <Badge status={status} />}
       <Time at={created_at} />
-      {completed_at && <span class="number">{formatMilliseconds((completed_at - created_at) * 1000)}</span>}
+      {completed_at && <span class="number">{formatSeconds(completed_at - created_at)}</span>}
       {usage && <Tokens count={usage.total_tokens} />}
       {typeof receipt?.dollars === "number" && <Money dollars={receipt.dollars} />}
       <span class="mono">{cut(model, 100)}</span>

@@ -6,13 +6,12 @@ import { CopyAs, CopyButton } from "../components/copy";
 import { Finder, useFilters } from "../components/finder";
 import { EmptyState, Table, usePaged } from "../components/list";
 import { Badge, Money, Time } from "../components/values";
-import { formatCount, formatMilliseconds } from "../format";
+import { cut, formatCount, formatMilliseconds } from "../format";
 import { API_SESSION, API_TURN, sessionPath, SESSIONS, turnPath } from "../read/paths";
 import { contains, findOne, scan } from "../read/scan";
 import { textOf, timeOf } from "../read/steps";
 import { useResource } from "../resource";
 import { fillPath, Link, type PageProps } from "../router";
-import { cut } from "../talk/part-view";
 import type { Turn, TurnPlace } from "../turns";
 import { NO_TURN, UUID } from "../read/ids";
 

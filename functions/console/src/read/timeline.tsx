@@ -3,8 +3,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Button } from "../components/button";
 import { EmptyState } from "../components/states";
-import { formatCount, formatMilliseconds } from "../format";
-import { cut } from "../talk/part-view";
+import { cut, formatCount, formatMilliseconds } from "../format";
 import { KINDS, SHORT, type StepKind, type TimedStep } from "./steps";
 
 const SHOWN = 100;

@@ -247,5 +247,3 @@ export function Images({ sources }: { sources: readonly string[] }): JSX.Element
     </div>
   );
 }
-
-export { cut };

@@ -46,6 +46,13 @@ def test_what_is_missing_is_404_by_kind(http: httpx.Client, session: str, missin
     assert_error(http.post(f"{session}/turn/{missing}/resume", json={"tool_responses": []}), 404, "turn_not_found")
 
 
+@pytest.mark.parametrize("path", ["/v1/agents/{}", "/v1/agents/{}/session/{}", "/v1/conversations/conv_{}"])
+def test_an_unknown_agent_session_or_conversation_names_the_usual_causes(http: httpx.Client, path: str) -> None:
+    message = http.get(path.format(new_id(), new_id())).json()["error"]["message"]
+
+    assert all(cause in message for cause in ("deleted or has expired", "check the key", "check the base URL"))
+
+
 def test_a_session_belongs_to_one_agent(http: httpx.Client, session: str) -> None:
     kept = turn(http, session, "say: ok")["turn_id"]
     foreign = f"/v1/agents/{create_agent(http)}/session/{session.rpartition('/')[2]}"

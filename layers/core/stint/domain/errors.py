@@ -85,6 +85,14 @@ class Stopped(Forbidden):
     code = "stopped"
 
 
+CONTAINERS = ("Agent", "Session", "Conversation")
+"""Kinds of objects whose ids clients keep, so that an id can come from another time, place or caller."""
+CAUSES = (
+    ": it was deleted or has expired, belongs to another tenant or end user (check the key), or to another server or"
+    " state folder (check the base URL)"
+)
+
+
 class NotFound(StintError):
     """An object does not exist, was deleted, or has expired."""
 
@@ -92,7 +100,9 @@ class NotFound(StintError):
     type = "not_found"
 
     def __init__(self, kind: str, identifier: str) -> None:
-        super().__init__(f"{kind} {identifier!r} not found", code=f"{kind.lower().replace(' ', '_')}_not_found")
+        causes = CAUSES if kind in CONTAINERS else ""
+        code = f"{kind.lower().replace(' ', '_')}_not_found"
+        super().__init__(f"{kind} {identifier!r} not found{causes}", code=code)
 
 
 class Conflict(StintError):

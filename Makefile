@@ -70,7 +70,7 @@ tests/console/node_modules/.installed: tests/console/package-lock.json .venv-con
 $(PAGE)/build/api.d.ts: docs/openapi.json $(PAGE)/node_modules/.installed
 	@cd $(PAGE) && $(NODE) node_modules/openapi-typescript/bin/cli.js ../../docs/openapi.json --output build/api.d.ts >/dev/null
 
-$(PAGE)/static/index.html: $(PAGE)/node_modules/.installed $(PAGE)/build.mjs $(PAGE)/lexer.mjs pyproject.toml $(shell find $(PAGE)/src -type f)
+$(PAGE)/static/index.html: $(PAGE)/node_modules/.installed $(PAGE)/build.mjs pyproject.toml $(shell find $(PAGE)/src -type f)
 	@cd $(PAGE) && $(NODE) build.mjs
 
 # A small embedding model, whose weights are inside a package (docs/knowledge.md).

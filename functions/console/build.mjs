@@ -5,7 +5,6 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build } from "esbuild";
-import { lexerOfMarked } from "./lexer.mjs";
 
 const OUT = "static.new";
 const ASSETS = join(OUT, "assets");
@@ -25,7 +24,6 @@ const result = await build({
   legalComments: "none",
   jsx: "automatic",
   jsxImportSource: "preact",
-  plugins: [lexerOfMarked],
   metafile: true,
   logLevel: "warning",
 });

@@ -28,7 +28,7 @@ SHELL = {
     "STINT_USAGE_SUMS": "true",
     "STINT_PRICES": '{"scripted/demo": {"input": 250, "output": 2000}}',
     "STINT_OIDC_AUDIENCE": "stint-test",
-    "STINT_OIDC_TENANT": "default",
+    "STINT_OIDC_TENANT": "people",
 }
 """Settings that some tests need. The issuer runs in `oidc.test.mjs`, whose pages alone know its client."""
 

@@ -1,54 +1,58 @@
 // A page of the console in Chromium, with everything that must not happen in it.
-import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import assert from "node:assert/strict";
+import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
+import { Api, createKey, URL_ } from "./api.mjs";
 
-export const URL_ = process.env.STINT_URL;
-export const KEY = process.env.STINT_KEY;
 export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
+// Each size has one of the schemes, so that every page is seen in both.
+export const LOOKS = [
+  { size: "desktop", viewport: DESKTOP, scheme: "light" },
+  { size: "phone", viewport: PHONE, scheme: "dark" },
+];
+// The longest wait for a state, in milliseconds. It is long, because other files run at the same time.
+const LONGEST = 60_000;
 
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+// Debian's options ask for a graphics processor, which would be emulated, and for extensions.
+const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer", "--disable-extensions"];
 
 let browser;
 
-export async function launch() {
-  browser ??= await chromium.launch({
-    executablePath: process.env.CHROMIUM,
-    args: ["--no-sandbox"],
-  });
+function launch() {
+  browser ??= chromium.launch({ executablePath: process.env.CHROMIUM, args: ARGUMENTS });
   return browser;
 }
 
 export async function close() {
-  await browser?.close();
+  await (await browser)?.close();
+}
+
+// Return what a file of tests needs: a key of a tenant of its own, the API with this key, and how to open a page with it.
+export async function prepare(tenant, scopes) {
+  const key = await createKey(tenant, scopes);
+  return { key, api: new Api(key), open: (options) => open({ key, ...options }) };
 }
 
 // Open a page in a context of its own. `problems` has errors, violations of the policy, and requests to other origins.
 // `stage` is the first part of the path.
-export async function open({
-  viewport = DESKTOP,
-  scheme = "light",
-  key = KEY,
-  path = "/console",
-  stage = "/prod",
-} = {}) {
+export async function open({ key, viewport = DESKTOP, scheme = "light", path = "/console", stage = "/prod" }) {
   const context = await (await launch()).newContext({ viewport, colorScheme: scheme, reducedMotion: "reduce" });
-  await context.grantPermissions(["clipboard-read", "clipboard-write"], {
-    origin: URL_,
-  });
-  if (key) {
-    await context.addInitScript((value) => {
-      if (!sessionStorage.getItem("test")) sessionStorage.setItem("stint.key", value);
-      sessionStorage.setItem("test", "1");
-    }, key);
-  }
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: URL_ });
+  context.setDefaultTimeout(LONGEST);
+  if (key) await context.addInitScript(signIn, key);
   const page = await context.newPage();
   const problems = [];
   const requests = [];
   page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    problems.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss().catch(() => {});
+  });
   page.on("console", (message) => {
     if (/Content Security Policy|Trusted|Uncaught/i.test(message.text())) problems.push(message.text());
   });
@@ -61,49 +65,63 @@ export async function open({
   return { page, problems, requests, close: () => context.close() };
 }
 
-// Return a new key of a tenant.
-export async function createKey(tenant, scopes = ["use", "knowledge:write", "admin"]) {
-  const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
-  const body = JSON.stringify({ tenant, name: tenant, scopes });
-  const answer = await fetch(`${URL_}/v1/admin/keys`, { method: "POST", headers, body });
-  if (!answer.ok) throw new Error(await answer.text());
-  return (await answer.json()).key;
+// Put the key where the console keeps it, once: a page that signs out has none after a reload.
+function signIn(key) {
+  if (!sessionStorage.getItem("test")) sessionStorage.setItem("stint.key", key);
+  sessionStorage.setItem("test", "1");
 }
 
-// Make an agent, unless there is one, for tests that begin with it.
-export async function ensureAgent() {
-  const headers = {
-    authorization: `Bearer ${KEY}`,
-    "content-type": "application/json",
-  };
-  const { data } = await (await fetch(`${URL_}/v1/agents`, { headers })).json();
-  if (data.length > 0) return;
-  const agent_config = {
-    name: "Prepared",
-    model: "scripted/demo",
-    instructions: "",
-  };
-  await fetch(`${URL_}/v1/agents`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify({ agent_config }),
-  });
+// Check what holds for every page, and take a picture of it.
+export async function check(page, problems, name) {
+  assert.deepEqual(await violations(page), []);
+  assert.equal(await hasOverflow(page), false, "the page is wider than the screen");
+  if (name) await shot(page, name);
+  assert.deepEqual(problems, []);
 }
 
 // Return the rules of axe-core that the page violates, with the elements.
 export async function violations(page) {
-  await page.evaluate(AXE);
-  const { violations: found } = await page.evaluate(() =>
-    globalThis.axe.run(document, {
-      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    }),
-  );
-  return found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`);
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(AXE);
+  const found = await page.evaluate(async (rules) => {
+    const { violations: list } = await globalThis.axe.run(document, { runOnly: rules, resultTypes: ["violations"] });
+    return list.map(({ id, nodes }) => ({ id, elements: nodes.map((node) => node.html) }));
+  }, RULES);
+  return found.map(({ id, elements }) => `${id}: ${elements.join(" | ")}`);
 }
 
-// Return whether the page is wider than the screen.
 export async function hasOverflow(page) {
   return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+}
+
+// Wait until a locator has so many elements.
+export async function waitForCount(locator, count) {
+  if (count === 0) return locator.first().waitFor({ state: "detached" });
+  await locator.nth(count - 1).waitFor({ state: "attached" });
+  await locator.nth(count).waitFor({ state: "detached" });
+  assert.equal(await locator.count(), count);
+}
+
+// Press Tab until the element with a name has the focus. A focused element must be seen.
+export async function tabTo(page, name) {
+  for (let presses = 0; presses < 60; presses += 1) {
+    await page.keyboard.press("Tab");
+    const focused = await page.evaluate(() => {
+      const element = document.activeElement;
+      const { width, height } = element.getBoundingClientRect();
+      const words = element.labels?.[0]?.innerText ?? element.getAttribute("aria-label") ?? element.innerText ?? "";
+      return { words: words.trim(), isSeen: width > 0 && height > 0, outline: getComputedStyle(element).outlineStyle };
+    });
+    if (focused.words.startsWith(name)) {
+      assert.ok(focused.isSeen);
+      assert.notEqual(focused.outline, "none");
+      return;
+    }
+  }
+  assert.fail(`Tab does not reach ${name}`);
+}
+
+export async function readClipboard(page) {
+  return page.evaluate(() => navigator.clipboard.readText());
 }
 
 export async function shot(page, name) {
@@ -113,8 +131,5 @@ export async function shot(page, name) {
     document.activeElement?.blur();
     window.scrollTo(0, 0);
   });
-  await page.screenshot({
-    path: join(process.env.SHOTS, `${name}.png`),
-    fullPage: true,
-  });
+  await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`), fullPage: true });
 }

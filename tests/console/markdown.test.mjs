@@ -1,7 +1,8 @@
 // What models, tools and documents write is shown as text, and loads nothing.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { close, ensureAgent, open } from "./browser.mjs";
+import { close, prepare } from "./browser.mjs";
+import { answersOf, createSession, send } from "./session.mjs";
 
 after(close);
 
@@ -37,16 +38,19 @@ const MESSAGES = {
   },
 };
 
-for (const [name, { text, check }] of Object.entries(MESSAGES)) {
-  test(name, async () => {
-    await ensureAgent();
-    const { page, problems, close: end } = await open();
-    await page.getByLabel("Message").fill(text, { timeout: 20_000 });
-    await page.getByRole("button", { name: "Send" }).click();
-    await page.getByText(/\d+ tokens/).waitFor({ timeout: 20_000 });
-
-    await check(page.locator(".message-of-agent"));
-    assert.deepEqual(problems, []);
-    await end();
-  });
-}
+test("what a model writes", async (context) => {
+  const { api, open } = await prepare("markdown");
+  const { page, problems, close: end } = await open({ path: await createSession(api) });
+  for (const [name, { text, check }] of Object.entries(MESSAGES)) {
+    await context.test(name, async () => {
+      await send(page, text);
+      await answersOf(page)
+        .last()
+        .getByText(/\d+ tokens/)
+        .waitFor();
+      await check(answersOf(page).last().locator(".markdown"));
+      assert.deepEqual(problems, []);
+    });
+  }
+  await end();
+});

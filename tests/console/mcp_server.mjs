@@ -1,4 +1,4 @@
-// An MCP server with tools as nobody should write them, for the tests of the console.
+// MCP servers for the tests of the console. One has tools as nobody should write them.
 import { createServer } from "node:http";
 
 export const HOSTILE =
@@ -39,23 +39,33 @@ const TOOLS = [
   })),
 ];
 
-function call({ name, arguments: given }) {
+function callHostile({ name, arguments: given }) {
   if (name === "fail") return { content: [{ type: "text", text: `No. ${HOSTILE}` }], isError: true };
   if (name === "long_line") return { content: [{ type: "text", text: "x".repeat(1_000_000) }] };
   return { content: [{ type: "text", text: JSON.stringify({ ...given, by: HOSTILE }) }] };
 }
 
-function answer({ method, params }) {
+function answer({ method, params }, { tools, call }) {
   if (method === "initialize") {
     const { protocolVersion } = params;
     return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "hostile", version: "1" } };
   }
-  if (method === "tools/list") return { tools: TOOLS };
+  if (method === "tools/list") return { tools };
   return method === "tools/call" ? call(params) : {};
 }
 
-// Return the address of the server, and what ends it.
-export async function startMcp() {
+const HOSTILE_TOOLS = { tools: TOOLS, call: callHostile };
+
+const numbers = { a: { type: "integer" }, b: { type: "integer" } };
+
+// A server with one tool, which adds.
+export const SUMS = {
+  tools: [{ name: "add", description: "Adds", inputSchema: { type: "object", properties: numbers } }],
+  call: ({ arguments: { a, b } }) => ({ content: [{ type: "text", text: `${a + b}` }] }),
+};
+
+// Start a server, and return its address and what ends it.
+export async function startMcp(served = HOSTILE_TOOLS) {
   const server = createServer(async (request, response) => {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
@@ -65,7 +75,7 @@ export async function startMcp() {
       return;
     }
     response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, result: answer(message) }));
+    response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, result: answer(message, served) }));
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {

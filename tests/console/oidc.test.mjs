@@ -1,10 +1,12 @@
 // Sign-in with an OpenID Connect issuer, from the page to what the authorizer accepts.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { close, DESKTOP, ensureAgent, KEY, open, PHONE, shot, URL_, violations } from "./browser.mjs";
+import { URL_ } from "./api.mjs";
+import { check, close, LOOKS, open, prepare, shot, violations } from "./browser.mjs";
 import { AUDIENCE, CLIENT, Issuer } from "./issuer.mjs";
 
-const INSIDE = { timeout: 20_000 };
+// The tenant that the server gives to people (tests/console/__main__.py).
+const { key: KEY, api } = await prepare("people");
 const CALLBACK = `${URL_}/prod/console/signed-in`;
 
 const port = Number(process.env.STINT_ISSUER_PORT);
@@ -12,7 +14,7 @@ const issuer = new Issuer(port, CALLBACK);
 
 before(async () => {
   await issuer.start();
-  await ensureAgent();
+  await api.createAgent();
 });
 
 beforeEach(() => issuer.behave());
@@ -24,7 +26,7 @@ after(async () => {
 
 // Open a page that knows the client. The server of the other tests has none, so that they sign in with keys.
 async function openWith({ path = "/console/usage", keys = true, client = CLIENT, ...rest } = {}) {
-  const opened = await open({ key: null, path: "/console", ...rest });
+  const opened = await open({ path: "/console", ...rest });
   await opened.page.context().route("**/console/config.json", async (route) => {
     const response = await route.fetch();
     const settings = await response.json();
@@ -43,8 +45,8 @@ async function openWith({ path = "/console/usage", keys = true, client = CLIENT,
 const button = (page) => page.getByRole("button", { name: `Sign in with 127.0.0.1:${port}` });
 
 async function signIn(page) {
-  await button(page).click(INSIDE);
-  await page.getByText("What you have used").waitFor(INSIDE);
+  await button(page).click();
+  await page.getByText("What you have used").waitFor();
 }
 
 const kept = (page) => page.evaluate(() => ({ ...sessionStorage }));
@@ -84,38 +86,32 @@ test("a person signs in with a code and PKCE, and the API accepts the access tok
   assert.deepEqual(await page.evaluate(() => [localStorage.length, document.cookie]), [0, ""]);
 
   await page.reload();
-  await page.getByText("What you have used").waitFor(INSIDE);
+  await page.getByText("What you have used").waitFor();
   await page.getByRole("button", { name: "Sign out" }).click();
-  await button(page).waitFor(INSIDE);
+  await button(page).waitFor();
   assert.deepEqual(await kept(page), {});
   assert.ok(issuer.requests.some(({ path }) => path === "/logout"));
   assert.deepEqual(foreign(), []);
   await end();
 });
 
-for (const [size, viewport] of Object.entries({
-  desktop: DESKTOP,
-  phone: PHONE,
-})) {
-  for (const scheme of ["light", "dark"]) {
-    test(`the page of sign-in has the issuer first, then keys, ${size}, ${scheme}`, async () => {
-      const { page, foreign, close: end } = await openWith({ viewport, scheme });
-      await button(page).waitFor(INSIDE);
-      assert.deepEqual(await violations(page), []);
-      await shot(page, `oidc-${size}-${scheme}`);
-      await page.getByText("Use an API key").click();
-      await page.getByLabel("API key").fill(KEY);
-      await page.keyboard.press("Enter");
-      await page.getByText("Tenant default").waitFor(INSIDE);
-      assert.deepEqual(foreign(), []);
-      await end();
-    });
-  }
+for (const { size, viewport, scheme } of LOOKS) {
+  test(`the page of sign-in has the issuer first, then keys, ${size}`, async () => {
+    const { page, foreign, close: end } = await openWith({ viewport, scheme });
+    await button(page).waitFor();
+    await check(page, foreign(), `oidc-${size}`);
+    await page.getByText("Use an API key").click();
+    await page.getByLabel("API key").fill(KEY);
+    await page.keyboard.press("Enter");
+    await page.getByText("Tenant people").waitFor();
+    assert.deepEqual(foreign(), []);
+    await end();
+  });
 }
 
 test("without keys, there is only the issuer", async () => {
   const { page, close: end } = await openWith({ keys: false });
-  await button(page).waitFor(INSIDE);
+  await button(page).waitFor();
   assert.equal(await page.getByText("Use an API key").count(), 0);
   await end();
 });
@@ -132,8 +128,8 @@ for (const [name, faults, words] of [
   test(`${name} signs nobody in, and says why`, async () => {
     const { page, foreign, close: end } = await openWith();
     issuer.behave(faults);
-    await button(page).click(INSIDE);
-    await page.getByRole("alert").getByText(words).waitFor(INSIDE);
+    await button(page).click();
+    await page.getByRole("alert").getByText(words).waitFor();
 
     assert.deepEqual(await kept(page), {});
     assert.equal(page.url().includes("code="), false);
@@ -144,7 +140,7 @@ for (const [name, faults, words] of [
     await page
       .getByText(/Make an agent, talk to it|What you have used/)
       .first()
-      .waitFor(INSIDE);
+      .waitFor();
     assert.deepEqual(foreign(), []);
     await end();
   });
@@ -154,7 +150,7 @@ test("a link with somebody's code asks for no token", async () => {
   const { page, close: end } = await openWith({
     path: "/console/signed-in?code=stolen&state=guessed",
   });
-  await page.getByRole("alert").getByText("was not begun in this tab").waitFor(INSIDE);
+  await page.getByRole("alert").getByText("was not begun in this tab").waitFor();
   assert.equal(
     issuer.requests.some(({ path }) => path === "/token"),
     false,
@@ -165,8 +161,8 @@ test("a link with somebody's code asks for no token", async () => {
 test("an issuer that does not answer is named", async () => {
   const { page, close: end } = await openWith();
   await page.route(`${issuer.url}/**`, (route) => route.abort());
-  await button(page).click(INSIDE);
-  await page.getByText(`127.0.0.1:${port} does not answer`).waitFor(INSIDE);
+  await button(page).click();
+  await page.getByText(`127.0.0.1:${port} does not answer`).waitFor();
   await end();
 });
 
@@ -197,8 +193,8 @@ test("a token that is about to expire is renewed before the next request", async
 });
 
 async function typeAndExpire(page) {
-  await button(page).click(INSIDE);
-  await page.getByLabel("Message").fill("Do not lose this", INSIDE);
+  await button(page).click();
+  await page.getByLabel("Message").fill("Do not lose this");
   const refuse = (route) =>
     route.fulfill({
       status: 401,
@@ -207,7 +203,7 @@ async function typeAndExpire(page) {
   await page.route("**/v1/agents/**", refuse);
   await page.getByRole("button", { name: "Send" }).click();
   const dialog = page.getByRole("dialog", { name: "Sign in again" });
-  await dialog.waitFor(INSIDE);
+  await dialog.waitFor();
   await page.unroute("**/v1/agents/**");
   return dialog;
 }
@@ -219,12 +215,12 @@ test("after a token has expired, a window signs in again, and what was typed is 
   await shot(page, "oidc-again");
   const before = await kept(page);
   await dialog.getByRole("button", { name: /^Sign in with/ }).click();
-  await dialog.waitFor({ state: "hidden", ...INSIDE });
+  await dialog.waitFor({ state: "hidden" });
 
   assert.notEqual((await kept(page))["stint.key"], before["stint.key"]);
   assert.equal(await page.getByLabel("Message").inputValue(), "Do not lose this");
   await page.getByRole("button", { name: "Send" }).click();
-  await page.getByText(/You said: Do not lose this/).waitFor(INSIDE);
+  await page.getByText(/You said: Do not lose this/).waitFor();
   await end();
 });
 
@@ -233,6 +229,6 @@ test("somebody else cannot go on with the page of a person", async () => {
   const dialog = await typeAndExpire(page);
   issuer.behave({ sub: "bob" });
   await dialog.getByRole("button", { name: /^Sign in with/ }).click();
-  await page.getByText("The ID token is of somebody else.").waitFor(INSIDE);
+  await page.getByText("The ID token is of somebody else.").waitFor();
   await end();
 });

@@ -1,15 +1,13 @@
 // Read what happened: sessions, turns, responses, conversations and stored chats.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { close, createKey, DESKTOP, open, PHONE, shot, URL_, violations } from "./browser.mjs";
+import { check, close, hasOverflow, LOOKS, PHONE, prepare, readClipboard, shot, waitForCount } from "./browser.mjs";
+import { MODEL, URL_, until } from "./api.mjs";
 
 after(close);
 
-const KEY = await createKey("read");
-const EMPTY = await createKey("read-empty");
-const SIZES = { desktop: DESKTOP, phone: PHONE };
-const INSIDE = { timeout: 20_000 };
-const MODEL = "scripted/demo";
+const { key, api, open } = await prepare("read");
+const nobody = await prepare("read-empty");
 const HOSTILE = "<img src=https://elsewhere.example/x.png onerror=alert(1)> javascript:alert(1) \u202egnp.exe";
 const WEATHER = {
   name: "get_weather",
@@ -17,73 +15,33 @@ const WEATHER = {
   parameters: [{ name: "city", parameter_type: "string", description: "The city" }],
 };
 
-async function call(method, path, body) {
-  const answer = await fetch(`${URL_}${path}`, {
-    method,
-    headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
-    body: body && JSON.stringify(body),
-  });
-  return answer.json();
-}
-
 const made = {};
 
-async function createSession(session_name) {
-  const { session_id } = await call("POST", `/v1/agents/${made.agent}/session`, { session_name });
-  return session_id;
-}
-
-async function runTurn(session, content, stream = false) {
-  const path = `/v1/agents/${made.agent}/session/${session}/turn`;
-  const answer = await call("POST", path, { messages: [{ role: "user", content }], stream });
-  return answer.turn_id ?? answer.error.turn_id;
-}
-
+const createSession = (name) => api.createSession(made.agent, name);
+const runTurn = (session, content) => api.runTurn(made.agent, session, content);
 const sessionsPath = () => `/console/agents/${made.agent}/sessions`;
 const turnPath = (session, turn) => `${sessionsPath()}/${session}/turns/${turn}`;
 
 before(async () => {
-  const agent_config = {
+  made.agent = await api.createAgent({
     name: `Reader ${HOSTILE}`,
-    model: MODEL,
     instructions: "Answer briefly.",
     client_tools: [WEATHER],
     toolgroups: ["builtin::code_interpreter"],
-  };
-  made.agent = (await call("POST", "/v1/agents", { agent_config })).agent_id;
+  });
   made.session = await createSession("Weather talk");
   made.failedSession = await createSession(`Broken ${HOSTILE}`);
   made.hello = await runTurn(made.session, "Hello");
   made.waiting = await runTurn(made.session, "get_weather in Bern");
   made.failed = await runTurn(made.failedSession, `say: Some words\nfail: after 1 words\n${HOSTILE}`);
-  made.response = (await call("POST", "/v1/responses", { model: MODEL, input: "Hello response" })).id;
-  const broken = { model: MODEL, input: "say: a b c\nfail: after 1 words", background: true };
-  made.failedResponse = (await call("POST", "/v1/responses", broken)).id;
-  made.conversation = (await call("POST", "/v1/conversations", { metadata: { title: "A trip to Bern" } })).id;
-  const said = { model: MODEL, input: "Hello trip", conversation: made.conversation };
-  await call("POST", "/v1/responses", said);
+  made.response = (await api.respond({ input: "Hello response" })).id;
+  const broken = { input: "say: a b c\nfail: after 1 words", background: true };
+  made.failedResponse = (await api.respond(broken)).id;
+  made.conversation = (await api.call("POST", "/v1/conversations", { metadata: { title: "A trip to Bern" } })).id;
+  await api.respond({ input: "Hello trip", conversation: made.conversation });
   const chat = { model: MODEL, messages: [{ role: "user", content: `Hello chat ${HOSTILE}` }], store: true };
-  made.chat = (await call("POST", "/v1/chat/completions", chat)).id;
+  made.chat = (await api.call("POST", "/v1/chat/completions", chat)).id;
 });
-
-async function hasOverflow(page) {
-  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
-}
-
-async function waitForRows(page, count) {
-  const until = Date.now() + INSIDE.timeout;
-  while ((await page.locator("tbody tr").count()) !== count) {
-    assert.ok(Date.now() < until, `there are not ${count} rows`);
-    await page.waitForTimeout(50);
-  }
-}
-
-async function check(page, name, problems) {
-  assert.deepEqual(await violations(page), []);
-  assert.equal(await hasOverflow(page), false);
-  await shot(page, name);
-  assert.deepEqual(problems, []);
-}
 
 const PAGES = {
   sessions: [() => sessionsPath(), "Weather talk"],
@@ -100,75 +58,77 @@ const PAGES = {
   chat: [() => `/console/chats/${made.chat}`, "Hello chat"],
 };
 
-for (const [size, viewport] of Object.entries(SIZES)) {
-  for (const [name, [path, words]] of Object.entries(PAGES)) {
-    const scheme = size === "phone" ? "dark" : "light";
-    test(`the page ${name} opens without violations, ${size}, ${scheme}`, async () => {
-      const { page, problems, close: end } = await open({ viewport, scheme, key: KEY, path: path() });
-      await page.locator("main").getByText(words).first().waitFor(INSIDE);
-      await check(page, `read-${name}-${size}`, problems);
-      await end();
-    });
-  }
+for (const { size, viewport, scheme } of LOOKS) {
+  test(`each page opens, ${size}`, async (context) => {
+    const { page, problems, close: end } = await open({ viewport, scheme });
+    for (const [name, [path, words]] of Object.entries(PAGES)) {
+      await context.test(name, async () => {
+        await page.goto(`${URL_}/prod${path()}`);
+        await page.locator("main").getByText(words).first().waitFor();
+        await check(page, problems, `read-${name}-${size}`);
+      });
+    }
+    await end();
+  });
 
   test(`somebody finds out why a turn failed and what it cost, ${size}`, async () => {
-    const { page, problems, close: end } = await open({ viewport, key: KEY, path: "/console/agents" });
-    await page.getByRole("link", { name: /^Reader/ }).click(INSIDE);
-    await page.getByRole("link", { name: "Find sessions and turns" }).click(INSIDE);
+    const { page, problems, close: end } = await open({ viewport, scheme, path: "/console/agents" });
+    await page.getByRole("link", { name: /^Reader/ }).click();
+    await page.getByRole("link", { name: "Find sessions and turns" }).click();
     await page.getByLabel("Status").selectOption("failed");
     await page.getByText("Weather talk").waitFor({ state: "hidden" });
-    await page.getByRole("link", { name: /^Broken/ }).click(INSIDE);
-    await page.getByRole("link", { name: /^say: Some words/ }).click(INSIDE);
+    await page.getByRole("link", { name: /^Broken/ }).click();
+    await page.getByRole("link", { name: /^say: Some words/ }).click();
 
     const why = page.getByRole("region", { name: "Why it failed" });
-    await why.waitFor(INSIDE);
+    await why.waitFor();
     assert.match(await why.innerText(), /Failed in a model call, .* after its start/);
     assert.match(await why.innerText(), /The scripted model failed after 1 words/);
     assert.match(await page.locator(".figures").innerText(), /Cost\s+\$0\.0+\d/);
     await page.getByRole("button", { name: "What the model saw" }).click();
-    await page.getByText("Answer briefly.").waitFor(INSIDE);
+    await page.getByText("Answer briefly.").waitFor();
     await page.getByText("code_interpreter", { exact: true }).first().waitFor();
-    await check(page, `read-why-${size}`, problems);
+    await check(page, problems, `read-why-${size}`);
     await end();
   });
 }
 
 test("sessions are found by name, id and status, newest first", async () => {
-  const { page, close: end } = await open({ key: KEY, path: sessionsPath() });
+  const { page, close: end } = await open({ path: sessionsPath() });
   const rows = page.locator("tbody tr");
-  await rows.nth(1).waitFor(INSIDE);
+  await rows.nth(1).waitFor();
   assert.match(await rows.first().innerText(), /Broken/);
   const find = page.getByLabel("Name or id");
   await find.fill("weather");
   await page.getByText("Broken").waitFor({ state: "hidden" });
-  await waitForRows(page, 1);
+  await waitForCount(page.locator("tbody tr"), 1);
   await page.reload();
-  await page.getByText("Weather talk").waitFor(INSIDE);
+  await page.getByText("Weather talk").waitFor();
   assert.equal(await find.inputValue(), "weather");
   await find.fill(made.failedSession);
   await page.getByText("Weather talk").waitFor({ state: "hidden" });
-  await rows.getByText("Broken").waitFor(INSIDE);
+  await rows.getByText("Broken").waitFor();
   await find.fill("no such name");
-  await page.getByText("No session is like that").waitFor(INSIDE);
+  await page.getByText("No session is like that").waitFor();
   await end();
 });
 
 test("a list is loaded page by page", async () => {
   const session = await createSession("Many turns");
   for (let number = 0; number < 23; number += 1) await runTurn(session, `say: Answer ${number}`);
-  const { page, close: end } = await open({ key: KEY, path: `${sessionsPath()}/${session}/turns` });
+  const { page, close: end } = await open({ path: `${sessionsPath()}/${session}/turns` });
   const rows = page.locator("tbody tr");
-  await rows.first().waitFor(INSIDE);
+  await rows.first().waitFor();
   const before = await rows.count();
   if (before < 23) {
     await page.getByRole("button", { name: "Load more" }).click();
-    await rows.nth(22).waitFor(INSIDE);
+    await rows.nth(22).waitFor();
   }
   assert.match(await rows.first().innerText(), /Answer 22/);
-  await waitForRows(page, 23);
+  await waitForCount(page.locator("tbody tr"), 23);
   await page.getByLabel("Words or id of a turn").fill("Answer 7");
   await page.getByText("Answer 22").waitFor({ state: "hidden" });
-  await waitForRows(page, 1);
+  await waitForCount(page.locator("tbody tr"), 1);
   await end();
 });
 
@@ -178,24 +138,24 @@ for (const [list, label, ids] of [
   ["chats", "Words, model or id", () => made.chat],
 ]) {
   test(`${list} are found by id and by words`, async () => {
-    const { page, close: end } = await open({ key: KEY, path: `/console/${list}` });
+    const { page, close: end } = await open({ path: `/console/${list}` });
     const rows = page.locator("tbody tr");
-    await rows.first().waitFor(INSIDE);
+    await rows.first().waitFor();
     await page.getByLabel(label).fill(ids());
     await page.waitForURL(/find=/);
-    await waitForRows(page, 1);
+    await waitForCount(page.locator("tbody tr"), 1);
     await page.getByLabel(label).fill("no such words");
-    await page.getByText(/^No \w+ is like that$/).waitFor(INSIDE);
+    await page.getByText(/^No \w+ is like that$/).waitFor();
     await end();
   });
 }
 
 test("responses are found by status", async () => {
-  const { page, close: end } = await open({ key: KEY, path: "/console/responses" });
-  await page.locator("tbody tr").nth(1).waitFor(INSIDE);
+  const { page, close: end } = await open({ path: "/console/responses" });
+  await page.locator("tbody tr").nth(1).waitFor();
   await page.getByLabel("Status").selectOption("failed");
   await page.getByText("completed", { exact: true }).first().waitFor({ state: "hidden" });
-  await waitForRows(page, 1);
+  await waitForCount(page.locator("tbody tr"), 1);
   await end();
 });
 
@@ -205,9 +165,9 @@ for (const [list, words] of [
   ["chats", "There are no stored chats yet"],
 ]) {
   test(`an empty list of ${list} says how to begin`, async () => {
-    const { page, problems, close: end } = await open({ key: EMPTY, path: `/console/${list}`, viewport: PHONE });
-    await page.getByText(words).waitFor(INSIDE);
-    await check(page, `read-empty-${list}`, problems);
+    const { page, problems, close: end } = await nobody.open({ path: `/console/${list}`, viewport: PHONE });
+    await page.getByText(words).waitFor();
+    await check(page, problems, `read-empty-${list}`);
     await end();
   });
 }
@@ -215,13 +175,13 @@ for (const [list, words] of [
 test("every step opens to its input and output, by keyboard", async () => {
   const session = await createSession("Steps");
   const waiting = await runTurn(session, "get_weather in Thun");
-  await call("POST", `/v1/agents/${made.agent}/session/${session}/turn/${waiting}/resume`, {
+  await api.call("POST", `/v1/agents/${made.agent}/session/${session}/turn/${waiting}/resume`, {
     tool_responses: [{ call_id: "call_1", tool_name: "get_weather", content: `Sunny ${HOSTILE}` }],
     stream: false,
   });
-  const { page, problems, close: end } = await open({ key: KEY, path: turnPath(session, waiting) });
+  const { page, problems, close: end } = await open({ path: turnPath(session, waiting) });
   const rows = page.locator(".timeline-row");
-  await rows.nth(2).waitFor(INSIDE);
+  await rows.nth(2).waitFor();
   assert.match(await rows.nth(1).innerText(), /Waiting for the client/);
   for (const row of await rows.all()) {
     await row.locator("summary").first().focus();
@@ -232,23 +192,23 @@ test("every step opens to its input and output, by keyboard", async () => {
   assert.match(await rows.first().innerText(), /first token after \d+ ms/);
   await rows.first().getByRole("button", { name: "What the model saw" }).focus();
   await page.keyboard.press("Enter");
-  await rows.first().getByText("Tools offered").waitFor(INSIDE);
+  await rows.first().getByText("Tools offered").waitFor();
   assert.equal(await page.locator("main img").count(), 0);
-  await check(page, "read-steps", problems);
+  await check(page, problems, "read-steps");
   await end();
 });
 
 test("what the model saw in a step of a response can be read", async () => {
-  const { page, problems, close: end } = await open({ key: KEY, path: `/console/responses/${made.response}` });
-  await page.locator(".timeline-row summary").first().click(INSIDE);
+  const { page, problems, close: end } = await open({ path: `/console/responses/${made.response}` });
+  await page.locator(".timeline-row summary").first().click();
   await page.getByRole("button", { name: "What the model saw" }).click();
-  await page.locator(".model-input .message").getByText("Hello response").waitFor(INSIDE);
-  await check(page, "read-response-step", problems);
+  await page.locator(".model-input .message").getByText("Hello response").waitFor();
+  await check(page, problems, "read-response-step");
   await end();
 });
 
 test("marks say what was cut, what the model did not see, and what is not known", async () => {
-  const { page, close: end } = await open({ key: KEY, path: turnPath(made.session, made.hello) });
+  const { page, close: end } = await open({ path: turnPath(made.session, made.hello) });
   await page.route("**/input?**", async (route) => {
     const response = await route.fetch();
     const json = await response.json();
@@ -262,7 +222,7 @@ test("marks say what was cut, what the model did not see, and what is not known"
     };
     await route.fulfill({ response, json: { ...json, ...marks } });
   });
-  await page.locator(".timeline-row summary").first().click(INSIDE);
+  await page.locator(".timeline-row summary").first().click();
   await page.getByRole("button", { name: "What the model saw" }).click();
   for (const words of [
     "The model did not see the older part of the history",
@@ -272,41 +232,39 @@ test("marks say what was cut, what the model did not see, and what is not known"
     "Its tools are not known.",
     "Its parameters are not known.",
   ])
-    await page.getByText(words).first().waitFor(INSIDE);
+    await page.getByText(words).first().waitFor();
   await shot(page, "read-marks");
   await end();
 });
 
 test("every object shows its JSON and can be copied as curl and Python", async () => {
   for (const name of ["turn", "response", "conversation", "chat"]) {
-    const { page, close: end } = await open({ key: KEY, path: PAGES[name][0]() });
-    await page.locator("summary", { hasText: "JSON and code" }).last().click(INSIDE);
+    const { page, close: end } = await open({ path: PAGES[name][0]() });
+    await page.locator("summary", { hasText: "JSON and code" }).last().click();
     assert.match(await page.locator("figure.json pre").innerText(), /^\{\n {2}"/);
     await page.getByRole("button", { name: "Copy as curl" }).click();
-    const curl = await page.evaluate(() => navigator.clipboard.readText());
+    const curl = await readClipboard(page);
     await page.getByRole("button", { name: "Copy as Python" }).click();
-    const python = await page.evaluate(() => navigator.clipboard.readText());
+    const python = await readClipboard(page);
     assert.match(curl, /^curl -sS/);
     assert.match(python, /requests/);
-    assert.ok(!`${curl}${python}`.includes(KEY));
+    assert.ok(!`${curl}${python}`.includes(key));
     await end();
   }
 });
 
 test("a running turn is followed live to its end", async () => {
   const session = await createSession("Live");
-  const done = runTurn(session, "long: 400 words");
-  let turn;
-  while (!turn) {
-    const { data } = await call("GET", `/v1/agents/${made.agent}/session/${session}/turns?limit=1`);
-    turn = data[0]?.turn_id;
-  }
-  const { page, problems, close: end } = await open({ key: KEY, path: turnPath(session, turn) });
-  await page.getByText("followed live").waitFor(INSIDE);
-  await page.locator(".live-text").getByText("word20 ").waitFor(INSIDE);
+  const done = runTurn(session, "long: 200 words");
+  const turns = () => api.call("GET", `/v1/agents/${made.agent}/session/${session}/turns?limit=1`);
+  const { data } = await until(turns, ({ data: found }) => found.length > 0);
+  const turn = data[0].turn_id;
+  const { page, problems, close: end } = await open({ path: turnPath(session, turn) });
+  await page.getByText("followed live").waitFor();
+  await page.locator(".live-text").getByText("word20 ").waitFor();
   await shot(page, "read-live");
-  await page.getByText("followed live").waitFor({ state: "hidden", timeout: 30_000 });
-  await page.getByRole("heading", { name: "What came out" }).waitFor(INSIDE);
+  await page.getByText("followed live").waitFor({ state: "hidden" });
+  await page.getByRole("heading", { name: "What came out" }).waitFor();
   assert.match(await page.locator(".figures").innerText(), /completed/);
   assert.deepEqual(problems, []);
   await done;
@@ -314,32 +272,32 @@ test("a running turn is followed live to its end", async () => {
 });
 
 test("from any turn, a new session continues with what was said", async () => {
-  const { page, problems, close: end } = await open({ key: KEY, path: turnPath(made.session, made.hello) });
-  await page.getByRole("button", { name: "Continue in a new session" }).click(INSIDE);
+  const { page, problems, close: end } = await open({ path: turnPath(made.session, made.hello) });
+  await page.getByRole("button", { name: "Continue in a new session" }).click();
   await page.getByText("The API copies no turns.").waitFor();
   await page.getByLabel("Your message").fill("And then?");
-  await check(page, "read-continue", problems);
+  await check(page, problems, "read-continue");
   await page.getByRole("button", { name: "Continue", exact: true }).click();
   await page.waitForURL(/sessions\/[^/]+$/);
-  await page.getByText("And then?").first().waitFor(INSIDE);
+  await page.getByText("And then?").first().waitFor();
   const session = page.url().split("/").pop();
   assert.notEqual(session, made.session);
-  const { turns } = await call("GET", `/v1/agents/${made.agent}/session/${session}`);
+  const { turns } = await api.call("GET", `/v1/agents/${made.agent}/session/${session}`);
   assert.match(turns[0].input_messages[0].content, /User: Hello\nAssistant: You said: Hello/);
   assert.equal(turns[0].input_messages[1].content, "And then?");
   await end();
 });
 
 test("from a response and a conversation, a new response continues", async () => {
-  const { page, close: end } = await open({ key: KEY, path: `/console/responses/${made.response}` });
-  await page.getByRole("link", { name: "Continue from this response" }).click(INSIDE);
+  const { page, close: end } = await open({ path: `/console/responses/${made.response}` });
+  await page.getByRole("link", { name: "Continue from this response" }).click();
   await page.waitForURL(new RegExp(`previous=${made.response}`));
-  await page.getByRole("heading", { name: "New response" }).waitFor(INSIDE);
+  await page.getByRole("heading", { name: "New response" }).waitFor();
   await end();
 });
 
 test("10,000 steps and 200 calls in a turn stay usable", async () => {
-  const { page, problems, close: end } = await open({ key: KEY, path: "/console/agents" });
+  const { page, problems, close: end } = await open({ path: "/console/agents" });
   await page.route("**/turn/*", async (route) => {
     const response = await route.fetch();
     const turn = await response.json();
@@ -372,7 +330,7 @@ test("10,000 steps and 200 calls in a turn stay usable", async () => {
     await route.fulfill({ response, json: { ...turn, steps, completed_at: at(10_000) } });
   });
   await page.goto(`${URL_}/prod${turnPath(made.session, made.hello)}`);
-  await page.locator(".timeline-row").first().waitFor(INSIDE);
+  await page.locator(".timeline-row").first().waitFor();
   const count = () => page.evaluate(() => document.querySelectorAll("*").length);
   assert.ok((await count()) < 3000);
   await page.locator(".timeline-row summary").first().click();
@@ -390,15 +348,18 @@ test("10,000 steps and 200 calls in a turn stay usable", async () => {
 });
 
 test("a server that fails, a limit and an unknown turn: words and a way on", async () => {
-  const { page, close: end } = await open({ key: KEY, path: `${sessionsPath()}/${made.session}/turns/${made.session}` });
-  await page.getByText("Not found", { exact: true }).waitFor(INSIDE);
+  const { page, close: end } = await open({
+    key: KEY,
+    path: `${sessionsPath()}/${made.session}/turns/${made.session}`,
+  });
+  await page.getByText("Not found", { exact: true }).waitFor();
   await page.route("**/v1/responses?**", (route) =>
     route.fulfill({ status: 429, headers: { "retry-after": "1" }, json: { error: { message: "Slow down." } } }),
   );
   await page.getByRole("link", { name: "Responses" }).click();
-  await page.getByText("Too many requests").waitFor(INSIDE);
+  await page.getByText("Too many requests").waitFor();
   await page.unroute("**/v1/responses?**");
-  await page.getByRole("button", { name: "Try again" }).click(INSIDE);
-  await page.locator("tbody tr").first().waitFor(INSIDE);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.locator("tbody tr").first().waitFor();
   await end();
 });

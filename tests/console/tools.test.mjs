@@ -1,15 +1,11 @@
 // Toolgroups, MCP servers, a tool that is run by hand, models, providers and shields.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Api } from "./api.mjs";
-import { close, createKey, DESKTOP, hasOverflow, open as openWith, PHONE, shot, violations } from "./browser.mjs";
+import { createKey } from "./api.mjs";
+import { check, close, hasOverflow, LOOKS, prepare, shot, violations } from "./browser.mjs";
 import { startMcp } from "./mcp_server.mjs";
 
-const KEY = await createKey("tools", ["use", "knowledge:write", "registry:write", "admin"]);
-const api = new Api(KEY);
-const open = (options) => openWith({ key: KEY, ...options });
-const SIZES = { desktop: DESKTOP, phone: PHONE };
-const INSIDE = { timeout: 20_000 };
+const { api, open } = await prepare("tools", ["use", "knowledge:write", "registry:write", "admin"]);
 const GROUP = "mcp::<b>hostile</b>";
 const PATH = `/console/tools/${encodeURIComponent(GROUP)}`;
 
@@ -26,95 +22,84 @@ before(async () => {
 
 after(async () => {
   await close();
-  await api.call("DELETE", `/v1/toolgroups/${encodeURIComponent(GROUP)}`);
   mcp.stop();
 });
 
-for (const [size, viewport] of Object.entries(SIZES)) {
-  for (const scheme of ["light", "dark"]) {
-    const at = `${size}-${scheme}`;
+for (const { size, viewport, scheme } of LOOKS) {
+  test(`toolgroups and the tools of a server are shown, ${size}`, async () => {
+    const { page, problems, close: end } = await open({ viewport, scheme, path: "/console/tools" });
+    await page.getByRole("link", { name: "builtin::rag" }).waitFor();
+    await check(page, problems, `tools-${size}`);
+    await page.getByRole("link", { name: GROUP }).click();
+    await page.getByRole("link", { name: "book" }).waitFor();
+    assert.equal(await page.getByRole("region", { name: "Tools" }).getByRole("listitem").count(), 100);
+    assert.equal(await page.locator("main img, main script, main b").count(), 0);
+    await page.getByLabel("Find a tool").fill("tool_299");
+    await page.getByRole("link", { name: "tool_299" }).waitFor();
+    await page.getByLabel("Find a tool").fill("o");
+    assert.deepEqual(await violations(page), []);
+    assert.equal(await hasOverflow(page), false);
+    await page.getByLabel("Find a tool").fill("order");
+    await shot(page, `group-${size}`);
+    assert.deepEqual(problems, []);
+    await end();
+  });
 
-    test(`toolgroups and the tools of a server are shown, ${at}`, async () => {
-      const { page, problems, close: end } = await open({ viewport, scheme, path: "/console/tools" });
-      await page.getByRole("link", { name: "builtin::rag" }).waitFor(INSIDE);
-      assert.deepEqual(await violations(page), []);
-      assert.equal(await hasOverflow(page), false);
-      await shot(page, `tools-${at}`);
-      await page.getByRole("link", { name: GROUP }).click();
-      await page.getByRole("link", { name: "book" }).waitFor(INSIDE);
-      assert.equal(await page.getByRole("region", { name: "Tools" }).getByRole("listitem").count(), 100);
-      assert.equal(await page.locator("main img, main script, main b").count(), 0);
-      await page.getByLabel("Find a tool").fill("tool_299");
-      await page.getByRole("link", { name: "tool_299" }).waitFor(INSIDE);
-      await page.getByLabel("Find a tool").fill("o");
-      assert.deepEqual(await violations(page), []);
-      assert.equal(await hasOverflow(page), false);
-      await page.getByLabel("Find a tool").fill("order");
-      await shot(page, `group-${at}`);
-      assert.deepEqual(problems, []);
-      await end();
-    });
+  test(`a tool is run from a form of its schema, ${size}`, async () => {
+    const { page, problems, requests, close: end } = await open({ viewport, scheme, path: `${PATH}/book` });
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    assert.equal(await page.getByText("This field needs a value.").count(), 1);
+    await page.waitForFunction(() => document.activeElement.getAttribute("aria-invalid") === "true");
+    assert.deepEqual(await violations(page), []);
+    await page.getByLabel("title (required)").fill("Ships & <b>Seas</b>");
+    await page.getByLabel("size (required)").selectOption("large");
+    await page.getByLabel("copies").fill("two");
+    await page.getByLabel("address › city").fill("Kiel");
+    await page.getByLabel("tags").fill('["a"]');
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText("This is not a number.").waitFor();
+    await page.getByLabel("copies").fill("2");
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByLabel("Text of the result").getByText("elsewhere.example").waitFor();
+    const { kwargs } = requests.findLast((request) => request.url().endsWith("/invoke")).postDataJSON();
+    const given = { title: "Ships & <b>Seas</b>", size: "large", copies: 2, address: { city: "Kiel" }, tags: ["a"] };
+    assert.deepEqual(kwargs, given);
+    await check(page, problems, `tool-${size}`);
+    await page.getByRole("button", { name: "Write JSON instead" }).click();
+    assert.deepEqual(JSON.parse(await page.getByLabel("Arguments as JSON").inputValue()), given);
+    await page.getByLabel("Arguments as JSON").fill('{"title": "x", "size": "small"');
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText(/This is not JSON/).waitFor();
+    await page.getByLabel("Arguments as JSON").fill('{"title": "x", "size": "small"}');
+    await page.getByRole("button", { name: "Back to the form" }).click();
+    assert.equal(await page.getByLabel("title (required)").inputValue(), "x");
+    assert.deepEqual(problems, []);
+    await end();
+  });
 
-    test(`a tool is run from a form of its schema, ${at}`, async () => {
-      const { page, problems, requests, close: end } = await open({ viewport, scheme, path: `${PATH}/book` });
-      await page.getByRole("button", { name: "Run", exact: true }).click(INSIDE);
-      assert.equal(await page.getByText("This field needs a value.").count(), 1);
-      await page.waitForFunction(() => document.activeElement.getAttribute("aria-invalid") === "true");
-      assert.deepEqual(await violations(page), []);
-      await page.getByLabel("title (required)").fill("Ships & <b>Seas</b>");
-      await page.getByLabel("size (required)").selectOption("large");
-      await page.getByLabel("copies").fill("two");
-      await page.getByLabel("address › city").fill("Kiel");
-      await page.getByLabel("tags").fill('["a"]');
-      await page.getByRole("button", { name: "Run", exact: true }).click();
-      await page.getByText("This is not a number.").waitFor();
-      await page.getByLabel("copies").fill("2");
-      await page.getByRole("button", { name: "Run", exact: true }).click();
-      await page.getByLabel("Text of the result").getByText("elsewhere.example").waitFor(INSIDE);
-      const { kwargs } = requests.findLast((request) => request.url().endsWith("/invoke")).postDataJSON();
-      const given = { title: "Ships & <b>Seas</b>", size: "large", copies: 2, address: { city: "Kiel" }, tags: ["a"] };
-      assert.deepEqual(kwargs, given);
-      assert.deepEqual(await violations(page), []);
-      assert.equal(await hasOverflow(page), false);
-      await shot(page, `tool-${at}`);
-      await page.getByRole("button", { name: "Write JSON instead" }).click();
-      assert.deepEqual(JSON.parse(await page.getByLabel("Arguments as JSON").inputValue()), given);
-      await page.getByLabel("Arguments as JSON").fill('{"title": "x", "size": "small"');
-      await page.getByRole("button", { name: "Run", exact: true }).click();
-      await page.getByText(/This is not JSON/).waitFor();
-      await page.getByLabel("Arguments as JSON").fill('{"title": "x", "size": "small"}');
-      await page.getByRole("button", { name: "Back to the form" }).click();
-      assert.equal(await page.getByLabel("title (required)").inputValue(), "x");
-      assert.deepEqual(problems, []);
-      await end();
-    });
-
-    test(`models, providers and shields are shown, ${at}`, async () => {
-      const { page, problems, close: end } = await open({ viewport, scheme, path: "/console/models" });
-      await page.getByText("scripted/demo", { exact: true }).first().waitFor(INSIDE);
-      assert.equal(await page.getByText("default", { exact: true }).count(), 2);
-      for (const [name, words] of [
-        ["models", "384 dimensions"],
-        ["providers", "works"],
-        ["shields", "There is no shield yet"],
-      ]) {
-        await page
-          .getByRole("link", { name: name.replace(/^./, (first) => first.toUpperCase()) })
-          .last()
-          .click();
-        await page.getByText(words).first().waitFor(INSIDE);
-        assert.deepEqual(await violations(page), []);
-        assert.equal(await hasOverflow(page), false);
-        await shot(page, `${name}-${at}`);
-      }
-      assert.deepEqual(problems, []);
-      await end();
-    });
-  }
+  test(`models, providers and shields are shown, ${size}`, async () => {
+    const { page, problems, close: end } = await open({ viewport, scheme, path: "/console/models" });
+    await page.getByText("scripted/demo", { exact: true }).first().waitFor();
+    assert.equal(await page.getByText("default", { exact: true }).count(), 2);
+    for (const [name, words] of [
+      ["models", "384 dimensions"],
+      ["providers", "works"],
+      ["shields", "There is no shield yet"],
+    ]) {
+      await page
+        .getByRole("link", { name: name.replace(/^./, (first) => first.toUpperCase()) })
+        .last()
+        .click();
+      await page.getByText(words).first().waitFor();
+      await check(page, problems, `${name}-${size}`);
+    }
+    assert.deepEqual(problems, []);
+    await end();
+  });
 
   test(`a toolgroup is registered and removed, ${size}`, async () => {
-    const { page, problems, close: end } = await open({ viewport, path: "/console/tools" });
-    await page.getByRole("button", { name: "Register a toolgroup" }).click(INSIDE);
+    const { page, problems, close: end } = await open({ viewport, scheme, path: "/console/tools" });
+    await page.getByRole("button", { name: "Register a toolgroup" }).click();
     await page.getByRole("button", { name: "Register", exact: true }).click();
     await page.getByText("Enter the address of the server.").waitFor();
     assert.deepEqual(await violations(page), []);
@@ -124,17 +109,17 @@ for (const [size, viewport] of Object.entries(SIZES)) {
     assert.match(await page.getByLabel("Args as JSON").inputValue(), /get_weather/);
     await page.getByLabel("Args as JSON").fill('{"tools": [{"nme": 1}]}');
     await page.getByRole("button", { name: "Register", exact: true }).click();
-    await page.getByText("That did not work").waitFor(INSIDE);
+    await page.getByText("That did not work").waitFor();
     assert.equal(await name.inputValue(), "chemistry");
     await shot(page, `register-${size}`);
     await page.getByLabel("Provider", { exact: true }).selectOption("model-context-protocol");
     await page.getByLabel("Args as JSON").fill("");
     await page.getByLabel("Address of the server").fill(mcp.url);
     await page.getByRole("button", { name: "Register", exact: true }).click();
-    await page.getByRole("heading", { name: "chemistry" }).waitFor(INSIDE);
+    await page.getByRole("heading", { name: "chemistry" }).waitFor();
     await page.getByRole("button", { name: "Remove", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
-    await page.getByRole("heading", { name: "Tools" }).waitFor(INSIDE);
+    await page.getByRole("heading", { name: "Tools" }).waitFor();
     assert.equal(await page.getByRole("link", { name: "chemistry" }).count(), 0);
     assert.deepEqual(problems, []);
     await end();
@@ -143,21 +128,21 @@ for (const [size, viewport] of Object.entries(SIZES)) {
 
 test("a tool that fails says why, and a long result stays usable", async () => {
   const { page, problems, close: end } = await open({ path: `${PATH}/fail` });
-  await page.getByRole("button", { name: "Run", exact: true }).click(INSIDE);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
   const result = page.getByRole("region", { name: "Result" });
-  await result.getByText("failed").waitFor(INSIDE);
+  await result.getByText("failed").waitFor();
   assert.match(await result.innerText(), /No\. <img src/);
   await shot(page, "tool-failed");
   await page.goto(page.url().replace(/fail$/, "long_line"));
-  await page.getByRole("button", { name: "Run", exact: true }).click(INSIDE);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
   await page
     .getByRole("button", { name: /Show more of/ })
     .first()
-    .waitFor(INSIDE);
+    .waitFor();
   assert.ok((await page.locator("main").innerText()).length < 20_000);
   assert.equal(await hasOverflow(page), false);
   await page.goto(page.url().replace(/long_line$/, "odd"));
-  await page.getByText("It has no description.").waitFor(INSIDE);
+  await page.getByText("It has no description.").waitFor();
   assert.deepEqual(problems, []);
   await end();
 });
@@ -169,10 +154,10 @@ test("a server that is away, and a toolgroup that does not exist, say so", async
   await api.call("POST", "/v1/toolgroups", endpoint);
   away.stop();
   const { page, close: end } = await open({ path: "/console/tools/away" });
-  await page.getByRole("alert").waitFor(INSIDE);
+  await page.getByRole("alert").waitFor();
   await shot(page, "group-away");
   await page.goto(page.url().replace(/away$/, "nothing"));
-  await page.getByText("Not found", { exact: true }).first().waitFor(INSIDE);
+  await page.getByText("Not found", { exact: true }).first().waitFor();
   await shot(page, "group-unknown");
   await end();
 });
@@ -180,10 +165,10 @@ test("a server that is away, and a toolgroup that does not exist, say so", async
 test("a key that may not register is offered no change", async () => {
   const key = await createKey("tools", ["use", "admin"]);
   const { page, close: end } = await open({ key, path: "/console/tools" });
-  await page.getByRole("link", { name: GROUP }).waitFor(INSIDE);
+  await page.getByRole("link", { name: GROUP }).waitFor();
   assert.equal(await page.getByRole("button", { name: "Register a toolgroup" }).count(), 0);
   await page.getByRole("link", { name: GROUP }).click();
-  await page.getByRole("link", { name: "book" }).waitFor(INSIDE);
+  await page.getByRole("link", { name: "book" }).waitFor();
   assert.equal(await page.getByRole("button", { name: "Remove" }).count(), 0);
   await end();
 });

@@ -76,6 +76,11 @@ for (const { size, viewport, scheme } of LOOKS) {
   });
 }
 
+// Wait until the message that did not arrive is in its place again.
+async function waitForValue(page, text) {
+  await page.waitForFunction((value) => document.querySelector("textarea").value === value, text);
+}
+
 test("nothing typed is lost when the key expires, there are too many requests, or the server is gone", async () => {
   const path = await createSession();
   for (const [fulfil, words] of [
@@ -103,14 +108,14 @@ test("nothing typed is lost when the key expires, there are too many requests, o
     await page.route("**/turn", fulfil);
     await send(page, "Do not lose this");
     await page.getByText(words).waitFor();
+    await waitForValue(page, "Do not lose this");
     await page.unroute("**/turn");
     if (words === "Sign in again") {
       await page.getByLabel("API key").fill(key);
       await page.keyboard.press("Enter");
       await page.getByRole("dialog").waitFor({ state: "hidden" });
     }
-    const box = await messageOf(page).elementHandle();
-    await page.waitForFunction((element) => element.value === "Do not lose this", box);
+    assert.equal(await messageOf(page).inputValue(), "Do not lose this");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await answersOf(page).last().getByText("You said: Do not lose this").waitFor();
     await end();

@@ -215,7 +215,7 @@ test("requests can be copied as commands, without the key", async () => {
   await page.getByRole("button", { name: "Copy as Python" }).first().click();
   const python = await readClipboard(page);
 
-  assert.match(curl, /^curl -sS \\\n {2}'http.*\$STINT_API_key/s);
+  assert.match(curl, /^curl -sS \\\n {2}'http.*\$STINT_API_KEY/s);
   assert.match(curl, /It'\\''s me/);
   assert.match(python, /"stream": False/);
   assert.ok(!`${curl}${python}`.includes(key));

@@ -14,13 +14,20 @@ export function EmptyState({ title, children }: { title: string; children?: Comp
   );
 }
 
+interface ErrorStateProps {
+  error: ApiError;
+  onRetry?: () => void;
+  /** A retry changes something, so that only a press of the button causes it. */
+  isChange?: boolean;
+}
+
 /** The words of an error, and a way on. That a key was refused is said until somebody has signed in again. */
-export function ErrorState({ error, onRetry }: { error: ApiError; onRetry?: () => void }): JSX.Element | null {
+export function ErrorState({ error, onRetry, isChange = false }: ErrorStateProps): JSX.Element | null {
   const left = useCountdown(error);
   const signInsBefore = useMemo(() => signIns.peek(), [error]);
   const isOver = error.status === 401 && signIns.value > signInsBefore;
   useEffect(() => {
-    if (isOver) onRetry?.();
+    if (isOver && !isChange) onRetry?.();
   }, [isOver]);
   if (isOver) return null;
   return (

@@ -84,7 +84,7 @@ export function ComposerForm(props: ComposerFormProps): JSX.Element {
   const shown = fileError ?? error;
   return (
     <form class={`composer${isOver ? " is-over" : ""}`} aria-label={label} onSubmit={submit}>
-      {shown && <ErrorState error={shown} {...(!fileError && onRetry && { onRetry })} />}
+      {shown && <ErrorState isChange error={shown} {...(!fileError && onRetry && { onRetry })} />}
       <AttachmentList attachments={attachments} onChange={composer.setAttachments} />
       <textarea
         aria-label="Message"

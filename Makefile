@@ -207,7 +207,7 @@ lint: $(VENV)/.installed $(PAGE)/node_modules/.installed ## ruff (rules and form
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python -m infra.scripts.check_prose
-	@cd $(PAGE) && $(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn .
+	@cd $(PAGE) && $(NODE) node_modules/prettier/bin/prettier.cjs --config .prettierrc --check --log-level warn . ../../tests/console
 
 types: $(VENV)/.installed $(PAGE)/build/api.d.ts ## mypy in strict mode, and the TypeScript of the console
 	@cd $(PAGE) && $(NODE) node_modules/typescript/bin/tsc --noEmit

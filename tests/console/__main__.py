@@ -62,8 +62,9 @@ def arguments(options: Sequence[str]) -> list[str]:
     """Return the arguments of Node for the options of this command."""
     if options == ["screenshots"]:
         return [str(FOLDER / "screenshots.mjs"), str(PICTURES)]
+    # Files run at the same time: each has tenants of its own. Many tests wait for a pace of the scripted model.
     files = [str(file) for file in sorted(FOLDER.glob("*.test.mjs"))]
-    return ["--test", "--test-concurrency=1", "--test-reporter=spec", *options, *files]
+    return ["--test", "--test-concurrency=3", "--test-reporter=spec", *options, *files]
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ export class Issuer {
       });
     });
     await new Promise((resolve) => this.server.listen(this.port, "127.0.0.1", resolve));
+    this.server.unref();
   }
 
   stop() {

@@ -78,6 +78,7 @@ export async function startMcp(served = HOSTILE_TOOLS) {
     response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, result: answer(message, served) }));
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  server.unref(); // A test that fails before it stops the server must not keep the process.
   return {
     url: `http://127.0.0.1:${server.address().port}/mcp`,
     stop: () => {

@@ -24,6 +24,11 @@ const store = () => `knowledge/stores/${made.store.id}`;
 
 // What leads to the texts that a page shows only on demand.
 const press = (name) => async (page) => page.getByRole("button", { name }).first().click();
+const openModelInput = async (page) => {
+  await openDetails(page);
+  await press("What the model saw")(page);
+  await page.getByText("Tools offered").first().waitFor();
+};
 const findUser = async (page) => {
   await page.getByLabel("Id of the end user").fill(made.user);
   await page.keyboard.press("Enter");
@@ -49,9 +54,9 @@ const PAGES = {
   session: [() => `${sessions()}/${made.session}`],
   "a form of calls": [() => `${sessions()}/${made.asking}`, waitForClient],
   turns: [() => `${sessions()}/${made.session}/turns`],
-  turn: [() => `${sessions()}/${made.session}/turns/${made.turn}`, press("What the model saw")],
+  turn: [() => `${sessions()}/${made.session}/turns/${made.turn}`, openModelInput],
   responses: [() => "responses"],
-  response: [() => `responses/${made.response}`, press("What the model saw")],
+  response: [() => `responses/${made.response}`, openModelInput],
   "failed response": [() => `responses/${made.failed}`],
   "response with an approval": [() => `responses/${made.approval}`],
   "new response": [() => "responses/new"],

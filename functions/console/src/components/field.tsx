@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { formatName } from "../format";
 import { useId } from "./use-id";
 
 interface Labels {
@@ -28,7 +29,7 @@ export function Field({ label, hint, error, children }: FieldProps): JSX.Element
   };
   return (
     <div class="field">
-      <label for={id}>{label}</label>
+      <label for={id}>{formatName(label)}</label>
       {children(ids)}
       {hint && (
         <p class="hint" id={`${id}-hint`}>

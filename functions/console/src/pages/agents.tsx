@@ -9,7 +9,7 @@ import { EmptyState, Table, usePaged } from "../components/list";
 import { NameCell } from "../components/name-cell";
 import { toast } from "../components/toast";
 import { Time } from "../components/values";
-import { cut } from "../format";
+import { cut, formatName } from "../format";
 import { UUID } from "../read/ids";
 import { findOne, PAGE_SIZE, scan } from "../read/scan";
 import { fillPath, Link } from "../router";
@@ -83,7 +83,7 @@ export default function AgentsPage(): JSX.Element {
                   label="Delete"
                   aria-label={`Delete ${cut(agent.agent_config.name || agent.agent_id, 100)}`}
                   title="Delete this agent?"
-                  text={`${cut(agent.agent_config.name || agent.agent_id, 200)} and all its sessions will be gone.`}
+                  text={`${cut(formatName(agent.agent_config.name || agent.agent_id), 200)} and all its sessions will be gone.`}
                   onConfirm={() => drop(agent)}
                 />
               </div>

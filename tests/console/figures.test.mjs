@@ -224,6 +224,30 @@ test("10,000 steps leave a bounded number of elements, and hostile texts are tex
   await end();
 });
 
+// A step with so many calls.
+function sendCalls(count) {
+  window.script = async (emit) => {
+    const calls = Array.from({ length: count }, (_, index) => ({
+      call_id: `c${index}`,
+      tool_name: `tool_${index}`,
+      arguments: { index },
+    }));
+    const results = calls.map(({ call_id, tool_name }) => ({ call_id, tool_name, content: "done" }));
+    emit(window.stepComplete("s", { step_type: "tool_execution", tool_calls: calls, tool_responses: results }));
+  };
+}
+
+test("200 calls in a turn leave a bounded number of elements in a session", async () => {
+  const { page, problems, close: end } = await openScripted(sendCalls, 200);
+  await send(page, "go");
+  await answersOf(page).locator(".run-foot").waitFor();
+  assert.ok((await answersOf(page).locator("summary").count()) > 0);
+  assert.ok((await countElements(page)) < 3000, await countElements(page));
+  assert.equal(await hasOverflow(page), false);
+  assert.deepEqual(problems, []);
+  await end();
+});
+
 // 4,000 words, ten in each of 10 ms.
 function sendWords() {
   window.script = async (emit) => {

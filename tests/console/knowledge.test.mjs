@@ -172,6 +172,33 @@ for (const { size, viewport, scheme } of LOOKS) {
   });
 }
 
+test("the path of knowledge works by keyboard alone", async () => {
+  const { page, problems, close: end } = await open({ path: "/console/knowledge" });
+  await page.getByRole("button", { name: "New vector store" }).waitFor();
+  await tabTo(page, "New vector store");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await tabTo(page, "Name");
+  await page.keyboard.type("By keys");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "By keys" }).waitFor();
+  await tabTo(page, "Choose files");
+  const choosing = page.waitForEvent("filechooser");
+  await page.keyboard.press("Enter");
+  await (await choosing).setFiles({ name: "bees.txt", mimeType: "text/plain", buffer: Buffer.from("Bees dance.") });
+  const row = page.getByRole("row", { name: /bees.txt/ });
+  await row.getByText("completed").waitFor();
+  await tabTo(page, "Search");
+  await page.keyboard.press("Enter");
+  await page.getByLabel("Search for").waitFor();
+  await tabTo(page, "Search for");
+  await page.keyboard.type("bees");
+  await page.keyboard.press("Enter");
+  await page.getByLabel("Rank 1").first().waitFor();
+  assert.deepEqual(problems, []);
+  await end();
+});
+
 test("a list of 130 stores is paged, and one of them is found by its name and by its id", async () => {
   const made = [];
   for (let index = 0; index < 130; index += 1) {

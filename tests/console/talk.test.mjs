@@ -181,6 +181,8 @@ for (const { size, viewport, scheme } of LOOKS) {
     assert.equal(body.documents.length, 1);
     await answersOf(page).getByText("with 1 image").waitFor();
     await page.locator(".sent img").waitFor();
+    await page.reload();
+    await page.locator(".sent img").waitFor();
     await end();
   });
 }

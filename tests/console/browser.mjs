@@ -4,7 +4,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { Api, createKey, URL_ } from "./api.mjs";
+import { Api, createKey, until, URL_ } from "./api.mjs";
 
 export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
@@ -95,10 +95,10 @@ export async function hasOverflow(page) {
 
 // Wait until a locator has so many elements.
 export async function waitForCount(locator, count) {
-  if (count === 0) return locator.first().waitFor({ state: "detached" });
-  await locator.nth(count - 1).waitFor({ state: "attached" });
-  await locator.nth(count).waitFor({ state: "detached" });
-  assert.equal(await locator.count(), count);
+  await until(
+    () => locator.count(),
+    (found) => found === count,
+  );
 }
 
 // Press Tab until the element with a name has the focus. A focused element must be seen.

@@ -182,6 +182,8 @@ test("the path of knowledge works by keyboard alone", async () => {
   await page.keyboard.type("By keys");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "By keys" }).waitFor();
+  await page.getByText("This vector store has no file yet").waitFor();
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
   await tabTo(page, "Choose files");
   const choosing = page.waitForEvent("filechooser");
   await page.keyboard.press("Enter");

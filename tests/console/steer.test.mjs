@@ -226,6 +226,7 @@ test("a key is created, shown once, rotated and revoked, by keyboard alone", asy
   }
   await page.getByRole("button", { name: "I have stored it" }).press("Enter");
 
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
   const revoke = page.getByRole("button", { name: `Revoke ${name}` });
   await revoke.press("Enter");
   await page.getByRole("dialog").waitFor();

@@ -41,8 +41,8 @@ export class Issuer {
   }
 
   stop() {
-    this.server.closeAllConnections();
-    this.server.close();
+    this.server?.closeAllConnections();
+    this.server?.close();
   }
 
   async answer(request, response) {

@@ -22,7 +22,7 @@ before(async () => {
 
 after(async () => {
   await close();
-  mcp.stop();
+  mcp?.stop();
 });
 
 for (const { size, viewport, scheme } of LOOKS) {

@@ -9,8 +9,8 @@ back, and an object that follows another must sort after it, also if a process w
     62 bits   random, or derived from what the id stands for
 
 Ids are derived instead of random where several processes must find the same one without asking each other: the items of
-a step, the turns of an import, copies, and what comes directly before an existing object. (The version and variant bits are
-left out above.)
+a step, the turns of an import, the copies of turns, and what comes directly before an existing object. (The version and
+variant bits are left out above.)
 """
 
 import base64

@@ -316,17 +316,25 @@ test("a running turn is followed live to its end", async () => {
 test("from any turn, a new session continues with what was said", async () => {
   const { page, problems, close: end } = await open({ key: KEY, path: turnPath(made.session, made.hello) });
   await page.getByRole("button", { name: "Continue in a new session" }).click(INSIDE);
-  await page.getByText("The API copies no turns.").waitFor();
-  await page.getByLabel("Your message").fill("And then?");
-  await check(page, "read-continue", problems);
-  await page.getByRole("button", { name: "Continue", exact: true }).click();
   await page.waitForURL(/sessions\/[^/]+$/);
-  await page.getByText("And then?").first().waitFor(INSIDE);
   const session = page.url().split("/").pop();
   assert.notEqual(session, made.session);
-  const { turns } = await call("GET", `/v1/agents/${made.agent}/session/${session}`);
-  assert.match(turns[0].input_messages[0].content, /User: Hello\nAssistant: You said: Hello/);
-  assert.equal(turns[0].input_messages[1].content, "And then?");
+  await page.getByText("You said: Hello", { exact: true }).waitFor(INSIDE);
+  await page.getByRole("link", { name: "a turn of another session" }).waitFor(INSIDE);
+  await check(page, "read-continue", problems);
+  await page.getByRole("textbox", { name: "Next message" }).fill("And then?");
+  await page.keyboard.press("Enter");
+  await page.getByText("You said: And then?", { exact: true }).waitFor(INSIDE);
+  const path = `/v1/agents/${made.agent}/session/${session}`;
+  const { turns } = await call("GET", path);
+  const { turn_id, steps } = turns[1];
+  const input = await call("GET", `${path}/turn/${turn_id}/step/${steps[0].step_id}/input`);
+  const said = input.messages.filter(({ role }) => role !== "system").map(({ role, content }) => [role, content]);
+  assert.deepEqual(said, [
+    ["user", "Hello"],
+    ["assistant", "You said: Hello"],
+    ["user", "And then?"],
+  ]);
   await end();
 });
 

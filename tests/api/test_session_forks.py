@@ -41,11 +41,11 @@ def test_the_client_forks_a_session_with_an_extra_body(client: LlamaStackClient)
     messages: Any = [{"role": "user", "content": "Hello"}]
     created = client.agents.turn.create(session_id, agent_id=agent_id, messages=messages, stream=False)
 
-    source = {"session_id": session_id, "turn_id": created.turn_id}  # type: ignore[union-attr]  # not a stream
+    source = {"session_id": session_id, "turn_id": created.turn_id}
     copy = client.agents.session.create(agent_id, session_name="fork", extra_body={"fork_from": source}).session_id
 
     session = client.agents.session.retrieve(copy, agent_id=agent_id)
-    assert session.turns[0].output_message.content == created.output_message.content  # type: ignore[union-attr]
+    assert session.turns[0].output_message.content == created.output_message.content
     assert session.turns[0].session_id == copy
 
 

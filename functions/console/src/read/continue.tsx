@@ -1,14 +1,16 @@
 /** Continue from a turn in a new session, which starts with copies of the turns up to that one. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { post, type Schemas } from "../api";
+import { get, post, type Schemas } from "../api";
 import { Button } from "../components/button";
 import { ErrorState } from "../components/states";
 import { type ApiError, toApiError } from "../errors";
 import { Link, navigate } from "../router";
 import { newId } from "../talk/run";
 import type { TurnPlace } from "../turns";
-import { sessionPath, turnPath } from "./paths";
+import { API_SESSION, sessionPath, turnPath } from "./paths";
+
+const CONTINUED = "Continued: ";
 
 export function ContinueButton({ at, turnId }: { at: TurnPlace; turnId: string }): JSX.Element {
   const [error, setError] = useState<ApiError | null>(null);
@@ -35,9 +37,13 @@ export function ContinueButton({ at, turnId }: { at: TurnPlace; turnId: string }
   );
 }
 
-async function forkSession({ agent_id, session_id }: TurnPlace, turn_id: string, key: string): Promise<string> {
-  const body = { session_name: `From the turn ${turn_id}`, fork_from: { session_id, turn_id } };
+async function forkSession(at: TurnPlace, turn_id: string, key: string): Promise<string> {
+  const { agent_id, session_id } = at;
+  // The session without its turns.
+  const { session_name: name } = await get(API_SESSION, { params: { ...at }, query: { turn_ids: [""] } });
+  const session_name = name.startsWith(CONTINUED) ? name : `${CONTINUED}${name}`;
   const options = { params: { agent_id }, headers: { "idempotency-key": key } };
+  const body = { session_name, fork_from: { session_id, turn_id } };
   return (await post("/v1/agents/{agent_id}/session", body, options)).session_id;
 }
 

@@ -8,6 +8,7 @@ import { type ApiError, toApiError } from "../errors";
 import { Link, navigate } from "../router";
 import { newId } from "../talk/run";
 import type { TurnPlace } from "../turns";
+import { NO_TURN } from "./ids";
 import { API_SESSION, sessionPath, turnPath } from "./paths";
 
 const CONTINUED = "Continued: ";
@@ -39,8 +40,7 @@ export function ContinueButton({ at, turnId }: { at: TurnPlace; turnId: string }
 
 async function forkSession(at: TurnPlace, turn_id: string, key: string): Promise<string> {
   const { agent_id, session_id } = at;
-  // The session without its turns.
-  const { session_name: name } = await get(API_SESSION, { params: { ...at }, query: { turn_ids: [""] } });
+  const { session_name: name } = await get(API_SESSION, { params: { ...at }, query: { turn_ids: [NO_TURN] } });
   const session_name = name.startsWith(CONTINUED) ? name : `${CONTINUED}${name}`;
   const options = { params: { agent_id }, headers: { "idempotency-key": key } };
   const body = { session_name, fork_from: { session_id, turn_id } };

@@ -278,17 +278,26 @@ test("a running turn is followed live to its end", async () => {
 test("from any turn, a new session continues with what was said", async () => {
   const { page, problems, close: end } = await open({ path: turnPath(made.session, made.hello) });
   await page.getByRole("button", { name: "Continue in a new session" }).click();
-  await page.getByText("The API copies no turns.").waitFor();
-  await page.getByLabel("Your message").fill("And then?");
-  await check(page, problems, "read-continue");
-  await page.getByRole("button", { name: "Continue", exact: true }).click();
   await page.waitForURL(/sessions\/[^/]+$/);
-  await page.getByText("And then?").first().waitFor();
   const session = page.url().split("/").pop();
   assert.notEqual(session, made.session);
-  const { turns } = await api.call("GET", `/v1/agents/${made.agent}/session/${session}`);
-  assert.match(turns[0].input_messages[0].content, /User: Hello\nAssistant: You said: Hello/);
-  assert.equal(turns[0].input_messages[1].content, "And then?");
+  await page.getByText("You said: Hello", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "a turn of another session" }).waitFor();
+  await check(page, problems, "read-continue");
+  await page.getByLabel("Message", { exact: true }).fill("And then?");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await page.getByText("You said: And then?", { exact: true }).waitFor();
+  const path = `/v1/agents/${made.agent}/session/${session}`;
+  const { turns, session_name } = await api.call("GET", path);
+  assert.equal(session_name, "Continued: Weather talk");
+  const { turn_id, steps } = turns[1];
+  const input = await api.call("GET", `${path}/turn/${turn_id}/step/${steps[0].step_id}/input`);
+  const messages = input.messages.filter(({ role }) => role !== "system");
+  assert.deepEqual(messages.map(({ role, content }) => [role, content.split("\n")[0]]), [
+    ["user", "Hello"],
+    ["assistant", "You said: Hello"],
+    ["user", "And then?"],
+  ]);
   await end();
 });
 

@@ -117,7 +117,10 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: config(output_shields=[ids["shield_id"]]),
         lambda ids: config(model=ids["model_id"]),
     ],
-    "POST /v1/agents/{agent_id}/session": constant({"session_name": "talk"}),
+    "POST /v1/agents/{agent_id}/session": [
+        lambda _: {"session_name": "talk"},
+        lambda ids: {"session_name": "talk", "fork_from": {name: ids[name] for name in ("session_id", "turn_id")}},
+    ],
     "POST /v1/agents/{agent_id}/session/{session_id}/turn": [
         lambda ids: turn(toolgroups=[ids["toolgroup_id"]]),
         lambda ids: turn(toolgroups=[searching(ids)]),

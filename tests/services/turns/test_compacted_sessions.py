@@ -20,6 +20,7 @@ from stint.caller import RequestAttempt
 from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
+from stint.domain.llama_stack.sessions import ForkFrom
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_events import StepComplete
 from stint.domain.steps import MemoryRetrievalStep
@@ -195,6 +196,25 @@ async def test_segments_begin_anew_with_the_compaction(cloud: Cloud, tenant: str
 
     assert (history.transcribed[0].turn_id, history.complete) == (last.turn_id, True)
     assert history.transcribed[0].compacted == 1
+
+
+async def test_the_model_sees_the_compaction_in_a_fork(cloud: Cloud, tenant: str) -> None:
+    office = Office(cloud, tenant, WindowModel(10_000))
+    process = await office.open()
+    for text in (f"fact: plums 7\n{LONG}", LONG, "Hello"):
+        last = await process.turn(text)
+    source = ForkFrom(session_id=process.session_id, turn_id=last.turn_id)
+    other = office.make_process()
+    other.agent_id = process.agent_id
+
+    other.session_id = await other.sessions.create(other.agent_id, "fork", fork_from=source)
+    await other.turn("recall plums")
+    in_fork = seen(office.model)
+    await process.turn("recall plums")
+
+    assert in_fork == seen(office.model)
+    assert in_fork[0] == f"{SUMMARY}\nfact: plums 7"
+    assert len(office.model.summaries) == 1
 
 
 async def test_a_turn_that_dies_after_its_compaction_does_not_pay_for_it_again(cloud: Cloud, tenant: str) -> None:

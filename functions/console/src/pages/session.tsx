@@ -8,6 +8,7 @@ import { Time } from "../components/values";
 import { WindowList } from "../components/window-list";
 import type { ApiError } from "../errors";
 import { cut } from "../format";
+import { Origin } from "../read/continue";
 import { NO_TURN } from "../read/ids";
 import { API_SESSION } from "../read/paths";
 import { useResource } from "../resource";
@@ -93,6 +94,7 @@ function SessionTalk({ agent, session, turns }: Loaded): JSX.Element {
         <p class="hint">
           <span class="mono">{settings.model}</span> · Begun <Time at={session.started_at} />
         </p>
+        <Origin agentId={agent_id} session={session} />
       </PageHead>
       <div ref={transcript} class="stack">
         {runs.length === 0 && <EmptyState title="Nothing has been said yet">Write the first message below.</EmptyState>}

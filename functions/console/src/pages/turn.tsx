@@ -52,7 +52,7 @@ export default function TurnPage({ params }: PageProps): JSX.Element {
         <Link class="button button-secondary" to={sessionPath(at.agent_id, at.session_id)}>
           Open the session
         </Link>
-        {turn.status !== "in_progress" && <ContinueButton at={at} turn={turn} />}
+        {hasEnded(turn) && <ContinueButton key={turn.turn_id} at={at} turnId={turn.turn_id} />}
         {turn.status === "in_progress" && !live.isFollowed && <Button onClick={reload}>Read it again</Button>}
       </div>
       <Json value={turn} label="Turn">
@@ -61,6 +61,8 @@ export default function TurnPage({ params }: PageProps): JSX.Element {
     </div>
   );
 }
+
+const hasEnded = ({ status }: Turn) => status !== "in_progress" && status !== "awaiting_input";
 
 interface ReportProps {
   at: TurnPlace;

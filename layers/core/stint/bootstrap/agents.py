@@ -115,12 +115,13 @@ def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, Delet
             return await store.deletion.delete_orphan(task.tenant, task.ids[0])
         return await store.deletion.delete_agent(task.tenant, task.ids[0], deadline, delete_vector_db)
 
-    return {
-        "agent": delete_agent,
-        "session": lambda task, deadline: store.deletion.delete_session(
-            task.tenant, task.ids[0], task.ids[1], deadline, delete_vector_db=delete_vector_db
-        ),
-    }
+    async def delete_session(task: DeletionTask, deadline: float) -> bool:
+        place = task.tenant, task.ids[0], task.ids[1]
+        if task.orphan:
+            return await store.deletion.delete_orphaned_session(*place, deadline)
+        return await store.deletion.delete_session(*place, deadline, delete_vector_db=delete_vector_db)
+
+    return {"agent": delete_agent, "session": delete_session}
 
 
 def compose(
@@ -164,6 +165,7 @@ def compose(
             deletions,
             expiry_days=settings.session_expiry_days,
             retention_days=settings.retention_days,
+            history_bytes=settings.history_bytes,
         ),
         turns=turns,
         registry=registry,

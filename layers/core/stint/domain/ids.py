@@ -9,8 +9,8 @@ back, and an object that follows another must sort after it, also if a process w
     62 bits   random, or derived from what the id stands for
 
 Ids are derived instead of random where several processes must find the same one without asking each other: the items of
-a step, the turns of an import, and what comes directly before an existing object. (The version and variant bits are
-left out above.)
+a step, the turns of an import, the copies of turns, and what comes directly before an existing object. (The version and
+variant bits are left out above.)
 """
 
 import base64
@@ -87,6 +87,15 @@ def id_from_time(moment: datetime, name: str) -> str:
     microseconds = int(moment.timestamp()) * 1_000_000 + moment.microsecond
     ticks = (microseconds << 12) // 1000
     return _id_at(ticks, int.from_bytes(sha256(name.encode()).digest()[:8]) >> 2)
+
+
+def copied_id(identifier: str, name: str) -> str:
+    """Derive the id of the copy of something: always the same one for a name, with the time of the original.
+
+    Copies with the same name sort as their originals do.
+    """
+    kept = uuid.UUID(identifier).int >> 48 << 48
+    return str(uuid.UUID(int=kept | int.from_bytes(sha256(f"{name}:{identifier}".encode()).digest()[:6])))
 
 
 def time_of(identifier: str) -> datetime:

@@ -107,6 +107,16 @@ class Deletion:
                 pass
         return True
 
+    async def delete_orphaned_session(self, tenant: str, agent_id: str, session_id: str, deadline: float) -> bool:
+        """Delete the copied turns of a session whose creation did not store its record."""
+        if await self._records.find(tenant, agent_id, session_id) is not None:
+            return True
+        for ephemeral in (False, True):
+            async for _ in self._empty_session(tenant, agent_id, session_id, ephemeral=ephemeral):
+                if time.monotonic() >= deadline:
+                    return False
+        return True
+
     async def _delete_session(
         self,
         tenant: str,

@@ -1,6 +1,5 @@
 """Writes of agents, sessions and turns that another server stored. Each may be repeated, and then changes nothing."""
 
-from stint.dataclasses import dataclass
 from stint.domain.llama_stack.agents import Agent
 from stint.domain.llama_stack.imported_turns import ImportedTurn
 from stint.domain.llama_stack.sessions import Session
@@ -10,20 +9,10 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.records import expiry
-from stint.store.sessions import LastTurn, SessionStore
+from stint.store.sessions import LastTurn, SessionPlace, SessionStore
 from stint.store.table import Table
 from stint.store.turn_documents import TurnDocument, TurnDocuments
 from stint.store.turns import TurnStore
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPlace:
-    """Where the records of a session are. `expires_at` is in seconds of the epoch; None for a session that stays."""
-
-    tenant: str
-    agent_id: str
-    session_id: str
-    expires_at: int | None
 
 
 class ImportStore:

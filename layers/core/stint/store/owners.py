@@ -25,6 +25,11 @@ def hash_user(user: str) -> str:
     return sha256(user.encode(errors="surrogatepass")).hexdigest()[:HASH_DIGITS]
 
 
+def hash_users(users: Sequence[str]) -> str:
+    """Return the hashes of end users, each once, as a record has them."""
+    return " ".join(sorted({hash_user(user) for user in users}))
+
+
 def user_objects(tenant: str, user_hash: str) -> str:
     """The partition of an end user's objects."""
     return f"{checked_tenant(tenant)}#user:{user_hash}"
@@ -38,8 +43,7 @@ async def add_owners(
     table: Table, tenant: str, users: Sequence[str], kind: "OwnedKind", *ids: str, expires_at: int | None = None
 ) -> Item:
     """Write the entries of a new object, a unit each, and return the attribute of its record. Nothing without users."""
-    owners = " ".join(sorted({hash_user(user) for user in users}))
-    return await add_entries(table, tenant, owners, kind, *ids, expires_at=expires_at)
+    return await add_entries(table, tenant, hash_users(users), kind, *ids, expires_at=expires_at)
 
 
 async def add_entries(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from typing import TypeAlias
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -13,6 +14,10 @@ from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing
 from stint.store.parallel import map_concurrently
 from stint.store.session_leases import SessionLease
+from stint.store.sessions import SessionPlace
+
+FilesPlace: TypeAlias = SessionLease | SessionPlace
+"""The session whose files they are, and what its record names as their list."""
 
 
 class StoredSessionFile(Schema):
@@ -33,7 +38,7 @@ class SessionFiles:
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
 
-    async def list(self, lease: SessionLease) -> list[StoredSessionFile]:
+    async def list(self, lease: FilesPlace) -> list[StoredSessionFile]:
         """Return the files of a session, the oldest first. Raises NotFound if it was deleted."""
         if lease.files is None:
             return []
@@ -45,6 +50,19 @@ class SessionFiles:
         files = await self.list(lease)
         contents = await map_concurrently(lambda file: self._get(lease, file.blob, file.bytes, file.sha256), files)
         return {file.name: content for file, content in zip(files, contents, strict=True)}
+
+    async def copy(self, source: SessionPlace, target: SessionPlace) -> str | None:
+        """Copy the files of a session, and return what the record of the other one is to name; None without files.
+
+        The other session has no record yet. Raises NotFound if the first one was deleted.
+        """
+        if source.files is None:
+            return None
+        files = await self.list(source)
+        contents = await map_concurrently(lambda file: self._get(source, file.blob, file.bytes, file.sha256), files)
+        written = await map_concurrently(lambda content: self._put(target, content), contents)
+        copies = [file.model_copy(update={"blob": blob}) for file, blob in zip(files, written, strict=True)]
+        return await self._put_list(target, copies)
 
     async def replace(
         self,
@@ -67,10 +85,10 @@ class SessionFiles:
         ]
         # Contents, then the list, then its name in the session's record: a reader finds all files of a list or an older
         # list. The record is written under the lease, so a process that has lost the session changes nothing.
-        listed = FILES.dump_json(files)
-        written.append(await self._put(lease, listed))
+        listed = await self._put_list(lease, files)
+        written.append(listed.split(":")[0])
         try:
-            await lease.set_files(f"{written[-1]}:{len(listed)}:{sha256(listed).hexdigest()}")
+            await lease.set_files(listed)
         except Interrupted:
             await self._delete(lease, written)
             raise
@@ -80,17 +98,22 @@ class SessionFiles:
     async def _delete(self, lease: SessionLease, blobs: Sequence[str]) -> None:
         await map_concurrently(self._blobs.delete, [prefix_of(lease) + blob for blob in blobs])
 
-    async def _put(self, lease: SessionLease, body: bytes) -> str:
+    async def _put_list(self, place: FilesPlace, files: Sequence[StoredSessionFile]) -> str:
+        """Store a list of files, and return what the session's record names: its object, bytes and SHA-256."""
+        listed = FILES.dump_json([*files])
+        return f"{await self._put(place, listed)}:{len(listed)}:{sha256(listed).hexdigest()}"
+
+    async def _put(self, lease: FilesPlace, body: bytes) -> str:
         return (await self._blobs.put(prefix_of(lease), body)).removeprefix(prefix_of(lease))
 
-    async def _get(self, lease: SessionLease, blob: str, size: int, digest: str) -> bytes:
+    async def _get(self, lease: FilesPlace, blob: str, size: int, digest: str) -> bytes:
         try:
             return await self._blobs.get(prefix_of(lease) + blob, size, bytes.fromhex(digest))
         except BlobMissing as error:
             raise NotFound("Session", lease.session_id) from error
 
 
-def prefix_of(lease: SessionLease) -> str:
+def prefix_of(lease: FilesPlace) -> str:
     """Return the prefix of the objects of a session's files."""
     ephemeral = lease.expires_at is not None
     return keys.session_files(lease.tenant, lease.agent_id, lease.session_id, expires=ephemeral)

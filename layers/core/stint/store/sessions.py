@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
-from stint.domain.llama_stack.sessions import Session
+from stint.domain.llama_stack.sessions import ForkedFrom, Session
 from stint.domain.llama_stack.turns import TurnStatus, TurnSummary
 from stint.domain.paging import Page, Window
 from stint.domain.schema import Schema
@@ -30,7 +30,7 @@ from stint.store.documents import Documents, fitting
 from stint.store.entry_pages import list_entries
 from stint.store.items import Item
 from stint.store.lease import settle
-from stint.store.owners import add_owners, remove_owners
+from stint.store.owners import add_entries, hash_users, remove_owners
 from stint.store.records import is_expired, is_live
 from stint.store.session_records import SessionRecords
 from stint.store.table import Table
@@ -54,6 +54,20 @@ class LastTurn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """Where the records of a session are. `expires_at` is in seconds of the epoch; None for a session that stays.
+
+    `files` names the list of the files for its code, as the session's record does.
+    """
+
+    tenant: str
+    agent_id: str
+    session_id: str
+    expires_at: int | None
+    files: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionRecord:
     """A stored session."""
 
@@ -73,6 +87,12 @@ class SessionRecord:
     """The end of the history at the last release; None if no turn was released yet."""
     vector_db_id: str | None = None
     """The session's own vector db, if it has one."""
+    end_users: str = ""
+    """The hash of the session's end user, or empty."""
+    files: str | None = None
+    """The list of the files for the session's code; None without files."""
+    forked_from: ForkedFrom | None = None
+    """Where its first turns were copied from."""
 
 
 class SessionName(Schema):
@@ -100,10 +120,14 @@ class SessionStore:
         expires_at: int | None,
         users: Sequence[str] = (),
         last: LastTurn | None = None,
+        *,
+        owner: str = "",
+        files: str | None = None,
     ) -> None:
         """Store a session. `expires_at` (seconds of the epoch) is the end of one without persistence.
 
-        `last` is the end of the history of an imported one.
+        `last` is the end of the history of one whose turns are stored. `owner` is the hash of an end user, in place of
+        `users`. `files` names the list of its files.
 
         The agent's existence is checked after the write, so that a later deletion finds the session. Raises NotFound
         after an earlier deletion.
@@ -111,10 +135,13 @@ class SessionStore:
         key = keys.session(tenant, agent_id, session.session_id)
         expiry: Item = {} if expires_at is None else {"expires_at": expires_at}
         ended: Item = {"last_turn": last.turn_id, "last_records": last.records} if last else {}
+        ended |= origin_item(session.forked_from)
         # Entries first: an erasure of the end user finds each session that exists.
-        owned = await add_owners(
-            self._table, tenant, users, "session", agent_id, session.session_id, expires_at=expires_at
+        owners = owner or hash_users(users)
+        owned = await add_entries(
+            self._table, tenant, owners, "session", agent_id, session.session_id, expires_at=expires_at
         )
+        ended |= {"files": files} if files else {}
         started = session.model_dump(mode="json", include={"started_at"})
         if len(session.session_name.encode()) <= MAX_INLINE_NAME:
             name: Item = {"name": session.session_name}
@@ -234,7 +261,25 @@ def session_record(item: Item) -> SessionRecord:
         lease_until=item.get("lease_until"),
         last=last_turn(item),
         vector_db_id=item.get("vector_db_id"),
+        end_users=item.get("end_users", ""),
+        files=item.get("files"),
+        forked_from=origin_of(item),
     )
+
+
+def origin_item(origin: ForkedFrom | None) -> Item:
+    """Return the attributes of a session whose first turns are copies."""
+    if origin is None:
+        return {}
+    return {"forked_from": f"{origin.session_id}:{origin.turn_id}"} | ({} if origin.complete else {"fork_cut": 1})
+
+
+def origin_of(item: Item) -> ForkedFrom | None:
+    """Return where the first turns of a session were copied from."""
+    if "forked_from" not in item:
+        return None
+    session_id, turn_id = item["forked_from"].split(":")
+    return ForkedFrom(session_id=session_id, turn_id=turn_id, complete="fork_cut" not in item)
 
 
 def last_turn(item: Item) -> LastTurn | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stint.store.document_leases import DocumentLeases
     from stint.store.end_users import EndUserIndex
     from stint.store.files import FileStore
+    from stint.store.forks import ForkStore
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.idempotent_requests import RequestRecords
     from stint.store.imports import ImportStore
@@ -91,6 +92,9 @@ class Store:
     )
     turns: "Part[TurnStore]" = lazy(
         "stint.store.turns:TurnStore", lambda self, cls: cls(self._table, self.session_records, self._documents)
+    )
+    forks: "Part[ForkStore]" = lazy(
+        "stint.store.forks:ForkStore", lambda self, cls: cls(self._table, self._documents, self.turns)
     )
     partial_steps: "Part[PartialStepStore]" = lazy(
         "stint.store.partial_steps:PartialStepStore", lambda self, cls: cls(self._table, self._documents)

@@ -18,8 +18,7 @@ from stint.domain.ids import is_id
 from stint.domain.llama_stack.imported_turns import ImportedTurn, read_time, read_turn, wait_for_calls
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.paging import MAX_BYTES, carried_size
-from stint.store.imports import SessionPlace
-from stint.store.sessions import LastTurn
+from stint.store.sessions import LastTurn, SessionPlace
 from stint.store.store import Store
 
 BAD_SESSION = "its session was not imported"

@@ -24,7 +24,7 @@ from stint.domain.paging import MAX_BYTES, carried_size
 from stint.domain.schema import now
 from stint.october_2024.agents import to_agent_config
 from stint.october_2024.schemas.agents import OctoberAgentConfig, ToolDefinition
-from stint.store.imports import SessionPlace
+from stint.store.sessions import SessionPlace
 from stint.store.store import Store
 
 NO_AGENT = "its agent was not imported"

@@ -8,11 +8,26 @@ from stint.domain.llama_stack.turns import Turn, TurnSummary
 from stint.domain.schema import Request, Schema, Timestamp
 
 
+class ForkFrom(Request):
+    """The session and the turn that a new session continues from. It starts with copies of the turns up to that one."""
+
+    session_id: str
+    turn_id: str
+
+
+class ForkedFrom(Schema):
+    """Where the first turns of a session were copied from. `complete`: all turns up to that one were copied."""
+
+    session_id: str
+    turn_id: str
+    complete: bool
+
+
 class Session(Schema):
     """A session as the API returns it. In lists, `turns` is empty.
 
     `vector_db_id` is the session's own vector db, which has the long documents of its turns. It is missing without one.
-    Lists have `last_turn` if it is asked for and the session has a turn.
+    Lists have `last_turn` if it is asked for and the session has a turn. `forked_from` is missing in lists.
     """
 
     session_id: str
@@ -21,6 +36,7 @@ class Session(Schema):
     started_at: Timestamp
     vector_db_id: Omitted[str] = None
     last_turn: Omitted[TurnSummary] = None
+    forked_from: Omitted[ForkedFrom] = None
 
 
 class SessionList(Schema):
@@ -43,6 +59,7 @@ class TurnList(Schema):
 class SessionCreateRequest(Request):
     session_name: str
     expires_after: Omitted[Expiry] = None
+    fork_from: Omitted[ForkFrom] = None
 
 
 class SessionCreateResponse(Schema):

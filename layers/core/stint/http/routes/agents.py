@@ -55,8 +55,10 @@ async def delete_agent(agent_id: str, services: AgentsServicesDep) -> Response:
 @router.post("/{agent_id}/session", response_model=SessionCreateResponse, tags=["Sessions"])
 @requires("use", repeated=RETRIED)
 async def create_session(agent_id: str, body: SessionCreateRequest, services: AgentsServicesDep) -> Response:
-    """Create a session."""
-    create = partial(services.sessions.create, agent_id, body.session_name, body.expires_after)
+    """Create a session, which starts with copies of another one's turns if `fork_from` names one."""
+    create = partial(
+        services.sessions.create, agent_id, body.session_name, body.expires_after, fork_from=body.fork_from
+    )
     find = partial(services.sessions.find_created, agent_id)
     return document(SessionCreateResponse(session_id=await services.creations.run(find, create)))
 

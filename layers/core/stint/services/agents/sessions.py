@@ -18,8 +18,8 @@ from functools import partial
 from stint.caller import end_users_of, find_attempt
 from stint.domain.errors import NotFound, TooLarge
 from stint.domain.expiry import DAY_SECONDS, Expiry, find_end
-from stint.domain.ids import new_id
-from stint.domain.llama_stack.sessions import Session
+from stint.domain.ids import copied_id, new_id
+from stint.domain.llama_stack.sessions import ForkFrom, Session
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
@@ -48,6 +48,7 @@ class Sessions:
         deletions: Deletions,
         expiry_days: float,
         retention_days: float = 0,
+        history_bytes: int = 0,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -55,14 +56,22 @@ class Sessions:
         self.deletions = deletions
         self.expiry_days = expiry_days
         self.retention_days = retention_days
+        self.history_bytes = history_bytes
 
     async def create(
-        self, agent_id: str, session_name: str, expires_after: Expiry | None = None, session_id: str | None = None
+        self,
+        agent_id: str,
+        session_name: str,
+        expires_after: Expiry | None = None,
+        session_id: str | None = None,
+        *,
+        fork_from: ForkFrom | None = None,
     ) -> str:
-        """Store a session under a new id, and return the id.
+        """Store a session under a new id, and return the id. With `fork_from`, it starts with copies of turns.
 
         Raises:
-            NotFound: there is no such agent.
+            NotFound: there is no such agent, or no such session or turn to fork from.
+            StintError: see `SessionForks.create`.
             TooLarge: the name would not fit into a response.
         """
         size = carried_size(session_name)
@@ -74,19 +83,25 @@ class Sessions:
         latest = int(time.time() + self.expiry_days * DAY_SECONDS)
         if expires_at is not None or not config.enable_session_persistence:
             expires_at = min(expires_at or latest, latest)
-        await self.store.sessions.create(self.tenant, agent_id, session, expires_at, end_users_of())
+        if fork_from is None:
+            await self.store.sessions.create(self.tenant, agent_id, session, expires_at, end_users_of())
+        else:
+            from stint.services.agents.session_forks import SessionForks  # noqa: PLC0415 - few sessions are forks
+
+            forks = SessionForks(self.tenant, self.store, self.deletions, self.history_bytes)
+            await forks.create(agent_id, session, expires_at, fork_from)
         add_log_keys(session_id=session.session_id)
         return session.session_id
 
     async def find_created(self, agent_id: str, session_id: str) -> str:
         """Return the id of a session that a retry may get. Raises NotFound.
 
-        Without an idempotency key, that is a session without turns: the id of another one has arrived.
+        Without an idempotency key, that is a session without turns of its own: the id of another one has arrived.
         """
         await self.agents.require(agent_id)
         record = await self.store.sessions.get(self.tenant, agent_id, session_id)
         # The retry is recognized by its contents only. A session that has turns is one that its client knows.
-        if not find_attempt().object_id and (record.last is not None or record.lease_turn is not None):
+        if not find_attempt().object_id and (has_own_turns(record) or record.lease_turn is not None):
             raise NotFound("Session", session_id)
         return session_id
 
@@ -130,6 +145,7 @@ class Sessions:
             turns=turns,
             started_at=record.started_at,
             vector_db_id=record.vector_db_id,
+            forked_from=record.forked_from,
         )
         return session, others() if more else None
 
@@ -184,3 +200,10 @@ class Sessions:
         task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
         mark = partial(self.store.sessions.mark_deleted, self.tenant, agent_id, session_id)
         await self.deletions.start_deletion(task, mark)
+
+
+def has_own_turns(record: SessionRecord) -> bool:
+    """Return whether a session has a turn that is not a copy."""
+    if record.last is None or record.forked_from is None:
+        return record.last is not None
+    return record.last.turn_id != copied_id(record.forked_from.turn_id, record.session_id)

@@ -1,0 +1,47 @@
+"""Copies of turns in another session.
+
+A copy is what the model saw, and what was said, under an id of its own: ids of turns name stops, retries and running
+turns of the whole tenant. Its time stays in it. Ids of steps and calls stay, because only their turn uses them.
+
+    of the turn                                 the copy has
+    input, steps, status, error, usage, times   the same
+    receipt                                     none, because it cost no model call: sums of receipts count a cost once
+    the attempt of its client                   none, so that a retry of a later request does not find it
+    the failed turn that it repeats             the copy of that turn
+"""
+
+from stint.domain.ids import copied_id
+from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
+from stint.domain.schema import Schema
+
+
+def copy_turn(turn: StoredTurn, session_id: str) -> StoredTurn:
+    """Return the copy of a turn in another session: always the same one."""
+    header = turn.header
+    copied: dict[str, object] = {
+        "turn_id": copied_id(header.turn_id, session_id),
+        "session_id": session_id,
+        "fingerprint": "",
+        "retry_count": 0,
+        "retry_of": copied_id(header.retry_of, session_id) if header.retry_of else "",
+    }
+    changed: TurnHeader = header.model_copy(update=copied)
+    return StoredTurn(changed, [copy_record(record, changed.turn_id) for record in turn.records])
+
+
+def copy_record(record: TurnRecord, turn_id: str) -> TurnRecord:
+    """Return the copy of a record in the log of a copied turn."""
+    changed: dict[str, object] = {}
+    if record.step is not None:
+        changed["step"] = moved(record.step, turn_id)
+    if record.early is not None:
+        changed["early"] = [moved(step, turn_id) for step in record.early]
+    if record.merged is not None:
+        changed["merged"] = [message.model_copy(update={"fingerprint": ""}) for message in record.merged]
+    if record.ending is not None:
+        changed["ending"] = record.ending.model_copy(update={"consumption": None})
+    return record.model_copy(update=changed)
+
+
+def moved(step: Schema, turn_id: str) -> Schema:
+    return step.model_copy(update={"turn_id": turn_id})

@@ -10,8 +10,9 @@ from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import MCP_TOOL
 
 from stint.domain.errors import ModelError, NotFound
-from stint.domain.inference import TextChunk, ToolCallChunk
+from stint.domain.inference import Finished, FinishReason, TextChunk, ToolCallChunk, Usage
 from stint.domain.openai.response_steps import ResponseStep
+from stint.domain.steps import StepUsage
 
 COMPACTING = [{"type": "compaction", "compact_threshold": 1000}]
 
@@ -100,3 +101,15 @@ async def test_an_unknown_response_has_no_steps(make_worker_fixture: MakeWorkerF
 
     with pytest.raises(NotFound):
         await steps(responder, "resp_01990000000570008000000000000010")
+
+
+async def test_model_calls_have_their_tokens(make_worker_fixture: MakeWorkerFixture) -> None:
+    used = Usage(input_tokens=100, output_tokens=20, total_tokens=120, reasoning_tokens=5)
+    model = script(called("buy"), [TextChunk("Hi"), Finished(FinishReason.stop, used)])
+    responder = Responder(make_worker_fixture(model))
+
+    answered = await responder.respond(tools=[MCP_TOOL])
+
+    found = await steps(responder, answered.response.id)
+    counted = StepUsage(input_tokens=100, output_tokens=20, reasoning_tokens=5)
+    assert [step.usage for step in found] == [None, None, counted]

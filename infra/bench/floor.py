@@ -222,7 +222,7 @@ class Turn:
         self.consumption = self._consumption()
         ending = {"status": "completed", "completed_at": self.completed_at, "usage": self.usage}
         record = {
-            "step": {**self.step, "model_response": {"content": self.text}, "first_token_ms": self.first_token_ms},
+            "step": {**self.step, "model_response": {"content": self.text}, **self._measured()},
             "ending": {**ending, "consumption": self.consumption},
         }
         await self._table.put(
@@ -239,7 +239,12 @@ class Turn:
 
     def step_details(self) -> Document:
         step = {"turn_id": self.ids["turn_id"], **self.step, "model_response": self.answer()}
-        return step | {"first_token_ms": self.first_token_ms}
+        return step | self._measured()
+
+    def _measured(self) -> Document:
+        """Return the time and the tokens of the model call. It has no price."""
+        used = {name: self.usage[name] for name in ("input_tokens", "output_tokens")}
+        return {"first_token_ms": self.first_token_ms, "usage": used}
 
     def document(self) -> Document:
         used = dict.fromkeys(NOT_USED, 0) | {"sandbox_milliseconds": 0, "model_dollars": None, "dollars": None}

@@ -134,6 +134,7 @@ class Operations:
         self.note("add a file to a vector store", lambda: http.post(f"{path}/files", json={"file_id": file}))
         self.note("ingest a file", self.app_fixture.ingest)
         self.note("search a vector store", lambda: http.post(f"{path}/search", json={"query": "water"}))
+        self.note("list the chunks of a file", lambda: http.get(f"{path}/files/{file}/chunks"))
 
     def run_stops(self) -> None:
         tenant, stops = self.app_fixture.tenant, self.app_fixture.store.stops

@@ -11,6 +11,7 @@ from tests.api.responses_client import RESPONSES, UNKNOWN, respond
 
 from stint.domain.ids import new_id
 from stint.domain.openai.stored_responses import ResponseHeader
+from stint.services.agents import sessions as session_service
 from stint.services.responses import status_search
 
 Page = dict[str, Any]
@@ -199,3 +200,35 @@ def test_a_search_of_responses_by_status_is_bounded_and_says_where_to_go_on(
 
     assert (page["data"], page["has_more"], page["next_after"]) == ([], True, made[3])
     assert get(http, RESPONSES, status="failed", after=made[1])["has_more"] is False
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+def test_turns_are_found_by_status(http: httpx.Client, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(session_service, "EXAMINED_AT_ONCE", at_once)
+    session = create_session(http, create_agent(http, client_tools=[WEATHER]))
+    for text in ("say: 1", "say: 2", "fail: no", "say: 3", "fail: no", "say: 4"):
+        say(http, session, text)
+    paused = turn(http, session, 'call: get_weather {"city": "Rome"}')
+    path = f"{session}/turns"
+    ids = [each["turn_id"] for each in get(http, path, order="asc")["data"]]
+    of_status = {"completed": [ids[0], ids[1], ids[3], ids[5]], "failed": [ids[2], ids[4]], "cancelled": []}
+
+    for status, expected in of_status.items():
+        for limit in (1, 2, 20):
+            assert all_pages(http, path, "turn_id", status=status, limit=limit) == expected[::-1]
+            assert all_pages(http, path, "turn_id", status=status, limit=limit, order="asc") == expected
+    assert all_pages(http, path, "turn_id", status="awaiting_input") == [paused["turn_id"]] == ids[6:]
+
+
+def test_a_search_for_turns_reads_a_bounded_number_of_pages(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_service, "EXAMINED_AT_ONCE", 1)
+    session = create_session(http, create_agent(http))
+    turns = [turn(http, session, f"say: {number}")["turn_id"] for number in range(session_service.ROUNDS + 1)]
+
+    page = get(http, f"{session}/turns", status="failed")
+
+    assert (page["data"], page["has_more"], page["next_after"]) == ([], True, turns[1])
+    assert get(http, f"{session}/turns", status="failed", after=turns[1])["has_more"] is False
+    assert http.get(f"{session}/turns", params={"status": "done"}).status_code == 400

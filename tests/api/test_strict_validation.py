@@ -25,6 +25,7 @@ TEXT = ("llamas.txt", b"Llamas hum.")
 WITHOUT_METHOD = {
     "GET /v1/conversations",  # an extension
     "GET /v1/responses",  # Llama Stack's
+    "GET /v1/vector_stores/{vector_store_id}/files/{file_id}/chunks",  # an extension
     "GET /v1/responses/{response_id}/steps",  # an extension
     "GET /v1/responses/{response_id}/steps/{step_id}/input",  # an extension
     "POST /v1/responses/{response_id}/heartbeat",  # an extension

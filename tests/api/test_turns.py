@@ -51,7 +51,7 @@ def test_a_turn_has_every_key_in_llama_stacks_order_nulls_included(http: httpx.C
         "reasoning_tokens",
     ]
     [step] = answer["steps"]
-    assert list(step) == [*STEP, "model_response", "first_token_ms"]  # the last key is an extension
+    assert list(step) == [*STEP, "model_response", "first_token_ms", "usage"]  # the last two keys are extensions
     assert list(step["model_response"]) == ANSWER
     assert answer["started_at"] <= step["started_at"] <= step["completed_at"] <= answer["completed_at"]
 

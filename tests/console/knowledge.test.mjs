@@ -76,11 +76,19 @@ for (const { size, viewport, scheme } of LOOKS) {
     await end();
   });
 
-  test(`a file shows its text as text, its attributes, and no more than it can, ${size}`, async () => {
+  test(`a file shows its chunks and text as text, its attributes, and no more than it can, ${size}`, async () => {
     const path = `/console/knowledge/stores/${store.id}`;
     const { page, problems, close: end } = await open({ viewport, scheme, path });
     await page.getByRole("link", { name: /<img src=x/ }).click();
-    const text = page.getByLabel("Text of the file", { exact: true }).last();
+    const chunks = page.getByLabel("Chunks of the file");
+    await chunks.getByRole("heading", { name: "Chunk 20", exact: true }).waitFor();
+    assert.equal(await chunks.getByRole("listitem").count(), 20, "one page of chunks");
+    assert.match(await chunks.getByRole("listitem").first().innerText(), /Chunk 1\n[\d,]+ tokens · [\d,.]+ \wB/);
+    await chunks.getByText("<script>alert(1)</script>").first().waitFor();
+    await chunks.getByRole("button", { name: "Load more chunks" }).click();
+    await chunks.getByRole("heading", { name: "Chunk 21", exact: true }).waitFor();
+    await page.getByText("Whole text").click();
+    const text = page.getByLabel("Text of the file", { exact: true });
     await text.getByText("<script>alert(1)</script>").waitFor();
     assert.ok((await text.innerText()).length < 20_000);
     await page.getByRole("button", { name: "Edit attributes" }).click();

@@ -190,6 +190,8 @@ test("every step opens to its input and output, by keyboard", async () => {
   await rows.nth(1).getByText('"city": "Thun"').waitFor();
   await rows.nth(1).getByText("Sunny <img").waitFor();
   assert.match(await rows.first().innerText(), /first token after \d+ ms/);
+  assert.match(await rows.first().innerText(), /[\d,]+ → [\d,]+ tokens · \$0/);
+  assert.match(await rows.first().innerText(), /[\d,]+ tokens of input/);
   await rows.first().getByRole("button", { name: "What the model saw" }).focus();
   await page.keyboard.press("Enter");
   await rows.first().getByText("Tools offered").waitFor();

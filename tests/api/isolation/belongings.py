@@ -14,7 +14,7 @@ from stint.domain.ids import new_id
 DIGITS = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
 VARYING = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.+Z-]+|(?<=_at\":)\d+|(?<=\"created\":)\d+"
-    r"|(?<=milliseconds\":)\d+|(?<=dollars\":)[\d.e-]+|(?<=encrypted_content\":)\"st[^\"]+"
+    r"|(?<=milliseconds\":)\d+|(?<=first_token_ms\":)\d+|(?<=dollars\":)[\d.e-]+|(?<=encrypted_content\":)\"st[^\"]+"
 )
 """Times, prices, and signed texts."""
 
@@ -157,7 +157,9 @@ def create_stores(http: httpx.Client, marker: str) -> dict[str, str]:
     post(http, "/v1/vector-dbs", {"vector_db_id": name, "embedding_model": EMBEDDING_MODEL})
     chunk = {"content": f"Chunk of {marker}", "metadata": {"document_id": marker}}
     post(http, "/v1/vector-io/insert", {"vector_db_id": name, "chunks": [chunk]})
-    return {"vector_store_id": store_id, "store_file_id": file, "batch_id": batch["id"], "vector_db_id": name}
+    [listed] = http.get(f"{store}/files/{file}/chunks").json()["data"]
+    ids = {"vector_store_id": store_id, "store_file_id": file, "store_chunk_id": listed["id"]}
+    return ids | {"batch_id": batch["id"], "vector_db_id": name}
 
 
 def register(http: httpx.Client, marker: str, mcp_server: str) -> dict[str, str]:

@@ -61,6 +61,7 @@ CURSORS = {
     "/v1/containers/{container_id}/files": "container_file_id",
     "/v1/vector_stores": "vector_store_id",
     "/v1/vector_stores/{vector_store_id}/files": "store_file_id",
+    "/v1/vector_stores/{vector_store_id}/files/{file_id}/chunks": "store_chunk_id",
     "/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files": "store_file_id",
 }
 """The objects of each list. Their ids are its cursors `after` and `before`."""

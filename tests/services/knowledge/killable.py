@@ -101,6 +101,9 @@ class KillableIndex:
         await self.index.delete(index, keys)
         self.death.pass_moment()
 
+    async def get(self, index: str, keys: Sequence[str]) -> dict[str, Hit]:
+        return await self.index.get(index, keys)
+
     async def query(self, index: str, query: IndexQuery) -> list[Hit]:
         return await self.index.query(index, query)
 

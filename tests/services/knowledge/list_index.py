@@ -38,6 +38,15 @@ class ListIndex:
         for key in keys:
             found.pop(key, None)
 
+    async def get(self, index: str, keys: Sequence[str]) -> dict[str, Hit]:
+        self.calls["get"] += 1
+        found = self.find(index)
+        entries = (found[key] for key in keys if key in found)
+        return {
+            one.key: Hit(one.key, 0.0, one.text, one.document, one.generation, one.attributes, one.metadata)
+            for one in entries
+        }
+
     async def query(self, index: str, query: IndexQuery) -> list[Hit]:
         self.calls["query"] += 1
         hits = [

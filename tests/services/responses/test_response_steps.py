@@ -10,8 +10,9 @@ from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import MCP_TOOL
 
 from stint.domain.errors import ModelError, NotFound
-from stint.domain.inference import TextChunk, ToolCallChunk
+from stint.domain.inference import Finished, FinishReason, TextChunk, ToolCallChunk, Usage
 from stint.domain.openai.response_steps import ResponseStep
+from stint.domain.steps import StepUsage
 
 COMPACTING = [{"type": "compaction", "compact_threshold": 1000}]
 
@@ -100,3 +101,56 @@ async def test_an_unknown_response_has_no_steps(make_worker_fixture: MakeWorkerF
 
     with pytest.raises(NotFound):
         await steps(responder, "resp_01990000000570008000000000000010")
+
+
+async def test_model_calls_have_their_tokens(make_worker_fixture: MakeWorkerFixture) -> None:
+    used = Usage(input_tokens=100, output_tokens=20, total_tokens=120, reasoning_tokens=5)
+    model = script(called("buy"), [TextChunk("Hi"), Finished(FinishReason.stop, used)])
+    responder = Responder(make_worker_fixture(model))
+
+    answered = await responder.respond(tools=[MCP_TOOL])
+
+    found = await steps(responder, answered.response.id)
+    counted = StepUsage(input_tokens=100, output_tokens=20, reasoning_tokens=5)
+    assert [step.usage for step in found] == [None, None, counted]
+
+
+async def test_a_background_response_that_failed_has_the_steps_that_were_run_and_the_one_in_which_it_failed(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    model = script(called("buy"), [TextChunk("Hi"), ModelError("Broken.")])
+    worker_fixture = make_worker_fixture(model)
+    response_id = await worker_fixture.create(tools=[MCP_TOOL])
+
+    await worker_fixture.run(response_id)
+
+    found = await steps(Responder(worker_fixture), response_id)
+    assert [(step.type, step.completed_at is None, step.error) for step in found] == [
+        ("model_call", False, None),
+        ("tool_call", False, None),
+        ("model_call", True, "Broken."),
+    ]
+
+
+async def test_a_background_response_that_was_cancelled_has_the_steps_that_were_run(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    waiting = asyncio.Event()
+    model = script(called("buy"), [TextChunk("Hi"), waiting, STOP])
+    worker_fixture = make_worker_fixture(model)
+    response_id = await worker_fixture.create(tools=[MCP_TOOL])
+    working = asyncio.create_task(worker_fixture.run(response_id))
+
+    async def has_both() -> bool:
+        return len((await worker_fixture.stored(response_id)).records) == 2
+
+    await poll_until(has_both)
+    await worker_fixture.services.response_requests.cancellation.cancel(response_id)
+    waiting.set()
+    await working
+
+    found = await steps(Responder(worker_fixture), response_id)
+    assert [(step.type, step.completed_at is None) for step in found] == [
+        ("model_call", False),
+        ("tool_call", False),
+    ]

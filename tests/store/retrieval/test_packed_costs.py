@@ -82,3 +82,31 @@ async def test_a_process_drops_blocks_of_a_store_that_it_no_longer_searches(clou
     cloud.forget()
     await index.query(f"{name}-2", near([1.0] * 256, 1))
     assert cloud.calls == {"GetObject": 2}
+
+
+async def test_chunks_of_a_large_store_are_read_without_the_vectors_of_other_blocks(cloud: Cloud, name: str) -> None:
+    index = process(cloud, 4_000_000)
+    await index.create(name, 1_024)
+    for part in range(4):
+        chunks = [entry(f"{part}:{at:03}", [1.0, at, *[0.0] * 1_022], "word " * 200) for at in range(200)]
+        await index.upsert(name, chunks)
+    reader = process(cloud, 2_000_000)
+
+    cloud.forget()
+    assert len(await reader.get(name, [f"1:{at:03}" for at in range(20)])) == 20
+
+    # The manifest; the keys of four blocks; a block, and the records.
+    assert cloud.calls == {"GetObject": 7}
+    assert reader.held_bytes < 2 * 200 * 4 * 1_024
+    cloud.forget()
+    assert len(await reader.get(name, [f"3:{at:03}" for at in range(20)])) == 20
+    assert cloud.calls["GetObject"] <= 7
+
+
+async def test_keys_that_are_longer_than_most_are_found(cloud: Cloud, name: str) -> None:
+    index = process(cloud, 1_000)
+    await index.create(name, 2)
+    keys = [f"{'k' * 190}{at:03}" for at in range(100)]
+    await index.upsert(name, [entry(key, (1, 0)) for key in keys])
+
+    assert sorted(await process(cloud, 1_000).get(name, keys)) == keys

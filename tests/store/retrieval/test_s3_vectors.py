@@ -10,9 +10,10 @@ from tests.store.conftest import Cloud
 from tests.store.retrieval.entries import about, both, entry, keys, near
 
 from stint.domain.errors import StintError, StoreUnavailable
-from stint.domain.filters import ComparisonFilter, CompoundFilter
+from stint.domain.filters import Attributes, ComparisonFilter, CompoundFilter
 from stint.retrieval.s3_vectors.index import TOP_K, S3VectorsIndex
 from stint.retrieval.words import query_text
+from stint.store.objects import BucketObjects
 
 LONG = "long " * 20_000
 
@@ -194,3 +195,24 @@ async def test_an_index_that_was_created_again_with_another_dimension_is_noticed
 )
 def test_a_question_is_cut_at_1024_characters_between_words(text: str, sent: str) -> None:
     assert query_text(text) == sent
+
+
+async def test_a_chunk_that_is_written_again_while_it_is_read_is_found(
+    s3_vectors: S3VectorsIndex, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await s3_vectors.create(name, 2)
+    await s3_vectors.upsert(name, [entry("a", (1, 0), LONG), entry("b", (1, 1), "short")])
+    changes: list[Attributes] = [{"year": 2026}]
+    read = BucketObjects.read
+
+    async def change_and_read(objects: BucketObjects, key: str, known: str = "") -> tuple[bytes, str] | None:
+        if changes:
+            await s3_vectors.update_attributes(name, ["a"], changes.pop())
+        return await read(objects, key, known)
+
+    monkeypatch.setattr(BucketObjects, "read", change_and_read)
+
+    found = await s3_vectors.get(name, ["a", "b"])
+
+    assert sorted(found) == ["a", "b"]
+    assert (found["a"].text, found["a"].attributes) == (LONG, {"year": 2026})

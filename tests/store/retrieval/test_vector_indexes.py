@@ -312,3 +312,23 @@ async def test_large_texts_metadata_and_attributes_come_back_whole(index: Vector
     assert "large" in keys(await index.query(name, about("word")))
     await index.delete(name, ["large"])
     assert keys(await index.query(name, near((1, 0, 0)))) == ["small"]
+
+
+async def test_chunks_are_read_by_their_keys(index: VectorIndex, name: str) -> None:
+    stored = [entry(f"c:{at:03}", (1, at, 0), f"text {at}", {"n": at}, {"token_count": at}) for at in range(230)]
+    await filled(index, name, stored)
+    await index.upsert(name, [entry("c:007", text="newer")])
+    await index.delete(name, ["c:100"])
+
+    wanted = [f"c:{at:03}" for at in range(5, 205)]
+    found = await index.get(name, [*wanted, "missing"])
+
+    assert sorted(found) == [key for key in wanted if key != "c:100"]
+    assert found["c:007"].text == "newer"
+    chunk = found["c:204"]
+    assert (chunk.text, chunk.document, chunk.generation, chunk.score) == ("text 204", "document of c:204", "g1", 0)
+    assert (chunk.attributes, chunk.metadata) == ({"n": 204}, {"token_count": 204})
+    assert await index.get(name, []) == {}
+    await index.drop(name)
+    with pytest.raises(NotFound):
+        await index.get(name, wanted)

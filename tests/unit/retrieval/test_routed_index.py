@@ -42,3 +42,13 @@ async def test_chunks_are_changed_and_deleted_without_the_name_of_their_index() 
 
     assert (left.key, left.attributes) == ("one", {"a": 1})
     assert second.indexes == {}
+
+
+async def test_chunks_are_read_from_the_index_that_the_name_begins_with() -> None:
+    first, second = ListIndex(), ListIndex()
+    routed = RoutedIndex({"packed": first, "s3-vectors": second}, "packed")
+    await routed.create("s3-vectors/vs-b", 2)
+    await routed.upsert("s3-vectors/vs-b", [entry("one")])
+
+    assert list(await routed.get("s3-vectors/vs-b", ["one", "two"])) == ["one"]
+    assert first.calls == {}

@@ -140,7 +140,7 @@ function TurnReport({ at, live, clientTools, model }: ReportProps): JSX.Element 
 
 function runningStep({ id, type, start }: { id: string; type: string; start: number }): TimedStep {
   const kind = type === "tool_execution" ? "tool" : type === "shield_call" ? "shield" : "model";
-  return { id, kind, name: "", start, end: null, firstTokenMs: null, error: "", source: null };
+  return { id, kind, name: "", start, end: null, firstTokenMs: null, usage: null, error: "", source: null };
 }
 
 function lastMoment(turn: Turn, steps: readonly TimedStep[], start: number): number {

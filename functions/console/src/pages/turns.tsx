@@ -120,13 +120,12 @@ function loaderOf(at: TurnPlace, text: string, status: string) {
     async (after, signal) => {
       const page = await get(`${API_SESSION}/turns`, {
         params: { ...at },
-        query: { after, limit: TURNS, order: "desc" },
+        query: { after, limit: TURNS, order: "desc", ...(status && { status: status as Turn["status"] }) },
         signal,
       });
-      return { items: page.data, next: page.has_more ? (page.data.at(-1)?.turn_id ?? null) : null };
+      return { items: page.data, next: page.has_more ? (page.next_after ?? page.data.at(-1)?.turn_id ?? null) : null };
     },
     (turn) =>
-      (!status || turn.status === status) &&
       contains(
         text,
         ...turn.input_messages.map(({ content }) => textOf(content)),

@@ -5,6 +5,7 @@ import type { Turn } from "../turns";
 
 export type TurnStep = Turn["steps"][number];
 export type ResponseStep = Schemas["ResponseStep"];
+export type StepUsage = Schemas["StepUsage"];
 
 /** So many characters of an error are in the row of its step. */
 export const SHORT = 160;
@@ -30,6 +31,8 @@ export interface TimedStep {
   /** null: it has not ended. */
   end: number | null;
   firstTokenMs: number | null;
+  /** The tokens and the dollars of a model call. */
+  usage: StepUsage | null;
   /** Why it failed, in words; "" if it did not. */
   error: string;
   /** The step as the API returns it. */
@@ -75,7 +78,7 @@ export function stepsOfTurn(turn: Turn, clientTools: ReadonlySet<string>): Timed
   return shown;
 }
 
-const NO_STEP = { end: null, firstTokenMs: null, error: "", source: null };
+const NO_STEP = { end: null, firstTokenMs: null, usage: null, error: "", source: null };
 
 export function timedTurnStep(step: TurnStep): TimedStep {
   return {
@@ -85,6 +88,7 @@ export function timedTurnStep(step: TurnStep): TimedStep {
     start: timeOf(step.started_at),
     end: timeOr(step.completed_at, timeOf(step.started_at)),
     firstTokenMs: step.step_type === "inference" ? (step.first_token_ms ?? null) : null,
+    usage: step.step_type === "inference" ? (step.usage ?? null) : null,
     error: errorOf(step),
     source: step,
   };
@@ -137,6 +141,7 @@ export function stepsOfResponse(steps: readonly ResponseStep[], end: number | nu
     start: timeOf(step.started_at),
     end: step.completed_at ? timeOf(step.completed_at) : end,
     firstTokenMs: step.first_token_ms ?? null,
+    usage: step.usage ?? null,
     error: step.error ?? "",
     source: step,
   }));

@@ -3,8 +3,8 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Button } from "../components/button";
 import { EmptyState } from "../components/states";
-import { cut, formatCount, formatMilliseconds } from "../format";
-import { KINDS, SHORT, type StepKind, type TimedStep } from "./steps";
+import { cut, formatCount, formatDollars, formatMilliseconds } from "../format";
+import { KINDS, SHORT, type StepKind, type StepUsage, type TimedStep } from "./steps";
 
 const SHOWN = 100;
 /** The width of the axis in units of the drawing. */
@@ -185,6 +185,7 @@ function Row({ step, axis, children }: RowProps): JSX.Element {
         <span class="timeline-time number">
           {took === null ? (step.kind === "wait" ? "waits …" : "runs …") : formatMilliseconds(took)}
         </span>
+        {step.usage && <span class="timeline-usage number">{costOf(step.usage)}</span>}
         {step.error && <span class="timeline-error">{cut(step.error, SHORT)}</span>}
       </summary>
       {isOpen && (
@@ -195,10 +196,31 @@ function Row({ step, axis, children }: RowProps): JSX.Element {
             {step.firstTokenMs !== null && (
               <span class="number">first token after {formatMilliseconds(step.firstTokenMs)}</span>
             )}
+            {step.usage &&
+              tokensOf(step.usage).map((text) => (
+                <span key={text} class="number">
+                  {text}
+                </span>
+              ))}
           </p>
           {children(step)}
         </div>
       )}
     </details>
   );
+}
+
+/** Return the tokens of a model call and its dollars, if its price is known, in one line. */
+function costOf({ input_tokens: input, output_tokens: output, dollars }: StepUsage): string {
+  const tokens = `${formatCount(input)} → ${formatCount(output)} tokens`;
+  return dollars == null ? tokens : `${tokens} · ${formatDollars(dollars)}`;
+}
+
+function tokensOf(usage: StepUsage): string[] {
+  const { cached_tokens: cached, reasoning_tokens: reasoning, dollars } = usage;
+  return [
+    `${formatCount(usage.input_tokens)} tokens of input${cached ? `, ${formatCount(cached)} from the cache` : ""}`,
+    `${formatCount(usage.output_tokens)} of output${reasoning ? `, ${formatCount(reasoning)} of reasoning` : ""}`,
+    dollars == null ? "price unknown" : formatDollars(dollars),
+  ];
 }

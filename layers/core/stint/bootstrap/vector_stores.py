@@ -45,7 +45,14 @@ def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreSe
         return AttributeUpdates(tenant, store, parts.make_index(), parts.adapters.settings.lease_seconds)
 
     documents = StoreDocuments(
-        tenant, store, insertions, make_updates, usage=usage, expired=expired, deletions=deletions
+        tenant,
+        store,
+        insertions,
+        make_updates,
+        usage=usage,
+        expired=expired,
+        deletions=deletions,
+        make_index=parts.make_index,
     )
     indexes = parts.adapters.settings.vector_indexes
     stores = TenantVectorStores(

@@ -349,12 +349,14 @@ class ToolCallChunk:
 class Finished:
     """The end of an answer, exactly once, as the last chunk. `usage` is None if the provider counts nothing.
 
-    `service_tier` is the tier that served, None if the provider does not say it.
+    `service_tier` is the tier that served, None if the provider does not say it. `dollars` are what the call cost, None
+    if that is not known, or hidden.
     """
 
     reason: FinishReason
     usage: Usage | None = None
     service_tier: str | None = None
+    dollars: float | None = None
 
 
 ModelChunk = Accepted | TextChunk | ReasoningChunk | RefusalChunk | ToolCallChunk | Finished

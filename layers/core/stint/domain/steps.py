@@ -11,6 +11,8 @@ from pydantic import Field
 
 from stint.domain.content import Content
 from stint.domain.fields import Omitted
+from stint.domain.inference import Usage
+from stint.domain.receipts import DIGITS, Count
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.tools import ToolCall, ToolResponse
 
@@ -37,15 +39,36 @@ class StepCommon(Schema):
     completed_at: Timestamp | None = None
 
 
+class StepUsage(Schema):
+    """The tokens of a model call, as `Usage` has them, without counts of 0.
+
+    `dollars` are its price. They are omitted if the price of the model is not known, or hidden.
+    """
+
+    input_tokens: int
+    cached_tokens: Count = 0
+    cache_write_tokens: Count = 0
+    cache_write_1h_tokens: Count = 0
+    output_tokens: int
+    reasoning_tokens: Count = 0
+    dollars: Omitted[float] = None
+
+    @classmethod
+    def of(cls, usage: Usage, dollars: float | None) -> "StepUsage":
+        # A total is none of its fields.
+        return cls(**usage.__dict__, dollars=None if dollars is None else round(dollars, DIGITS))
+
+
 class InferenceStep(StepCommon):
     """A model call. `first_token_ms` are the milliseconds from its request to its first token, if they were measured.
 
-    A token is a piece of text, of reasoning, or of a tool call.
+    A token is a piece of text, of reasoning, or of a tool call. `usage` is omitted if the provider counted nothing.
     """
 
     step_type: Literal["inference"] = "inference"
     model_response: CompletionMessage
     first_token_ms: Omitted[int] = None
+    usage: Omitted[StepUsage] = None
 
 
 class ToolExecutionStep(StepCommon):

@@ -35,7 +35,7 @@ from stint.domain.run_events import (
     call_delta,
 )
 from stint.domain.schema import now
-from stint.domain.steps import CompletionMessage, InferenceStep, StopReason
+from stint.domain.steps import CompletionMessage, InferenceStep, StepUsage, StopReason
 from stint.domain.text_lengths import encode_lengths
 from stint.domain.tools import ToolCall
 
@@ -89,6 +89,8 @@ class Answer:
     long."""
     first_token_ms: int | None = None
     """Milliseconds from the request to the first token; None before the end."""
+    dollars: float | None = None
+    """What the call cost; None before the end, or if that is not known."""
 
     @property
     def begun(self) -> bool:
@@ -124,6 +126,7 @@ class Answer:
             case Finished():
                 yield from self.complete_calls()
                 self.finish, self.usage, self.service_tier = chunk.reason, chunk.usage, chunk.service_tier
+                self.dollars = chunk.dollars
 
     def extend_call(self, chunk: ToolCallChunk) -> None:
         call = self.partial.setdefault(chunk.index, PartialCall())
@@ -189,6 +192,7 @@ class Answer:
             completed_at=now(),
             model_response=message,
             first_token_ms=self.first_token_ms,
+            usage=None if self.usage is None else StepUsage.of(self.usage, self.dollars),
         )
 
 

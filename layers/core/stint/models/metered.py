@@ -129,7 +129,7 @@ class MeteredCall:
 
     `ended` is set once its money does not suffice for more of the answer. `limit` is the longest answer, in tokens,
     that the caller's money pays for; None if the request has a lower one, or if that is much. `refused`: the provider
-    charges nothing.
+    charges nothing. `dollars` are the call's price once it is settled, None if it is not known.
     """
 
     def __init__(self, meter: Meter, model_id: str, request: InferenceRequest) -> None:
@@ -147,6 +147,7 @@ class MeteredCall:
         self.price: ModelPrice | None = None
         self.money: AnswerMoney | None = None
         self.served: str | None = None
+        self.dollars: float | None = None
 
     @property
     def tier(self) -> str:
@@ -218,14 +219,16 @@ class MeteredCall:
         await self.settle(usage or self.most_probable(), usage)
         # The caller's limit was higher than this one, so it is the money that has ended the answer.
         cut = self.limit is not None and end.reason is FinishReason.length
-        shown = usage.without_cache() if usage and self.meter.counted.hides_cache else usage
-        return Finished(FinishReason.budget if cut else end.reason, shown, end.service_tier)
+        hides = self.meter.counted.hides_cache
+        shown = usage.without_cache() if usage and hides else usage
+        dollars = None if hides else self.dollars
+        return Finished(FinishReason.budget if cut else end.reason, shown, end.service_tier, dollars)
 
     async def end(self) -> Finished:
         """Settle a call whose money is spent, and return the end of its answer."""
         counted = self.estimated()
         await self.settle(self.most_probable(), counted)
-        return Finished(FinishReason.budget, counted)
+        return Finished(FinishReason.budget, counted, dollars=None if self.meter.counted.hides_cache else self.dollars)
 
     async def close(self) -> None:
         """Settle a call that did not finish. It costs nothing if the provider refused it, or never got it.
@@ -257,6 +260,7 @@ class MeteredCall:
         self.settled = True
         if self.begun:
             self.meter.count_call(self.model_id, counted, self.tier)
+            self.dollars = self.meter.calls[-1][2]
         try:
             if self.money is not None:
                 await self.money.close()

@@ -101,6 +101,10 @@ class VectorIndex(Protocol):
         """Delete chunks. Missing ones are ignored."""
         ...
 
+    async def get(self, index: str, keys: Sequence[str]) -> dict[str, Hit]:
+        """Return chunks by their keys, with a score of 0. Missing ones are omitted."""
+        ...
+
     async def query(self, index: str, query: IndexQuery) -> list[Hit]:
         """Return up to `k` chunks, the best first; equal scores in the order of their keys."""
         ...

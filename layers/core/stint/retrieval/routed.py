@@ -41,6 +41,11 @@ class RoutedIndex:
         found, name = self.route(index)
         await found.upsert(name, entries)
 
+    async def get(self, index: str, keys: Sequence[str]) -> dict[str, Hit]:
+        """Return chunks by their keys; see the port."""
+        found, name = self.route(index)
+        return await found.get(name, keys)
+
     async def query(self, index: str, query: IndexQuery) -> list[Hit]:
         """Search in an index; see the port."""
         found, name = self.route(index)

@@ -1,4 +1,4 @@
-/** A file in a vector store: its state, attributes and text. */
+/** A file in a vector store: its state, attributes, chunks and text. */
 import type { JSX } from "preact";
 import { useCallback } from "preact/hooks";
 import { addressOf, get, post } from "../../api";
@@ -12,6 +12,7 @@ import { useResource } from "../../resource";
 import { Link, type PageProps } from "../../router";
 import { mayWrite, reasonOf, STORE_FILE, STORE_FILES, type StoreFile } from "./api";
 import { Attributes } from "./attributes";
+import { DocumentChunks } from "./document-chunks";
 import { DocumentText } from "./document-text";
 import { useFollow } from "./follow";
 import { storePath } from "./head";
@@ -41,8 +42,13 @@ export default function DocumentPage({ params }: PageProps): JSX.Element {
         <Skeleton lines={5} />
       )}
       {problem && <p class="hint">The state cannot be read now: {problem.message} It is tried again.</p>}
-      {isBusy && <p class="hint">The text is shown as soon as the file is ingested.</p>}
-      {file.value?.status === "completed" && <DocumentText at={at} />}
+      {isBusy && <p class="hint">The chunks are shown as soon as the file is ingested.</p>}
+      {file.value?.status === "completed" && (
+        <>
+          <DocumentChunks at={at} />
+          <DocumentText at={at} />
+        </>
+      )}
     </div>
   );
 }

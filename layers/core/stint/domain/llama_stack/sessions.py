@@ -49,11 +49,15 @@ class SessionList(Schema):
 
 
 class TurnList(Schema):
-    """A page of a session's turns. `has_more`: others follow after the last one."""
+    """A page of a session's turns. `has_more`: others follow after the last one.
+
+    With `status`, others may follow after the id `next_after`.
+    """
 
     data: list[Turn]
     has_more: bool
     url: str
+    next_after: Omitted[str] = None
 
 
 class SessionCreateRequest(Request):

@@ -11,6 +11,7 @@ from pydantic import Field
 from stint.domain.fields import Omitted
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Schema, Timestamp
+from stint.domain.steps import StepUsage
 
 StepKind = Literal["model_call", "tool_call", "compaction"]
 
@@ -20,7 +21,8 @@ class ResponseStep(Schema):
 
     `completed_at` is null for the one in which the response failed or was cancelled. `item_ids` are the output items
     that the step added. `error` is the tool's message for the model, or the error in which the response failed.
-    `first_token_ms` are the milliseconds from the request of a model call to its first token, if they were measured.
+    `first_token_ms` are the milliseconds from the request of a model call to its first token, if they were measured,
+    and `usage` its tokens and dollars, if the provider counted them.
     """
 
     id: str
@@ -29,6 +31,7 @@ class ResponseStep(Schema):
     started_at: Timestamp
     completed_at: Timestamp | None = None
     first_token_ms: Omitted[int] = None
+    usage: Omitted[StepUsage] = None
     tool_name: Omitted[str] = None
     call_id: Omitted[str] = None
     item_ids: list[str] = Field(default_factory=list)

@@ -300,7 +300,8 @@ class ResponseRecord(Schema):
     """As `usage`."""
     ending: Omitted[ResponseOutcome] = None
     unfinished: Omitted[PartialStep] = None
-    """The unfinished step of a foreground response that failed or was cancelled, for readers who rejoin."""
+    """The unfinished step of a response that failed or was cancelled. In the foreground, it has its streamed text for
+    readers who rejoin; in the background, only a step that failed is known, without text."""
     merged: Omitted[list[MergedInput]] = None
     """The input that was taken before the next model call."""
     compaction: Omitted[CompactedHistory] = None

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stint.domain.fields import Metadata
+from stint.domain.fields import Metadata, Omitted
 from stint.domain.filters import Attributes, NewAttributes, NewFilter
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
@@ -172,6 +172,26 @@ class FileContentPage(Schema):
     content: list[TextContent]
     has_more: bool = False
     next_page: str | None = None
+
+
+class VectorStoreFileChunk(Schema):
+    """A chunk of a file, as searches find it. `tokens` is the approximate count by which the text was divided.
+
+    It is left out of chunks that were inserted.
+    """
+
+    id: str
+    object: Literal["vector_store.file.chunk"] = "vector_store.file.chunk"
+    index: int
+    text: str
+    bytes: int
+    tokens: Omitted[int] = None
+
+
+class VectorStoreFileChunkList(ListObject[VectorStoreFileChunk]):
+    """A page of the chunks of a file. `total` is the number of all its chunks."""
+
+    total: int = 0
 
 
 class RankingOptions(Request):

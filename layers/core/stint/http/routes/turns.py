@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from stint.apis.agents import AgentsServices
 from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnFailed
 from stint.domain.llama_stack.sessions import Session, TurnList
-from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
+from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest, TurnStatus
 from stint.domain.model_inputs import ModelInput
 from stint.domain.run_signals import HeartbeatReceived
 from stint.domain.schema import Schema
@@ -185,13 +185,22 @@ async def list_turns(
     after: Annotated[str | None, Query(description="the id of the turn to start after")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
+    status: TurnStatus | None = None,
 ) -> Response:
-    """List the turns of a session, newest first. A page ends after about 4 MB."""
-    page = await services.sessions.list_turns(
-        agent_id, session_id, after=after, limit=limit, newest_first=order == "desc"
-    )
+    """List the turns of a session, newest first. A page ends after about 4 MB.
+
+    With `status`, a page may be short although others follow: go on after `next_after`.
+    """
+    sessions, newest_first = services.sessions, order == "desc"
+    if status is None:
+        page = await sessions.list_turns(agent_id, session_id, after=after, limit=limit, newest_first=newest_first)
+    else:
+        page = await sessions.find_turns(
+            agent_id, session_id, status, after=after, limit=limit, newest_first=newest_first
+        )
     url = f"/v1/agents/{agent_id}/session/{session_id}/turns"
-    return document(TurnList(data=page.data, has_more=page.has_more, url=url))
+    next_after = page.position if page.has_more else None
+    return document(TurnList(data=page.data, has_more=page.has_more, url=url, next_after=next_after))
 
 
 @router.get(SESSION, response_model=Session)

@@ -18,6 +18,7 @@ from stint.domain.openai.vector_stores import (
     UpdateVectorStoreFile,
     VectorStore,
     VectorStoreFile,
+    VectorStoreFileChunkList,
     VectorStoreFileList,
     VectorStoreList,
 )
@@ -192,6 +193,20 @@ async def delete_vector_store_file(vector_store_id: str, file_id: str, services:
 async def get_vector_store_file_content(vector_store_id: str, file_id: str, services: KnowledgeServicesDep) -> Response:
     """Read the text of a file as it was ingested."""
     return document(await services.store_documents.read_content(vector_store_id, file_id))
+
+
+@router.get(FILE + "/chunks", response_model=VectorStoreFileChunkList)
+@requires("use")
+async def list_vector_store_file_chunks(
+    vector_store_id: str,
+    file_id: str,
+    services: KnowledgeServicesDep,
+    limit: PageLimit,
+    after: str | None = None,
+    order: Order = "asc",
+) -> Response:
+    """List the chunks of a file that searches find, by their numbers, without their vectors."""
+    return document(await services.store_documents.list_chunks(vector_store_id, file_id, after, limit, order))
 
 
 @router.post(BATCHES, response_model=FileBatch)

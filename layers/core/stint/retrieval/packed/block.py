@@ -34,9 +34,13 @@ from stint.retrieval.words import number_of, words
 ROWS, VECTOR_BYTES, TEXT_BYTES = 2_048, 4_000_000, 4_000_000
 """Maximum rows of a new block, and of the bytes of its vectors and texts."""
 ALIGNMENT = 8
+HEADER_BYTES = 2_048
+"""The length of the header and the arrays' offsets in it, which has room for all of them."""
 Floats = NDArray[np.float32]
 Rows = NDArray[np.uint16]
 Mask = NDArray[np.bool_]
+Sections = Mapping[str, tuple[str, int, list[int]]]
+"""The type, offset and shape of each array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +56,26 @@ class Row:
     record: bytes
 
 
-class Block:
-    """The part of a block that a search reads, or all of it. Arrays are views of `body`."""
+class BlockKeys:
+    """The beginning of a block, with its keys. Arrays are views of `body`."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body
-        length = int.from_bytes(body[:8], "little")
-        self._sections: Mapping[str, tuple[str, int, list[int]]] = json.loads(body[8 : 8 + length])
+        self._sections = read_header(body)
         self.keys = cast("NDArray[np.bytes_]", self._array("keys"))
         self.deleted = cast("NDArray[np.bytes_]", self._array("deleted"))
+
+    def _array(self, name: str) -> NDArray[Any]:
+        dtype, at, shape = self._sections[name]
+        count = int(np.prod(shape))
+        return np.frombuffer(self.body, dtype=dtype, count=count, offset=at).reshape(shape)
+
+
+class Block(BlockKeys):
+    """The part of a block that a search reads, or all of it."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
         self.vectors = cast("Floats", self._array("vectors"))
         self.zero = cast("Mask", self._array("zero"))
         self.lengths = cast("NDArray[np.uint32]", self._array("lengths"))
@@ -68,11 +83,6 @@ class Block:
         self._rows, self._counts = self._array("rows"), self._array("counts")
         self.places = cast("NDArray[np.uint64]", self._array("places"))
         self._attributes_of = self._array("attributes_of")
-
-    def _array(self, name: str) -> NDArray[Any]:
-        dtype, at, shape = self._sections[name]
-        count = int(np.prod(shape))
-        return np.frombuffer(self.body, dtype=dtype, count=count, offset=at).reshape(shape)
 
     @cached_property
     def attributes(self) -> list[Attributes]:
@@ -105,6 +115,17 @@ class Block:
             start, end = self.place(row)
             attributes = self.attributes[int(self.attributes_of[row])]
             yield Row(self.key(row), self.vectors[row], attributes, self.body[start:end])
+
+
+def read_header(body: bytes) -> Sections:
+    """Return where the arrays of a block are."""
+    length = int.from_bytes(body[:8], "little")
+    return cast("Sections", json.loads(body[8 : 8 + length]))
+
+
+def end_of_keys(body: bytes) -> int:
+    """Return where the keys of a block end, from its header. The vectors follow them."""
+    return read_header(body)["vectors"][1]
 
 
 def make_row(entry: Entry) -> Row:
@@ -171,15 +192,14 @@ def word_arrays(texts: Sequence[Sequence[str]]) -> dict[str, NDArray[Any]]:
 def join(arrays: Mapping[str, NDArray[Any]], records: Sequence[bytes]) -> tuple[bytes, int]:
     """Return the arrays and records as one object, and where the records begin."""
     # The header's size depends on the offsets in it, so it has a fixed size that is large enough.
-    header_size = 2_048
-    at, sections = header_size, {}
+    at, sections = HEADER_BYTES, {}
     every = {**arrays, "places": np.zeros(len(records) + 1, dtype="<u8")}
     for name, array in every.items():
         sections[name] = (array.dtype.str, at, list(array.shape))
         at = aligned(at + array.nbytes)
     every["places"] = np.cumsum([at, *map(len, records)]).astype("<u8")
     header = json.dumps(sections).encode()
-    parts = [len(header).to_bytes(8, "little"), header.ljust(header_size - 8)]
+    parts = [len(header).to_bytes(8, "little"), header.ljust(HEADER_BYTES - 8)]
     parts += [array.tobytes().ljust(aligned(array.nbytes), b"\0") for array in every.values()]
     return b"".join([*parts, *records]), at
 

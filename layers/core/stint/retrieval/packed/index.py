@@ -6,6 +6,7 @@ each operation reads and writes them:
   upsert              blocks, then the manifest, then perhaps a merge
   update_attributes   reads the rows, and writes them again as an upsert does
   delete              the manifest with a block of deleted keys: the rows are hidden; then the rewrites that purge them
+  get                 the manifest if it has changed, then the keys of blocks, newest first, until all are found
   query               the manifest if it has changed, then all blocks that are not in memory, newest first
   drop                the manifest, then all objects: a search that reads it in between finds no index
 
@@ -15,6 +16,8 @@ If the store would be too large, what is hidden is removed first, and the write 
 import asyncio
 import json
 from collections.abc import Sequence
+
+import numpy as np
 
 from stint.dataclasses import replace
 from stint.domain.errors import Conflict, NotFound, StoreUnavailable, TooLarge
@@ -26,7 +29,7 @@ from stint.retrieval.packed.block_writer import BlockWriter, Content
 from stint.retrieval.packed.manifest import BlockInfo, Manifest
 from stint.retrieval.packed.manifests import PREFIX, Manifests, Snapshot
 from stint.retrieval.packed.reading import Blocks
-from stint.retrieval.packed.scan import FoundRow, Scan, live_rows, rows_of
+from stint.retrieval.packed.scan import FoundRow, Scan, live_rows, make_found, rows_of
 from stint.retrieval.packed.unused import refuse_late
 from stint.retrieval.port import Entry, Hit, IndexQuery
 
@@ -136,6 +139,30 @@ class PackedIndex:
             f"Vector index {index!r} would have {size // 1_000_000} MB; the index `packed` holds at most "
             f"{self._most // 1_000_000}. Use the index `s3-vectors` (STINT_VECTOR_INDEX), or several vector stores."
         )
+
+    async def get(self, index: str, keys: Sequence[str]) -> dict[str, Hit]:
+        for _ in range(ATTEMPTS):
+            manifest = (await self._manifests.read(index)).manifest
+            try:
+                hits = await self._hits(index, await self._find(index, manifest, keys))
+            except NotFound:  # a block was merged into another after the manifest was read
+                continue
+            return {hit.key: hit for hit in hits}
+        raise StoreUnavailable(self._rewritten(index))
+
+    async def _find(self, index: str, manifest: Manifest, keys: Sequence[str]) -> list[FoundRow]:
+        """Return the visible rows with these keys. Raises NotFound if a block was merged into another."""
+        wanted, rows, newest_first = {key.encode() for key in keys}, list[FoundRow](), manifest.blocks[::-1]
+        async for info, names in self._blocks.keys(index, newest_first if wanted else ()):
+            if here := wanted.intersection(names.keys.tolist()):
+                block = await self._blocks.read(index, info, newest_first)
+                found_here = np.flatnonzero(rows_of(block, here)).tolist()
+                rows += [make_found(info.name, block, row, 0.0) for row in found_here]
+            # Older blocks may have rows with the same keys, which these hide.
+            wanted.difference_update(here, names.deleted.tolist())
+            if not wanted:
+                break
+        return rows
 
     async def query(self, index: str, query: IndexQuery) -> list[Hit]:
         for _ in range(ATTEMPTS):

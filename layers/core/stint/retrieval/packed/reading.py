@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
 
 from stint.retrieval.objects import ObjectStore
-from stint.retrieval.packed.block import Block
+from stint.retrieval.packed.block import HEADER_BYTES, Block, BlockKeys, end_of_keys
 from stint.retrieval.packed.manifest import BlockInfo
 from stint.retrieval.packed.manifests import block_key
 from stint.retrieval.packed.scan import FoundRow
@@ -27,6 +27,8 @@ AT_ONCE = 4
 SMALL_PART = 4
 """A store is small if its blocks would take at most a quarter of the memory. They are read and held with their texts,
 so that a search needs no request but that of the manifest."""
+KEY_BYTES = 128
+"""Bytes of a key for which the beginning of a block is read. One with longer keys takes another request."""
 GAP = 64_000
 """Bytes between two records up to which they are read by one request."""
 
@@ -93,12 +95,33 @@ class Blocks:
 
     async def parts(self, index: str, infos: Sequence[BlockInfo]) -> AsyncIterator[list[tuple[BlockInfo, Block]]]:
         """Yield the same in groups: up to AT_ONCE blocks that are read, and those between them that are in memory."""
-        kept = {block_key(index, info.name) for info in infos}
-        small = sum(info.size for info in infos) <= self._cache.most // SMALL_PART
         for part in self._groups(index, infos):
-            reads = [self._read(block_key(index, info.name), info, kept, whole=small) for info in part]
-            blocks = await asyncio.gather(*reads)
+            blocks = await asyncio.gather(*(self.read(index, info, infos) for info in part))
             yield list(zip(part, blocks, strict=True))
+
+    async def keys(self, index: str, infos: Sequence[BlockInfo]) -> AsyncIterator[tuple[BlockInfo, BlockKeys]]:
+        """Yield the keys of each block, in the order of `infos`. Of a small store, the blocks are read and held."""
+        if self._is_small(infos):
+            async for info, block in self.each(index, infos):
+                yield info, block
+            return
+        for part in self._groups(index, infos):
+            each = await asyncio.gather(*(self._read_keys(index, info) for info in part))
+            for info, names in zip(part, each, strict=True):
+                yield info, names
+
+    async def _read_keys(self, index: str, info: BlockInfo) -> BlockKeys:
+        key = block_key(index, info.name)
+        if (held := self._cache.get(key)) is not None:
+            return held
+        size = min(info.search_size, HEADER_BYTES + KEY_BYTES * (info.rows + info.deleted))
+        body = await self._objects.read_range(key, 0, size)
+        if (end := end_of_keys(body)) > size:
+            body += await self._objects.read_range(key, size, end - size)
+        return BlockKeys(body)
+
+    def _is_small(self, infos: Sequence[BlockInfo]) -> bool:
+        return sum(info.size for info in infos) <= self._cache.most // SMALL_PART
 
     def _groups(self, index: str, infos: Sequence[BlockInfo]) -> Iterator[list[BlockInfo]]:
         """Yield successive blocks, of which at most AT_ONCE must be read."""
@@ -114,11 +137,17 @@ class Blocks:
         if group:
             yield group
 
-    async def _read(self, key: str, info: BlockInfo, kept: set[str], *, whole: bool) -> Block:
+    async def read(self, index: str, info: BlockInfo, infos: Sequence[BlockInfo]) -> Block:
+        """Return the part of a block that a search reads; all of it in a small store. `infos` are those of its store.
+
+        Raises NotFound if it was merged into another.
+        """
+        key = block_key(index, info.name)
         if (held := self._cache.get(key)) is not None:
             return held
-        block = Block(await self._objects.read_range(key, 0, info.size if whole else info.search_size))
-        self._cache.add(key, block, kept)
+        size = info.size if self._is_small(infos) else info.search_size
+        block = Block(await self._objects.read_range(key, 0, size))
+        self._cache.add(key, block, {block_key(index, each.name) for each in infos})
         return block
 
     async def whole(self, index: str, info: BlockInfo) -> Block:

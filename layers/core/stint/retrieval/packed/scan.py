@@ -77,7 +77,7 @@ class Scan:
         # einsum adds the products of each row in the same order, unlike BLAS: equal vectors have equal scores.
         scores = np.einsum("ij,j->i", block.vectors, self._vector)
         for row in top(scores, np.flatnonzero(allowed & ~block.zero), self._query.k):
-            yield found(name, block, row, float(scores[row]))
+            yield make_found(name, block, row, float(scores[row]))
 
     def _count_words(self, name: str, block: Block, alive: Mask, allowed: Mask) -> None:
         self._rows += int(np.count_nonzero(alive & (block.lengths > 0)))
@@ -107,7 +107,7 @@ class Scan:
             lengths = matches.block.lengths[rows] / (self._length / self._rows)
             scores[rows] += weights[at] * counts / (counts + K1 * (1 - B + B * lengths))
         for row in top(scores, np.flatnonzero(matches.allowed & (scores > 0)), self._query.k):
-            yield found(matches.name, matches.block, row, float(scores[row]))
+            yield make_found(matches.name, matches.block, row, float(scores[row]))
 
     def _fused(self, words_found: Sequence[FoundRow]) -> list[FoundRow]:
         every = {each.key: each for each in (*self._near, *words_found)}
@@ -128,7 +128,8 @@ def top(scores: NDArray[np.float64] | Floats, rows: NDArray[np.intp], k: int) ->
     return [int(row) for row in rows[order]]
 
 
-def found(name: str, block: Block, row: int, score: float) -> FoundRow:
+def make_found(name: str, block: Block, row: int, score: float) -> FoundRow:
+    """Return a row of a block, by the block's name."""
     start, end = block.place(row)
     record = block.body[start:end] if end <= len(block.body) else None
     attributes = block.attributes[int(block.attributes_of[row])]

@@ -8,7 +8,7 @@ filtered by the service, so searches filter what it finds again.
   upsert              objects, then vectors: a vector never names an object that is not there yet
   update_attributes   the same, then the objects that the vectors had before
   delete, drop        vectors, then objects: an object without a vector is found by nobody, and a repetition deletes it
-  query               vectors, then their objects; a vector whose object is missing was deleted meanwhile
+  get, query          vectors, then their objects; a vector whose object is missing was deleted meanwhile
 
 A vector of zeros has no direction, and the service refuses it. Such a chunk has another vector and the mark ZERO, by
 which searches by vector exclude it.
@@ -47,6 +47,8 @@ DIGITS, NUMBER_BYTES = 9, 13
 """Decimal places of a component, as many as 32 bits have, and its bytes in a request."""
 TINY = 1.1754943508222875e-38
 """The smallest normal number of 32 bits."""
+ATTEMPTS = 3
+"""Reads of a vector that is replaced while it is read."""
 StoredVector = tuple[dict[str, Any], StoredChunk]
 """The key and numbers of a vector, and how the rest of its chunk is stored."""
 
@@ -117,6 +119,19 @@ class S3VectorsIndex:
             prefixes = tuple(overflow_prefix(index, key) for key in keys)
             kept = await self._objects.keys(overflow_prefix(index))
             await self._objects.delete([each for each in kept if each.startswith(prefixes)])
+
+    async def get(self, index: str, keys: Sequence[str]) -> dict[str, Hit]:
+        search, hits, wanted = IndexSearch(self._bucket, self._objects, index), dict[str, Hit](), list(keys)
+        for _ in range(ATTEMPTS):
+            replaced: list[str] = []
+            for at in range(0, len(wanted), GET_VECTORS):
+                some = list(dict.fromkeys(wanted[at : at + GET_VECTORS]))
+                answer = await self._bucket.call("get_vectors", index, keys=some, returnMetadata=True)
+                hits |= await search.read(answer["vectors"])
+                replaced += [each["key"] for each in answer["vectors"] if each["key"] not in hits]
+            # The object of such a vector was deleted after the call: the vector has another one, or is deleted, too.
+            wanted = replaced
+        return hits
 
     async def query(self, index: str, query: IndexQuery) -> list[Hit]:
         check_needs(query)

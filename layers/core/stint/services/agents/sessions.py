@@ -33,6 +33,9 @@ from stint.store.parallel import value_of
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 
+EXAMINED_AT_ONCE, ROUNDS = 100, 5
+"""Maximum turns of a round of a search by status, which are read as a page of that length, and maximum rounds."""
+
 
 class Sessions:
     """The sessions of a tenant. Sessions of an agent without persistence expire `expiry_days` after their creation.
@@ -174,6 +177,32 @@ class Sessions:
         _, record = value_of(agent), value_of(session)
         stored, more = value_of(page)
         return Page(await self._show(agent_id, record, stored), more)
+
+    async def find_turns(
+        self,
+        agent_id: str,
+        session_id: str,
+        status: TurnStatus,
+        *,
+        after: str | None,
+        limit: int,
+        newest_first: bool,
+    ) -> Page[Turn]:
+        """Return turns of a session that have a status, of the first round that has any.
+
+        `position` is the last turn that was looked at, or the last of the page. Raises as `list_turns`.
+        """
+        for _ in range(ROUNDS):
+            page = await self.list_turns(
+                agent_id, session_id, after=after, limit=EXAMINED_AT_ONCE, newest_first=newest_first
+            )
+            found = [turn for turn in page.data if turn.status is status]
+            after = page.data[-1].turn_id if page.data else after
+            if len(found) > limit:
+                return Page(found[:limit], True, found[limit - 1].turn_id)
+            if found or not page.has_more:
+                return Page(found, page.has_more, after)
+        return Page([], True, after)
 
     async def list(
         self, agent_id: str, window: Window, *, last_turns: bool = False, status: TurnStatus | None = None

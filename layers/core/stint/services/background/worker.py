@@ -26,6 +26,7 @@ from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
 from stint.domain.notifications.completion_events import ResponseFinished
 from stint.domain.openai.stored_responses import StoredResponse
+from stint.domain.partial_steps import PartialStep
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.notifications import CompletionEvents
 from stint.services.background.response_lease import ResponseKeeper, keep_response, wait_for_stop
@@ -41,7 +42,6 @@ from stint.services.responses.recovery import (
 )
 from stint.services.responses.replay import ReplayPosition, read_position
 from stint.services.responses.response_run import ResponseRun
-from stint.services.responses.streamed_items import StreamedItems
 from stint.store.response_leases import MAX_ATTEMPTS, ResponseLease
 from stint.store.store import Store
 
@@ -197,7 +197,7 @@ class Worker:
                 writer.add_events(continue_stream(response, stored, position))
                 await resume(response, writer)
         except StintError as error:
-            ended = await self.fail(response.log.response, keeper, error, response.stream.items.streamed)
+            ended = await self.fail(response.log.response, keeper, error, response)
             response.log.response = ended
             await response.log.release()
         return response.log.response
@@ -215,11 +215,12 @@ class Worker:
     # ---- failures
 
     async def fail(
-        self, stored: StoredResponse, keeper: ResponseKeeper, error: StintError, streamed: StreamedItems | None = None
+        self, stored: StoredResponse, keeper: ResponseKeeper, error: StintError, response: ResponseRun | None = None
     ) -> StoredResponse:
         """End a response as failed, or raise the error if another attempt may succeed.
 
-        `streamed` has the items that this attempt has streamed, if it has started.
+        `response` is the run of this attempt, if it has started. The ending has its streamed items, and the step in
+        which it failed.
         """
         if isinstance(error, Interrupted | StoreUnavailable):
             raise error
@@ -228,7 +229,12 @@ class Worker:
         keeper.check()
         extra = {"response_id": stored.header.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
-        return await self.recovery.end_response(stored, partial(metered_failure, error), streamed)
+        streamed, unfinished = None, None
+        if response is not None:
+            streamed, begun = response.stream.items.streamed, response.running.whole()
+            # Its text is in the streamed items.
+            unfinished = begun and PartialStep(step_type=begun.step_type, step_id=begun.step_id)
+        return await self.recovery.end_response(stored, partial(metered_failure, error), streamed, unfinished)
 
     async def load_stopped(self, lease: ResponseLease) -> StoredResponse | None:
         """Return a response that this worker could not end; None if another worker runs it now.

@@ -24,6 +24,7 @@ from stint.domain.openai.vector_stores import (
     TextContent,
     UpdateVectorStoreFile,
     VectorStoreFile,
+    VectorStoreFileChunkList,
     VectorStoreFileList,
 )
 from stint.domain.tasks import DeletionTask
@@ -47,6 +48,7 @@ from stint.store.table import take
 from stint.store.vector_stores import Order, StoredVectorStore
 
 if TYPE_CHECKING:
+    from stint.retrieval.port import VectorIndex
     from stint.services.knowledge.attribute_updates import AttributeUpdates
     from stint.store.vector_store_contents import VectorStoreContents
 
@@ -69,6 +71,8 @@ class StoreDocuments:
     """Deletes the contents of stores that have expired."""
     deletions: Deletions
     """Starts deletions."""
+    make_index: "Callable[[], VectorIndex]"
+    """Makes the index, which few requests read."""
 
     async def prepare(
         self, file_ids: Sequence[str], chunking: AnyChunking, attributes: Attributes | None = None
@@ -190,6 +194,16 @@ class StoreDocuments:
         return FileContentPage(
             file_id=found.key, filename=settings.filename, attributes=settings.attributes, data=texts, content=texts
         )
+
+    async def list_chunks(
+        self, store_id: str, file_id: str, after: str | None, limit: int, order: Order
+    ) -> VectorStoreFileChunkList:
+        """Return a page of the chunks of a file that searches find. Raises as `read_content`."""
+        from stint.services.knowledge.chunk_pages import ChunkPages  # noqa: PLC0415 - few requests read chunks
+
+        store = await self.open(store_id)
+        refuse_expired(store)
+        return await ChunkPages(self.tenant, self.store, self.make_index()).read(store, file_id, after, limit, order)
 
     async def delete(self, store_id: str, file_id: str) -> DeletedVectorStoreFile:
         """Remove a file from a store. When this returns, no search finds it. The file itself stays.

@@ -34,6 +34,7 @@ from stint.domain.openai.stored_responses import (
     ResponseStatus,
     StoredResponse,
 )
+from stint.domain.partial_steps import PartialStep
 from stint.domain.tasks import AnyTask, ResponseTask
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.closing_record import closing_record
@@ -163,12 +164,17 @@ class Recovery:
             logger.warning("The response was not queued again", extra={"error": error.message})
 
     async def end_response(
-        self, stored: StoredResponse, ending: EndingOf, streamed: StreamedItems | None = None
+        self,
+        stored: StoredResponse,
+        ending: EndingOf,
+        streamed: StreamedItems | None = None,
+        unfinished: PartialStep | None = None,
     ) -> StoredResponse:
         """End a response, unless it has ended, and its stored stream.
 
-        `streamed` has the items that the response's own worker has streamed. Other processes omit it: the stored stream
-        has these items, and that worker can no longer add to it.
+        `streamed` has the items that the response's own worker has streamed, and `unfinished` the step in which it
+        ends. Other processes omit them: the stored stream has these items, that worker can no longer add to it, and
+        only it knows the step.
 
         Raises:
             NotFound: it was deleted.
@@ -177,7 +183,7 @@ class Recovery:
         items = streamed if streamed is not None else (await self.freeze_stream(stored)).items
 
         def record_of(found: StoredResponse) -> ResponseRecord:
-            return closing_record(found, items, ending(found.usage))
+            return closing_record(found, items, ending(found.usage), unfinished)
 
         response_id = stored.header.response_id
         ended = await self.store.responses.seal(self.tenant, response_id, record_of)

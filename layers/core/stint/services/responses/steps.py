@@ -38,7 +38,7 @@ def to_step(record: ResponseRecord) -> ResponseStep | None:
     match record:
         case ResponseRecord(step=InferenceStep() as step):
             shown = to_timed(step, "model_call")
-            shown.first_token_ms = step.first_token_ms
+            shown.first_token_ms, shown.usage = step.first_token_ms, step.usage
             return shown
         case ResponseRecord(step=ToolExecutionStep(tool_responses=[response]) as step):
             shown = to_timed(step, "tool_call")

@@ -64,7 +64,7 @@ def arguments(options: Sequence[str]) -> list[str]:
         return [str(FOLDER / "screenshots.mjs"), str(PICTURES)]
     # Files run at the same time: each has tenants of its own. Many tests wait for a pace of the scripted model.
     files = [str(file) for file in sorted(FOLDER.glob("*.test.mjs"))]
-    return ["--test", "--test-concurrency=3", "--test-reporter=spec", *options, *files]
+    return ["--test", "--test-concurrency=4", "--test-reporter=spec", *options, *files]
 
 
 if __name__ == "__main__":

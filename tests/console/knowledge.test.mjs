@@ -192,8 +192,9 @@ test("the path of knowledge works by keyboard alone", async () => {
   await page.getByRole("heading", { name: "By keys" }).waitFor();
   await page.getByText("This vector store has no file yet").waitFor();
   await page.getByRole("dialog").waitFor({ state: "hidden" });
+  await page.waitForLoadState("networkidle"); // what is loaded may move the focus
+  const choosing = page.waitForEvent("filechooser"); // takes effect some time after the call
   await tabTo(page, "Choose files");
-  const choosing = page.waitForEvent("filechooser");
   await page.keyboard.press("Enter");
   await (await choosing).setFiles({ name: "bees.txt", mimeType: "text/plain", buffer: Buffer.from("Bees dance.") });
   const row = page.getByRole("row", { name: /bees.txt/ });

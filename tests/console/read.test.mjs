@@ -295,11 +295,14 @@ test("from any turn, a new session continues with what was said", async () => {
   const { turn_id, steps } = turns[1];
   const input = await api.call("GET", `${path}/turn/${turn_id}/step/${steps[0].step_id}/input`);
   const messages = input.messages.filter(({ role }) => role !== "system");
-  assert.deepEqual(messages.map(({ role, content }) => [role, content.split("\n")[0]]), [
-    ["user", "Hello"],
-    ["assistant", "You said: Hello"],
-    ["user", "And then?"],
-  ]);
+  assert.deepEqual(
+    messages.map(({ role, content }) => [role, content.split("\n")[0]]),
+    [
+      ["user", "Hello"],
+      ["assistant", "You said: Hello"],
+      ["user", "And then?"],
+    ],
+  );
   await end();
 });
 

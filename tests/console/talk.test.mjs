@@ -214,7 +214,7 @@ test("a long session shows its newest turns, and the earlier ones when asked", a
   const { page, close: end } = await open({ path });
   await page.getByText("You said: Message 23.").waitFor();
   assert.equal(await page.getByText("You said: Message 3.").count(), 0);
-  assert.ok(await page.evaluate(() => window.scrollY > 0));
+  await page.waitForFunction(() => window.scrollY > 0);
   await page.getByRole("button", { name: "Show earlier turns" }).click();
   await page.getByText("You said: Message 1.").waitFor();
   await page.getByRole("button", { name: "To the end" }).click();

@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { useId } from "./use-id";
 
 interface DialogProps {
@@ -15,7 +15,8 @@ interface DialogProps {
 export function Dialog({ title, isOpen, onClose, kind = "centre", children }: DialogProps): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId("dialog");
-  useEffect(() => {
+  // Before the next event: a late one that says "closed" must find a dialog that was opened again.
+  useLayoutEffect(() => {
     const dialog = ref.current;
     if (isOpen && !dialog?.open) dialog?.showModal();
     if (!isOpen && dialog?.open) dialog.close();

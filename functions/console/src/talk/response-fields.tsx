@@ -142,7 +142,7 @@ function FileSearch({ settings, problems, stores }: PartProps & { stores: Offere
 function StoreName({ id, name }: { id: string; name: string }): JSX.Element {
   return (
     <>
-      {cut(name, 100)} <span class="hint mono">{id}</span>
+      <bdi>{cut(name, 100)}</bdi> <span class="hint mono">{id}</span>
     </>
   );
 }

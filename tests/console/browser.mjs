@@ -79,6 +79,12 @@ export async function check(page, problems, name) {
   assert.deepEqual(problems, []);
 }
 
+// Show an open page at another size and in another scheme.
+export async function show(page, { viewport, scheme }) {
+  await page.setViewportSize(viewport);
+  await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+}
+
 // Return the rules of axe-core that the page violates, with the elements.
 export async function violations(page) {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(AXE);

@@ -1,7 +1,18 @@
 // Read what happened: sessions, turns, responses, conversations and stored chats.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { check, close, hasOverflow, LOOKS, PHONE, prepare, readClipboard, shot, waitForCount } from "./browser.mjs";
+import {
+  check,
+  close,
+  hasOverflow,
+  LOOKS,
+  PHONE,
+  prepare,
+  readClipboard,
+  shot,
+  show,
+  waitForCount,
+} from "./browser.mjs";
 import { MODEL, URL_, until } from "./api.mjs";
 
 after(close);
@@ -58,19 +69,23 @@ const PAGES = {
   chat: [() => `/console/chats/${made.chat}`, "Hello chat"],
 };
 
-for (const { size, viewport, scheme } of LOOKS) {
-  test(`each page opens, ${size}`, async (context) => {
-    const { page, problems, close: end } = await open({ viewport, scheme });
-    for (const [name, [path, words]] of Object.entries(PAGES)) {
-      await context.test(name, async () => {
-        await page.goto(`${URL_}/prod${path()}`);
-        await page.locator("main").getByText(words).first().waitFor();
-        await check(page, problems, `read-${name}-${size}`);
-      });
-    }
-    await end();
-  });
+test("each page opens", async (context) => {
+  const { page, problems, close: end } = await open(LOOKS[0]);
+  for (const [name, [path, words]] of Object.entries(PAGES)) {
+    await context.test(name, async () => {
+      await show(page, LOOKS[0]);
+      await page.goto(`${URL_}/prod${path()}`);
+      await page.locator("main").getByText(words).first().waitFor();
+      for (const look of LOOKS) {
+        await show(page, look);
+        await check(page, problems, `read-${name}-${look.size}`);
+      }
+    });
+  }
+  await end();
+});
 
+for (const { size, viewport, scheme } of LOOKS) {
   test(`somebody finds out why a turn failed and what it cost, ${size}`, async () => {
     const { page, problems, close: end } = await open({ viewport, scheme, path: "/console/agents" });
     await page.getByRole("link", { name: /^Reader/ }).click();

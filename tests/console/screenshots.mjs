@@ -1,7 +1,8 @@
 // Write pictures of all pages of the navigation into a folder, with an agent, a conversation and a document.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { close, createKey, open, PHONE } from "./browser.mjs";
+import { Api, createKey } from "./api.mjs";
+import { close, open, PHONE } from "./browser.mjs";
 
 const folder = process.argv[2];
 const WAIT = { timeout: 60_000 };
@@ -11,6 +12,7 @@ const key = await createKey("acme");
 await takeSignIn();
 await prepare();
 await takePages();
+await takeTurn();
 await take("start-dark", { scheme: "dark" });
 await take("start-phone", { viewport: PHONE });
 await close();
@@ -47,6 +49,20 @@ async function takePages() {
     await page.waitForFunction(() => document.querySelector(".skeleton") === null, undefined, WAIT);
     await write(page, title.toLowerCase().replace(/\W+/g, "-"));
   }
+  await end();
+}
+
+// The only turn of the only session.
+async function takeTurn() {
+  const api = new Api(key);
+  const [{ agent_id }] = (await api.call("GET", "/v1/agents")).data;
+  const [{ session_id }] = (await api.call("GET", `/v1/agents/${agent_id}/sessions`)).data;
+  const [{ turn_id }] = (await api.call("GET", `/v1/agents/${agent_id}/session/${session_id}/turns`)).data;
+  const path = `/console/agents/${agent_id}/sessions/${session_id}/turns/${turn_id}`;
+  const { page, close: end } = await open({ key, path });
+  await page.getByRole("heading", { level: 2 }).first().waitFor(WAIT);
+  await page.waitForFunction(() => document.querySelector(".skeleton") === null, undefined, WAIT);
+  await write(page, "turn");
   await end();
 }
 

@@ -14,16 +14,18 @@ export interface SchemaField {
   initial: string;
 }
 
+const MOST_FIELDS = 100;
+
 /** What is in the fields, as text. "" is a field without a value. */
 export type FieldTexts = Readonly<Record<string, string>>;
 
-/** Return the fields of the schema of an object. More than 100 are one JSON field. */
+/** Return the fields of the schema of an object. Without fields, as for more than 100, its JSON is typed as a whole. */
 export function fieldsOf(schema: JsonSchema): readonly SchemaField[] {
   const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
-  return Object.entries(properties)
-    .slice(0, 100)
-    .map(([name, each]) => toField(name, isRecord(each) ? each : {}, required.includes(name)));
+  const entries = Object.entries(properties);
+  if (entries.length > MOST_FIELDS) return [];
+  return entries.map(([name, each]) => toField(name, isRecord(each) ? each : {}, required.includes(name)));
 }
 
 function toField(name: string, schema: JsonSchema, isRequired: boolean): SchemaField {

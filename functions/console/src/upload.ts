@@ -1,7 +1,7 @@
 /** Upload of files, with progress. fetch does not tell how much of a body was sent, so this is an XMLHttpRequest. */
 import { addressOf, post, type Schemas, send } from "./api";
 import { ApiError, readError } from "./errors";
-import { key, refusal } from "./session";
+import { issuerOf, key, refusal } from "./session";
 import { wait } from "./stream";
 
 export type UploadedFile = Schemas["FileObject"];
@@ -79,12 +79,13 @@ async function sendPart(
   }
 }
 
-function sendForm<T>(
+async function sendForm<T>(
   path: string,
   params: Record<string, string>,
   form: FormData,
   { onProgress, signal }: UploadOptions,
 ): Promise<T> {
+  await issuerOf.peek()?.renew();
   return new Promise((resolve, reject) => {
     const stopped = () => new ApiError(0, "aborted", "Stopped.");
     if (signal.aborted) {

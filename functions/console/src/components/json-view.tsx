@@ -1,4 +1,4 @@
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { formatCount } from "../format";
 import { Button } from "./button";
@@ -24,5 +24,32 @@ export function JsonView({ value, label }: { value: unknown; label: string }): J
         </Button>
       )}
     </figure>
+  );
+}
+
+/** JSON that is made when it is opened. */
+export function Json({
+  value,
+  label,
+  children,
+}: {
+  value: unknown;
+  label: string;
+  children?: ComponentChildren;
+}): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="part" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <span class="part-label">JSON and code</span>
+        <span class="part-line">{label}</span>
+      </summary>
+      {isOpen && (
+        <div class="part-body">
+          {children}
+          <JsonView value={value} label={label} />
+        </div>
+      )}
+    </details>
   );
 }

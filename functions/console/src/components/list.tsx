@@ -4,6 +4,9 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, toApiError } from "../errors";
 import { Button } from "./button";
 import { EmptyState, ErrorState, Skeleton } from "./states";
+import { addressOf } from "../api";
+import { CopyAs } from "./copy";
+import { Json } from "./json-view";
 
 export interface Page<T> {
   items: readonly T[];
@@ -77,10 +80,12 @@ interface TableProps<T> {
   paged: Omit<Paged<T>, "change">;
   keyOf: (item: T) => string;
   empty: JSX.Element;
+  /** The path of the API that lists the rows, if they are its objects. Their JSON is below the table. */
+  path?: string;
 }
 
 /** A table with its empty, loading and error states. On a phone, each row is a card. */
-export function Table<T>({ caption, columns, paged, keyOf, empty }: TableProps<T>): JSX.Element {
+export function Table<T>({ caption, columns, paged, keyOf, empty, path }: TableProps<T>): JSX.Element {
   const { items, hasMore, isLoading, error, loadMore } = paged;
   if (items.length === 0) {
     if (error) return <ErrorState error={error} onRetry={loadMore} />;
@@ -118,6 +123,11 @@ export function Table<T>({ caption, columns, paged, keyOf, empty }: TableProps<T
         </tbody>
       </table>
       <More paged={paged} />
+      {path && (
+        <Json value={items} label={caption}>
+          <CopyAs snippet={{ method: "GET", url: addressOf(path).href }} />
+        </Json>
+      )}
     </>
   );
 }

@@ -15,11 +15,11 @@ import { ErrorState, Skeleton } from "../components/states";
 import { toast } from "../components/toast";
 import { Time } from "../components/values";
 import { cut, formatTime } from "../format";
-import { Json } from "../read/message-view";
 import { sessionPath, SESSIONS } from "../read/paths";
 import { PAGE_SIZE, scan } from "../read/scan";
 import { useResource } from "../resource";
 import { fillPath, Link, navigate, type PageProps } from "../router";
+import { Json } from "../components/json-view";
 
 type Agent = Schemas["Agent"];
 type Session = Schemas["Session"];

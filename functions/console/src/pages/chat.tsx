@@ -10,11 +10,12 @@ import { ErrorState, Skeleton } from "../components/states";
 import { Time } from "../components/values";
 import { cut, formatCount, formatTime } from "../format";
 import { ItemPages } from "../read/item-pages";
-import { Json, MessageView, Some } from "../read/message-view";
+import { MessageView, Some } from "../read/message-view";
 import { inWords } from "../read/metadata";
 import { batchOf, PAGE_SIZE, scan } from "../read/scan";
 import { useResource } from "../resource";
 import type { PageProps } from "../router";
+import { Json } from "../components/json-view";
 
 type Item = Readonly<Record<string, unknown>>;
 

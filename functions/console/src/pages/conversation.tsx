@@ -11,11 +11,11 @@ import { ErrorState, Skeleton } from "../components/states";
 import { Time } from "../components/values";
 import { cut } from "../format";
 import { ItemPages } from "../read/item-pages";
-import { Json } from "../read/message-view";
 import { batchOf, PAGE_SIZE, scan } from "../read/scan";
 import { useResource } from "../resource";
 import { Link, type PageProps } from "../router";
 import { inWords } from "../read/metadata";
+import { Json } from "../components/json-view";
 
 type Item = Readonly<Record<string, unknown>>;
 

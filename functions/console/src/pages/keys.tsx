@@ -105,6 +105,7 @@ function KeyTable({ paged, onOpen }: { paged: Paged<ApiKey>; onOpen: (open: Open
   ];
   return (
     <Table
+      path="/v1/admin/keys"
       caption="API keys, the newest first"
       columns={columns}
       paged={paged}

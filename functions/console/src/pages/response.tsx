@@ -11,7 +11,7 @@ import { cut, formatTime } from "../format";
 import { ItemPages } from "../read/item-pages";
 import { useClock } from "../read/live-turn";
 import { isRunning, useLiveResponse } from "../read/live-response";
-import { ItemView, Json, Some } from "../read/message-view";
+import { ItemView, Some } from "../read/message-view";
 import { ModelInputView } from "../read/model-input";
 import { FailureCard, Notice, RunFacts } from "../read/outcome";
 import { conversationPath, responsePath } from "../read/paths";
@@ -19,6 +19,7 @@ import { batchOf, scan } from "../read/scan";
 import { type ResponseStep, SHORT, stepsOfResponse, type TimedStep } from "../read/steps";
 import { Timeline } from "../read/timeline";
 import { Link, type PageProps } from "../router";
+import { Json } from "../components/json-view";
 
 type Response = Schemas["Response"];
 type Item = Readonly<Record<string, unknown>>;

@@ -10,7 +10,7 @@ import { ErrorState, Skeleton } from "../components/states";
 import { cut, formatTime } from "../format";
 import { ContinueButton } from "../read/continue";
 import { useClock, useLiveTurn } from "../read/live-turn";
-import { Json, MessageView, Some } from "../read/message-view";
+import { MessageView, Some } from "../read/message-view";
 import { FailureCard, Notice, RunFacts } from "../read/outcome";
 import { API_TURN, sessionPath, turnsPath } from "../read/paths";
 import { stepsOfTurn, type TimedStep, timeOf } from "../read/steps";
@@ -19,6 +19,7 @@ import { TurnStepView } from "../read/turn-step";
 import { useResource } from "../resource";
 import { fillPath, Link, type PageProps } from "../router";
 import type { Turn, TurnPlace } from "../turns";
+import { Json } from "../components/json-view";
 
 export default function TurnPage({ params }: PageProps): JSX.Element {
   const at = { agent_id: params["agent"]!, session_id: params["session"]! };

@@ -14,6 +14,7 @@ import { useResource } from "../resource";
 import { fillPath, Link, type PageProps } from "../router";
 import type { Turn, TurnPlace } from "../turns";
 import { NO_TURN, UUID } from "../read/ids";
+import { Json } from "../components/json-view";
 
 const STATUSES = ["in_progress", "awaiting_input", "completed", "failed", "cancelled"];
 /** Turns are large. */
@@ -92,6 +93,7 @@ export default function TurnsPage({ params }: PageProps): JSX.Element {
           Talk in this session
         </Link>
         <CopyAs snippet={{ method: "GET", url: addressOf(`${API_SESSION}/turns`, { agent_id, session_id }).href }} />
+        {session && <Json value={session} label="Session" />}
       </div>
     </div>
   );

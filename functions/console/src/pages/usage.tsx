@@ -37,7 +37,8 @@ export default function UsagePage(): JSX.Element {
     [range, group],
   );
   const { value: data, error, reload, isLoading } = useResource(load);
-  const keys = useResource(readKeys).value;
+  const known = useResource(readKeys);
+  const keys = known.value;
   const agents = useResource(readAgentNames).value;
   const nameOf = useCallback(
     (id: string) => {
@@ -97,7 +98,7 @@ export default function UsagePage(): JSX.Element {
           )}
         </>
       )}
-      {may("admin") && config.value?.auth !== "none" && <BudgetTable keys={keys} hasSums={!error} />}
+      {may("admin") && config.value?.auth !== "none" && <BudgetTable keys={known} hasSums={!error} />}
     </div>
   );
 }

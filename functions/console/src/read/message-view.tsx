@@ -1,8 +1,8 @@
 /** A message, an item or a result, whatever its form: who wrote it, its text, its calls. */
-import type { ComponentChildren, JSX } from "preact";
+import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button";
-import { JsonView } from "../components/json-view";
+import { Json } from "../components/json-view";
 import { LongText } from "../components/long-text";
 import { Badge } from "../components/values";
 import { isRecord } from "../errors";
@@ -144,32 +144,5 @@ export function Some<T>({ items, noun, children }: SomeProps<T>): JSX.Element {
         </Button>
       )}
     </>
-  );
-}
-
-/** JSON that is made when it is opened. */
-export function Json({
-  value,
-  label,
-  children,
-}: {
-  value: unknown;
-  label: string;
-  children?: ComponentChildren;
-}): JSX.Element {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <details class="part" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>
-        <span class="part-label">JSON and code</span>
-        <span class="part-line">{label}</span>
-      </summary>
-      {isOpen && (
-        <div class="part-body">
-          {children}
-          <JsonView value={value} label={label} />
-        </div>
-      )}
-    </details>
   );
 }

@@ -9,7 +9,8 @@ import { LongText } from "../components/long-text";
 import { ErrorState, Skeleton } from "../components/states";
 import { isRecord } from "../errors";
 import { cut, formatCount } from "../format";
-import { Json, MessageView, Some } from "./message-view";
+import { MessageView, Some } from "./message-view";
+import { Json } from "../components/json-view";
 
 type Input = Schemas["ModelInput"];
 

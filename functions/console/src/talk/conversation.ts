@@ -127,6 +127,11 @@ export class Conversation {
     }
   }
 
+  /** Return whether a turn was sent from this page, so that its documents are known. */
+  isKnown(run: TurnRun): boolean {
+    return this.#bodies.has(run.key);
+  }
+
   /** Return the request that started a turn, with its documents if they were sent from here. */
   requestOf(run: TurnRun): TurnBody | null {
     const known = this.#bodies.get(run.key);

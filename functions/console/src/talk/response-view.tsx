@@ -100,12 +100,13 @@ function toPending(call: ReturnType<typeof openItems>["calls"][number], { tools 
 
 function ResponseFacts({ response }: { response: StoredResponse }): JSX.Element {
   const { created_at, completed_at, status, usage, receipt, model } = response;
+  const tokens = receipt ? receipt.input_tokens + receipt.output_tokens : (usage?.total_tokens ?? null);
   return (
     <p class="facts-line hint">
       {status !== "completed" && <Badge status={status} />}
       <Time at={created_at} />
       {completed_at && <span class="number">{formatSeconds(completed_at - created_at)}</span>}
-      {usage && <Tokens count={usage.total_tokens} />}
+      {tokens !== null && <Tokens count={tokens} />}
       {typeof receipt?.dollars === "number" && <Money dollars={receipt.dollars} />}
       <span class="mono">{cut(model, 100)}</span>
     </p>

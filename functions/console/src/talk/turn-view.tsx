@@ -14,6 +14,7 @@ import { type Answers, type PendingCall, PendingForm } from "./pending-form";
 import { RunView } from "./run-view";
 import { waitingCalls } from "./turn-parts";
 import { failureOfTurn, type TurnBody, type TurnRun } from "./turn-run";
+import { toast } from "../components/toast";
 
 interface TurnViewProps {
   talk: Conversation;
@@ -37,13 +38,17 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
         metadata: null,
       })),
     );
+  const sendAgain = () => {
+    if (!talk.isKnown(run)) toast("The messages are sent again. Add the documents, if there were some.");
+    onSendAgain(run, body!);
+  };
   return (
     <RunView
       run={run}
       facts={(turn) => <TurnFacts turn={turn} />}
       failureOf={failureOfTurn}
       onRejoin={() => talk.rejoin(run)}
-      onSendAgain={body && (() => onSendAgain(run, body))}
+      onSendAgain={body && sendAgain}
       timeline={run.latest.id && turnPath(talk.at.agent_id, talk.at.session_id, run.latest.id)}
       code={(turn) => (
         <>

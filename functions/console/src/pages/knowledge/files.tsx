@@ -36,6 +36,7 @@ export default function FilesPage(): JSX.Element {
         <FindField found={found} label="Find by name or id" />
       </div>
       <Table
+        path="/v1/files"
         caption="Files, newest first"
         columns={columns}
         paged={found.paged}

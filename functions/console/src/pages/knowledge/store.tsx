@@ -11,7 +11,6 @@ import { Tabs } from "../../components/tabs";
 import { toast } from "../../components/toast";
 import { Badge, Time } from "../../components/values";
 import { formatBytes, formatCount, formatName } from "../../format";
-import { Json } from "../../read/message-view";
 import { useResource } from "../../resource";
 import { navigate, type PageProps } from "../../router";
 import { mayWrite, type Store, STORE } from "./api";
@@ -19,6 +18,7 @@ import { useFollow } from "./follow";
 import { storePath } from "./head";
 import { StoreFiles } from "./store-files";
 import { StoreSearch } from "./store-search";
+import { Json } from "../../components/json-view";
 
 export default function StorePage({ params }: PageProps): JSX.Element {
   return <StoreView id={params["store"]!} part="files" />;

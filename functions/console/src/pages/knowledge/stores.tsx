@@ -71,6 +71,7 @@ export default function KnowledgePage(): JSX.Element {
         )}
       </form>
       <Table
+        path="/v1/vector_stores"
         caption="Vector stores, newest first"
         columns={COLUMNS}
         paged={found.paged}

@@ -67,6 +67,7 @@ export default function ModelsPage(): JSX.Element {
         <ChoiceField label="Type" value={type} choices={[["", "All"], ...Object.entries(TYPES)]} onChoose={setType} />
       </div>
       <Table
+        path="/v1/models"
         caption="Models"
         columns={COLUMNS}
         paged={found.paged}

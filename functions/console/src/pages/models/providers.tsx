@@ -62,6 +62,7 @@ export default function ProvidersPage(): JSX.Element {
         </Button>
       </div>
       <Table
+        path="/v1/providers"
         caption="Providers, those that fail first"
         columns={COLUMNS}
         paged={found.paged}

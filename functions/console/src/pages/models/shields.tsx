@@ -41,6 +41,7 @@ export default function ShieldsPage(): JSX.Element {
         <FindField found={found} label="Find by name or provider" />
       </div>
       <Table
+        path="/v1/shields"
         caption="Shields"
         columns={COLUMNS}
         paged={found.paged}

@@ -50,6 +50,7 @@ export function RunList({ tenant, stops, onStop }: RunListProps): JSX.Element {
         <Button onClick={runs.reload}>Refresh</Button>
       </header>
       <Table
+        path="/v1/admin/runs"
         caption="Running turns and responses, the newest first"
         columns={[
           { title: "Run", cell: (run: Run) => <Names run={run} /> },

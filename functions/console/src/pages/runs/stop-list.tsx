@@ -42,6 +42,7 @@ export function StopList({ stops, onStop }: { stops: Resource<readonly Stop[]>; 
         <Button onClick={onStop}>Stop by id</Button>
       </header>
       <Table
+        path="/v1/admin/stop"
         caption="Stops, the newest first"
         columns={[
           { title: "What", cell: (stop: Stop) => KINDS[stop.kind] ?? stop.kind },

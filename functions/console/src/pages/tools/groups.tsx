@@ -55,6 +55,7 @@ export default function ToolsPage(): JSX.Element {
         )}
       </div>
       <Table
+        path="/v1/toolgroups"
         caption="Toolgroups"
         columns={COLUMNS}
         paged={found.paged}

@@ -8,7 +8,6 @@ import { PageHead } from "../../components/head";
 import { EmptyState, ErrorState, Skeleton } from "../../components/states";
 import { type ApiError, toApiError } from "../../errors";
 import { formatName } from "../../format";
-import { Json } from "../../read/message-view";
 import { useResource } from "../../resource";
 import { Link, type PageProps } from "../../router";
 import { groupPath, ownCredentials, type Tool } from "./api";
@@ -16,6 +15,7 @@ import { useArguments } from "./arguments";
 import { Credentials } from "./credentials";
 import { Description } from "./description";
 import { ToolResult } from "./result";
+import { Json } from "../../components/json-view";
 
 const INVOKE = "/v1/tool-runtime/invoke";
 

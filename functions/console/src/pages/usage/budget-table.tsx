@@ -4,13 +4,13 @@ import { get } from "../../api";
 import { Table } from "../../components/list";
 import { EmptyState } from "../../components/states";
 import { formatDollars } from "../../format";
-import { useResource } from "../../resource";
+import { type Resource, useResource } from "../../resource";
 import { Link } from "../../router";
 import { type ApiKey, nameOfKey, stateOf } from "../steer/key-names";
 import { toDay } from "./report";
 
 interface BudgetTableProps {
-  keys: readonly ApiKey[] | null;
+  keys: Resource<readonly ApiKey[]>;
   /** The API sums usage. */
   hasSums: boolean;
 }
@@ -22,14 +22,18 @@ export function BudgetTable({ keys, hasSums }: BudgetTableProps): JSX.Element {
     [hasSums],
   );
   const spent = useResource(load);
-  const limited = keys?.filter((key) => key.budgets.dollars_per_month != null && stateOf(key) === "active") ?? [];
+  const reload = () => {
+    keys.reload();
+    spent.reload();
+  };
+  const limited = keys.value?.filter((key) => key.budgets.dollars_per_month != null && stateOf(key) === "active") ?? [];
   const paged = {
     items: limited,
     hasMore: false,
-    isLoading: keys === null,
-    error: spent.error,
-    loadMore: spent.reload,
-    reload: spent.reload,
+    isLoading: keys.isLoading,
+    error: keys.error ?? spent.error,
+    loadMore: reload,
+    reload,
   };
   return (
     <section class="stack">

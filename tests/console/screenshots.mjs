@@ -1,4 +1,4 @@
-// Write pictures of all pages of the navigation into a folder, with an agent, a conversation and a document.
+// Write the pictures of README.md and docs/console.md into a folder.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Api, createKey } from "./api.mjs";
@@ -11,7 +11,7 @@ await mkdir(folder, { recursive: true });
 const key = await createKey("acme");
 await takeSignIn();
 await prepare();
-await takePages();
+await takeKnowledge();
 await takeTurn();
 await take("start-dark", { scheme: "dark" });
 await take("start-phone", { viewport: PHONE });
@@ -38,17 +38,10 @@ async function prepare() {
   await end();
 }
 
-async function takePages() {
-  const { page, close: end } = await open({ key });
-  await page.getByRole("heading", { name: "Say hello" }).waitFor(WAIT);
-  const pages = page.getByRole("navigation", { name: "Pages" }).first();
-  const titles = await pages.getByRole("link").allInnerTexts();
-  for (const title of titles.filter((each) => !["Start", "API reference"].includes(each))) {
-    await pages.getByRole("link", { name: title, exact: true }).click();
-    await page.getByRole("heading", { level: 1 }).waitFor(WAIT);
-    await page.waitForFunction(() => document.querySelector(".skeleton") === null, undefined, WAIT);
-    await write(page, title.toLowerCase().replace(/\W+/g, "-"));
-  }
+async function takeKnowledge() {
+  const { page, close: end } = await open({ key, path: "/console/knowledge" });
+  await page.getByRole("row").nth(1).waitFor(WAIT);
+  await write(page, "knowledge");
   await end();
 }
 

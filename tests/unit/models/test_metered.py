@@ -51,6 +51,8 @@ from stint.request_totals import begin_totals
 REQUEST = InferenceRequest("m", (UserInput("a" * 400),))
 USED = Usage(input_tokens=90, output_tokens=10, total_tokens=100)
 ANSWER: list[Part] = [Accepted(), TextChunk("Hi"), Finished(FinishReason.stop, USED)]
+PRICED = [*ANSWER[:2], Finished(FinishReason.stop, USED, dollars=100)]
+"""The same answer, in which a token costs a dollar."""
 
 
 @dataclass
@@ -123,7 +125,7 @@ def metered(model: Script) -> MeteredModel:
 async def test_a_call_reserves_its_estimate_and_settles_what_the_provider_counted(meter: Meter) -> None:
     chunks = await collect(metered(script(ANSWER)).stream(REQUEST))
 
-    assert chunks == ANSWER
+    assert chunks == PRICED
     reserved = 101 + ANSWER_TOKENS
     assert recorded(meter).calls == [("admit", reserved, reserved), ("settle", 100, 100)]
     assert (meter.counted.model_calls, meter.counted.input_tokens, meter.counted.model_dollars) == (1, 90, 100)
@@ -161,7 +163,7 @@ async def test_money_is_reserved_by_requested_and_spent_by_serving_tier(
 
     chunks = await collect(metered(script([Accepted(), end])).stream(replace(REQUEST, service_tier=asked)))
 
-    assert chunks[-1] == end
+    assert chunks[-1] == replace(end, dollars=100 * spent)
     tokens = 101 + ANSWER_TOKENS
     assert recorded(meter).calls == [("admit", tokens, tokens * reserved), ("settle", 100, 100 * spent)]
     assert meter.counted.model_dollars == 100 * spent
@@ -500,7 +502,7 @@ async def test_a_limit_above_the_models_own_is_omitted(meter: Meter, refusal: St
 
     chunks = await collect(metered(model).stream(REQUEST))
 
-    assert chunks == ANSWER
+    assert chunks == PRICED
     assert [request.decoding.max_tokens for request in model.requests] == [50_000 - 101, None]
 
 

@@ -365,6 +365,31 @@ test("a key without the scope admin is offered none of it, and a page says which
   await end();
 });
 
+test("the rows of a list show their JSON", async () => {
+  const { page, problems, close: end } = await open();
+  for (const path of ["keys", "models", "models/providers"]) {
+    await page.goto(`${URL_}/prod/console/${path}`);
+    await page.locator("summary", { hasText: "JSON and code" }).click();
+    assert.match(await page.locator("figure.json pre").last().innerText(), /^\[\n {2}\{/);
+  }
+  assert.deepEqual(problems, []);
+  await end();
+});
+
+test("budgets whose keys cannot be read say so, and are read again", async () => {
+  const { page, close: end } = await open();
+  let isDown = true;
+  await page.route("**/v1/admin/keys*", (route) =>
+    isDown ? route.fulfill({ status: 503, json: { error: { message: "Down for a moment." } } }) : route.continue(),
+  );
+  await page.goto(`${URL_}/prod/console/usage`);
+  await page.getByText("Down for a moment.").waitFor();
+  isDown = false;
+  await page.getByRole("alert").getByRole("button").first().click();
+  await page.getByRole("table", { name: /limit of money/ }).waitFor();
+  await end();
+});
+
 test("a server without sign-in, or without sums, says what to do", async () => {
   const { page, close: end } = await open();
   await page.route("**/console/config.json", async (route) => {

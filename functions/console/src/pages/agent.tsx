@@ -147,7 +147,7 @@ function Sessions({ agentId }: { agentId: string }): JSX.Element {
               <NameCell to={sessionPath(agentId, id)} name={name} id={id} />
             ),
           },
-          { title: "Begun", cell: ({ started_at }) => <Time at={started_at} /> },
+          { title: "Started", cell: ({ started_at }) => <Time at={started_at} /> },
           {
             title: "Actions",
             cell: (session) => (

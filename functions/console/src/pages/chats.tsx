@@ -29,7 +29,7 @@ export default function ChatsPage(): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           text ? (
-            <EmptyState title="No chat is like that" />
+            <EmptyState title="No chat matches" />
           ) : (
             <EmptyState title="There are no stored chats yet">
               <p>This request makes one:</p>

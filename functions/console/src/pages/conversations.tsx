@@ -29,7 +29,7 @@ export default function ConversationsPage(): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           text ? (
-            <EmptyState title="No conversation is like that" />
+            <EmptyState title="No conversation matches" />
           ) : (
             <EmptyState title="There are no conversations yet">
               <Link to="/responses/new">Begin one with a response</Link>

@@ -38,7 +38,7 @@ export default function ResponsesPage(): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           text || status ? (
-            <EmptyState title="No response is like that" />
+            <EmptyState title="No response matches" />
           ) : (
             <EmptyState title="There are no responses yet">
               <Link to="/responses/new">Make the first one</Link>

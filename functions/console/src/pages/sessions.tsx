@@ -39,7 +39,7 @@ export default function SessionsPage({ params }: PageProps): JSX.Element {
         keyOf={({ session_id }) => session_id}
         empty={
           text || status ? (
-            <EmptyState title="No session is like that" />
+            <EmptyState title="No session matches" />
           ) : (
             <EmptyState title="There are no sessions yet">
               <Link to={fillPath("/agents/:agent", { agent: agentId })}>Begin one</Link>
@@ -54,9 +54,9 @@ export default function SessionsPage({ params }: PageProps): JSX.Element {
             ),
           },
           { title: "Last turn", cell: (session) => <LastTurn agentId={agentId} session={session} /> },
-          { title: "Begun", cell: ({ started_at }) => <Time at={started_at} /> },
+          { title: "Started", cell: ({ started_at }) => <Time at={started_at} /> },
           {
-            title: "Go on",
+            title: "Continue",
             cell: ({ session_id }) => (
               <Link to={sessionPath(agentId, session_id)} aria-label={`Talk in ${session_id}`}>
                 Talk

@@ -67,7 +67,7 @@ export function MessageView({ message, marks = [], number }: MessageViewProps): 
       </header>
       {text && <LongText text={isProse ? text : prettyJson(text)} label={`Text of ${ROLES[role] ?? role}`} />}
       {refusal && <p class="part-refusal">Refused: {cut(refusal, 10_000)}</p>}
-      {!text && !refusal && calls.length === 0 && <p class="hint">Without text</p>}
+      {!text && !refusal && calls.length === 0 && <p class="hint">No text</p>}
       <Some items={calls} noun="calls">
         {(call, index) => <CallLine key={index} call={call} />}
       </Some>

@@ -43,12 +43,12 @@ export default function FilesPage(): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           found.text.trim() ? (
-            <EmptyState title={paged.hasMore ? "None of those that were read" : "No file is called so"}>
+            <EmptyState title={paged.hasMore ? "No match so far" : "No file has this name"}>
               {paged.hasMore && <Button onClick={paged.loadMore}>Search further</Button>}
             </EmptyState>
           ) : (
             <EmptyState title="There is no file yet">
-              <p>Files that agents should search belong into a vector store, where they can be uploaded, too.</p>
+              <p>Files that agents should search belong in a vector store, where they can be uploaded, too.</p>
             </EmptyState>
           )
         }

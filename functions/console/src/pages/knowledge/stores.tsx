@@ -78,7 +78,7 @@ export default function KnowledgePage(): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           wanted ? (
-            <EmptyState title={paged.hasMore ? "None of those that were read" : "No vector store is called so"}>
+            <EmptyState title={paged.hasMore ? "No match so far" : "No vector store has this name"}>
               {paged.hasMore && <Button onClick={paged.loadMore}>Search further</Button>}
             </EmptyState>
           ) : (

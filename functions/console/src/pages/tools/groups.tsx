@@ -60,7 +60,7 @@ export default function ToolsPage(): JSX.Element {
         columns={COLUMNS}
         paged={found.paged}
         keyOf={({ identifier }) => identifier}
-        empty={<EmptyState title={found.text ? "No toolgroup is called so" : "There is no toolgroup"} />}
+        empty={<EmptyState title={found.text ? "No toolgroup has this name" : "There is no toolgroup"} />}
       />
       <Register isOpen={isNew} onClose={() => setNew(false)} />
     </div>

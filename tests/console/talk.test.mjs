@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { check, close, LOOKS, prepare, waitForCount } from "./browser.mjs";
-import { answersOf, createSession as create, messageOf, send } from "./session.mjs";
+import { answersOf, createSession as create, send } from "./session.mjs";
 
 after(close);
 

@@ -16,7 +16,7 @@ export interface Call {
 }
 
 /** Return the calls of a message, in the forms of both APIs. */
-export function callsOf(message: Readonly<Record<string, unknown>>): Call[] {
+function callsOf(message: Readonly<Record<string, unknown>>): Call[] {
   const calls = Array.isArray(message["tool_calls"]) ? message["tool_calls"].filter(isRecord) : [];
   return calls.map((call) => {
     const called = isRecord(call["function"]) ? call["function"] : call;

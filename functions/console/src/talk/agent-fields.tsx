@@ -111,7 +111,7 @@ function Toolgroups({ settings, problems, names }: PartProps & { names: readonly
         const own = chosen.find((each) => nameOf(each) === name);
         const args = isRecord(own) ? own["args"] : undefined;
         return (
-          <div key={name} class="toolgroup">
+          <div key={name}>
             <Check label={name} isOn={own !== undefined} onChange={(isOn) => replace(name, isOn ? name : undefined)} />
             {own !== undefined && (
               <JsonField

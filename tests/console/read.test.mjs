@@ -57,11 +57,11 @@ before(async () => {
 const PAGES = {
   sessions: [() => sessionsPath(), "Weather talk"],
   turns: [() => `${sessionsPath()}/${made.session}/turns`, "get_weather in Bern"],
-  turn: [() => turnPath(made.session, made.hello), "What came out"],
+  turn: [() => turnPath(made.session, made.hello), /^Output$/],
   "turn-waiting": [() => turnPath(made.session, made.waiting), "The turn waits for its client"],
   "turn-failed": [() => turnPath(made.failedSession, made.failed), "The scripted model failed after 1 words"],
   responses: [() => "/console/responses", "Created"],
-  response: [() => `/console/responses/${made.response}`, "What came out"],
+  response: [() => `/console/responses/${made.response}`, /^Output$/],
   "response-failed": [() => `/console/responses/${made.failedResponse}`, "The scripted model failed after 1 words"],
   conversations: [() => "/console/conversations", "A trip to Bern"],
   conversation: [() => `/console/conversations/${made.conversation}`, "Hello trip"],
@@ -124,7 +124,7 @@ test("sessions are found by name, id and status, newest first", async () => {
   await page.getByText("Weather talk").waitFor({ state: "hidden" });
   await rows.getByText("Broken").waitFor();
   await find.fill("no such name");
-  await page.getByText("No session is like that").waitFor();
+  await page.getByText("No session matches").waitFor();
   await end();
 });
 
@@ -160,7 +160,7 @@ for (const [list, label, ids] of [
     await page.waitForURL(/find=/);
     await waitForCount(page.locator("tbody tr"), 1);
     await page.getByLabel(label).fill("no such words");
-    await page.getByText(/^No \w+ is like that$/).waitFor();
+    await page.getByText(/^No \w+ matches$/).waitFor();
     await end();
   });
 }
@@ -285,7 +285,7 @@ test("a running turn is followed live to its end", async () => {
     .waitFor();
   await shot(page, "read-live");
   await page.getByText("followed live").waitFor({ state: "hidden" });
-  await page.getByRole("heading", { name: "What came out" }).waitFor();
+  await page.getByRole("heading", { name: "Output" }).waitFor();
   assert.match(await page.locator(".figures").innerText(), /completed/);
   assert.deepEqual(problems, []);
   await done;

@@ -54,7 +54,7 @@ for (const { size, viewport, scheme } of LOOKS) {
     await answersOf(page).getByText("tokens").waitFor();
     const words = (await answersOf(page).innerText()).match(/word\d+/g);
     assert.equal(words.length, 200);
-    await page.getByRole("button", { name: "Show the response before" }).click();
+    await page.getByRole("button", { name: "Show the previous response" }).click();
     await waitForCount(page.locator(".run"), 2);
     assert.deepEqual(problems, []);
     await end();

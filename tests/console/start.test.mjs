@@ -159,7 +159,7 @@ test("a key that expires is asked for again, and what was typed is kept", async 
   await page.getByLabel("API key").fill(key);
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor({ state: "hidden" });
-  await page.getByText("The key is not accepted").waitFor({ state: "hidden" });
+  await page.getByText("You are not signed in").waitFor({ state: "hidden" });
   assert.equal(await page.getByLabel("Message").inputValue(), "Do not lose this");
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByText(/\d+ tokens/).waitFor();

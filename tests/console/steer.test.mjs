@@ -214,7 +214,7 @@ test("a key is created, shown once, rotated and revoked, by keyboard alone", asy
   assert.deepEqual([made.name, made.scopes, made.budgets.dollars_per_month], [name, ["use", "knowledge:write"], 12.5]);
 
   await page.getByRole("button", { name: `Rotate ${name}` }).press("Enter");
-  await page.getByLabel("The key of now ends").selectOption("In an hour");
+  await page.getByLabel("The current key stops working").selectOption("In an hour");
   await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).press("Enter");
   await secret.waitFor();
   const second = await secret.innerText();
@@ -273,7 +273,7 @@ test("a repeated creation makes one key, and what was typed is kept", async () =
 
 test("budgets are shown against what was spent", async () => {
   const { page, problems, close: end } = await open({ path: "/console/usage" });
-  const table = page.getByRole("table", { name: /limit of money/ });
+  const table = page.getByRole("table", { name: /monthly budget/ });
   await table.getByText("$0.0").waitFor();
   const row = table.getByRole("row").filter({ hasText: "onerror" });
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { check, close, LOOKS, prepare, waitForCount } from "./browser.mjs";
-import { answersOf, createSession as create, messageOf, send } from "./session.mjs";
+import { answersOf, createSession as create, send } from "./session.mjs";
 
 after(close);
 
@@ -88,11 +88,11 @@ for (const { size, viewport, scheme } of LOOKS) {
 
     await page.getByRole("button", { name: "Make the agent" }).click();
     const problem = page.locator(".field", {
-      has: page.getByLabel("Most model calls in a turn"),
+      has: page.getByLabel("Maximum model calls per turn"),
     });
     await problem.locator(".field-error").waitFor();
     await check(page, problems, `agent-form-${size}`);
-    await page.getByLabel("Most model calls in a turn").fill("5");
+    await page.getByLabel("Maximum model calls per turn").fill("5");
     await page.getByRole("button", { name: "Make the agent" }).click();
     await page.getByRole("heading", { name: "Formed" }).waitFor();
 
@@ -122,7 +122,7 @@ for (const { size, viewport, scheme } of LOOKS) {
     const { page, problems, close: end } = await open({ viewport, scheme, path });
     await send(page, 'call: get_weather {"city": "Oslo", "options": {"a": [1]}}\ncall: ask {"question": "Why?"}');
     const form = page.getByRole("form", { name: "What the run waits for" });
-    await form.getByText("2 calls wait for you").waitFor();
+    await form.getByText("2 calls are waiting for you").waitFor();
     assert.equal(await form.getByLabel("city (required)").inputValue(), "Oslo");
     assert.equal(await form.getByLabel("question (required)").inputValue(), "Why?");
     await form.getByRole("button", { name: "Send and continue" }).click();

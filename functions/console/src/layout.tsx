@@ -62,7 +62,7 @@ function Navigation(): JSX.Element {
           </Link>
         </li>
       ))}
-      <li class="nav-last">
+      <li>
         {(config.value?.local || config.value?.auth === "none") && (
           <a href={new URL("docs", API).href} target="_blank" rel="noopener noreferrer">
             API reference

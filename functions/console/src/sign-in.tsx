@@ -77,7 +77,7 @@ function IssuerButton({ isAgain }: { isAgain: boolean }): JSX.Element {
       </Button>
       {isAgain && isBusy && (
         <div class="actions">
-          <span>Sign in in the window that has opened.</span>
+          <span>Continue in the window that has opened.</span>
           <Button kind="quiet" onClick={() => setBusy(false)}>
             Try again
           </Button>

@@ -26,7 +26,7 @@ export async function* readEvents(response: Response): AsyncGenerator<ServerEven
 }
 
 /** Parser of text in pieces. Lines end with LF, CR or CRLF. */
-export class EventParser {
+class EventParser {
   #parts: string[] = [];
   #isAfterCr = false;
   #id = "";

@@ -25,7 +25,7 @@ export interface UploadOptions {
 /** Upload a file, in parts if it is large. Raises ApiError. */
 export async function uploadFile(file: File, options: UploadOptions): Promise<UploadedFile> {
   if (file.size === 0) throw new ApiError(400, "empty_file", "The file is empty.");
-  if (file.size > LARGEST_FILE) throw new ApiError(413, "too_large", "A file has at most 512 MB.");
+  if (file.size > LARGEST_FILE) throw new ApiError(413, "too_large", "A file can have at most 512 MB.");
   if (file.size > LARGEST_REQUEST) return uploadInParts(file, options);
   const form = new FormData();
   form.set("purpose", "assistants");

@@ -107,7 +107,7 @@ function Line({ points, colour }: { points: readonly Point[]; colour: number }):
 }
 
 /** Return round values from 0 to at least the largest one. */
-export function ticksOf(most: number): number[] {
+function ticksOf(most: number): number[] {
   if (!(most > 0)) return [0, 1];
   const size = 10 ** Math.floor(Math.log10(most / 4));
   const step = [1, 2, 2.5, 5, 10].map((each) => each * size).find((each) => each * 4 >= most * 0.999) ?? size * 10;

@@ -8,7 +8,7 @@ export async function copy(text: string, what: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     toast(`${what} copied`);
   } catch {
-    toast("The browser did not allow to copy.");
+    toast("The browser did not allow copying.");
   }
 }
 

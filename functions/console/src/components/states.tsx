@@ -61,10 +61,10 @@ function useCountdown(error: ApiError): number {
 
 function titleOf({ status, code }: ApiError): string {
   if (code === "unreachable" || code === "stream_broken") return "No connection";
-  if (status === 401) return "The key is not accepted";
-  if (status === 403) return "Your key may not do this";
+  if (status === 401) return "You are not signed in";
+  if (status === 403) return "You are not allowed to do this";
   if (status === 404) return "Not found";
-  if (status === 409) return "In use";
+  if (status === 409) return "Not possible now";
   if (status === 429) return "Too many requests";
   if (status >= 500) return "The server failed";
   return "That did not work";

@@ -18,7 +18,7 @@ export function Step({ number, title, isDone, children }: StepProps): JSX.Elemen
         {title}
         {isDone && <span class="visually-hidden"> (done)</span>}
       </h2>
-      <div class="step-body">{children}</div>
+      <div>{children}</div>
     </li>
   );
 }

@@ -9,9 +9,9 @@ import { CopyAs } from "../components/copy";
 import { Facts, Id } from "../components/facts";
 import { TextField } from "../components/field";
 import { PageHead } from "../components/head";
-import { EmptyState, Table, usePaged } from "../components/list";
+import { Table, usePaged } from "../components/list";
 import { NameCell } from "../components/name-cell";
-import { ErrorState, Skeleton } from "../components/states";
+import { EmptyState, ErrorState, Skeleton } from "../components/states";
 import { toast } from "../components/toast";
 import { Time } from "../components/values";
 import { cut, formatTime } from "../format";
@@ -147,7 +147,7 @@ function Sessions({ agentId }: { agentId: string }): JSX.Element {
               <NameCell to={sessionPath(agentId, id)} name={name} id={id} />
             ),
           },
-          { title: "Begun", cell: ({ started_at }) => <Time at={started_at} /> },
+          { title: "Started", cell: ({ started_at }) => <Time at={started_at} /> },
           {
             title: "Actions",
             cell: (session) => (

@@ -5,7 +5,8 @@ import { addressOf, get, type Schemas } from "../api";
 import { CopyAs } from "../components/copy";
 import { Finder, useFilters } from "../components/finder";
 import { PageHead } from "../components/head";
-import { EmptyState, Table, usePaged } from "../components/list";
+import { Table, usePaged } from "../components/list";
+import { EmptyState } from "../components/states";
 import { Time } from "../components/values";
 import { cut } from "../format";
 import { inWords } from "../read/metadata";
@@ -29,7 +30,7 @@ export default function ConversationsPage(): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           text ? (
-            <EmptyState title="No conversation is like that" />
+            <EmptyState title="No conversation matches" />
           ) : (
             <EmptyState title="There are no conversations yet">
               <Link to="/responses/new">Begin one with a response</Link>

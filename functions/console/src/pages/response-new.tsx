@@ -158,7 +158,7 @@ function ResponseTalk({ offered, chain }: { offered: OfferedToResponses; chain: 
       <div ref={transcript} class="stack">
         {first && (
           <Button kind="quiet" onClick={() => void loadBefore(first)}>
-            Show the response before
+            Show the previous response
           </Button>
         )}
         {runs.length === 0 && (

@@ -37,7 +37,7 @@ export default function ResponsePage({ params }: PageProps): JSX.Element {
         <Id id={id} of="the response" />
         {(previous || conversation) && (
           <p class="facts-line">
-            {previous && <Link to={responsePath(previous)}>The response before</Link>}
+            {previous && <Link to={responsePath(previous)}>Previous response</Link>}
             {conversation && <Link to={conversationPath(conversation.id)}>Its conversation</Link>}
           </p>
         )}
@@ -89,7 +89,7 @@ function Report({ response, steps }: { response: Response; steps: readonly Respo
         steps={timed.length}
       />
       <section class="stack">
-        <h2>What came in</h2>
+        <h2>Input</h2>
         <InputItems id={response.id} instructions={response.instructions ?? ""} />
       </section>
       <section class="stack">
@@ -99,7 +99,7 @@ function Report({ response, steps }: { response: Response; steps: readonly Respo
         </Timeline>
       </section>
       <section class="stack">
-        <h2>What came out</h2>
+        <h2>Output</h2>
         {(response.output ?? []).length === 0 && <p class="hint">Nothing{runs ? " yet" : ""}.</p>}
         <div class="messages">
           <Some items={response.output ?? []} noun="items">

@@ -5,7 +5,8 @@ import { addressOf, get, type Schemas } from "../api";
 import { CopyAs } from "../components/copy";
 import { Finder, useFilters } from "../components/finder";
 import { PageHead } from "../components/head";
-import { EmptyState, Table, usePaged } from "../components/list";
+import { Table, usePaged } from "../components/list";
+import { EmptyState } from "../components/states";
 import { Badge, Money, Time } from "../components/values";
 import { cut, formatCount, formatSeconds } from "../format";
 import { responsePath } from "../read/paths";
@@ -38,7 +39,7 @@ export default function ResponsesPage(): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           text || status ? (
-            <EmptyState title="No response is like that" />
+            <EmptyState title="No response matches" />
           ) : (
             <EmptyState title="There are no responses yet">
               <Link to="/responses/new">Make the first one</Link>

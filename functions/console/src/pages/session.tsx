@@ -92,7 +92,7 @@ function SessionTalk({ agent, session, turns }: Loaded): JSX.Element {
         ]}
       >
         <p class="hint">
-          <span class="mono">{settings.model}</span> · Begun <Time at={session.started_at} />
+          <span class="mono">{settings.model}</span> · Started <Time at={session.started_at} />
         </p>
         <Origin agentId={agent_id} session={session} />
       </PageHead>
@@ -123,7 +123,7 @@ function SessionTalk({ agent, session, turns }: Loaded): JSX.Element {
       >
         <BusyField value={whenBusy} inherited={settings.when_busy} onChange={setWhenBusy} />
         {states.some((each) => each.document?.status === "awaiting_input") && (
-          <p class="hint">A new message cancels the calls that wait for you.</p>
+          <p class="hint">A new message cancels the calls that are waiting for you.</p>
         )}
       </ComposerForm>
     </div>

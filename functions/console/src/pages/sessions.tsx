@@ -5,8 +5,9 @@ import { addressOf, get, type Schemas } from "../api";
 import { CopyAs } from "../components/copy";
 import { Finder, useFilters } from "../components/finder";
 import { PageHead } from "../components/head";
-import { EmptyState, Table, usePaged } from "../components/list";
+import { Table, usePaged } from "../components/list";
 import { NameCell } from "../components/name-cell";
+import { EmptyState } from "../components/states";
 import { Badge, Time } from "../components/values";
 import { NO_TURN, UUID } from "../read/ids";
 import { API_SESSION, sessionPath, turnPath, turnsPath } from "../read/paths";
@@ -39,7 +40,7 @@ export default function SessionsPage({ params }: PageProps): JSX.Element {
         keyOf={({ session_id }) => session_id}
         empty={
           text || status ? (
-            <EmptyState title="No session is like that" />
+            <EmptyState title="No session matches" />
           ) : (
             <EmptyState title="There are no sessions yet">
               <Link to={fillPath("/agents/:agent", { agent: agentId })}>Begin one</Link>
@@ -54,9 +55,9 @@ export default function SessionsPage({ params }: PageProps): JSX.Element {
             ),
           },
           { title: "Last turn", cell: (session) => <LastTurn agentId={agentId} session={session} /> },
-          { title: "Begun", cell: ({ started_at }) => <Time at={started_at} /> },
+          { title: "Started", cell: ({ started_at }) => <Time at={started_at} /> },
           {
-            title: "Go on",
+            title: "Continue",
             cell: ({ session_id }) => (
               <Link to={sessionPath(agentId, session_id)} aria-label={`Talk in ${session_id}`}>
                 Talk

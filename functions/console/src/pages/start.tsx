@@ -39,7 +39,7 @@ export default function StartPage(): JSX.Element {
           <DocumentStep store={found.store} onMade={(store) => set({ ...found, store })} />
         </ol>
       )}
-      <p class="page-foot hint">Stint {config.value?.version}</p>
+      <p class="hint">Stint {config.value?.version}</p>
     </div>
   );
 }

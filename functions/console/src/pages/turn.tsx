@@ -54,7 +54,7 @@ export default function TurnPage({ params }: PageProps): JSX.Element {
           Open the session
         </Link>
         {hasEnded(turn) && <ContinueButton key={turn.turn_id} at={at} turnId={turn.turn_id} />}
-        {turn.status === "in_progress" && !live.isFollowed && <Button onClick={reload}>Read it again</Button>}
+        {turn.status === "in_progress" && !live.isFollowed && <Button onClick={reload}>Refresh</Button>}
       </div>
       <Json value={turn} label="Turn">
         <CopyAs snippet={{ method: "GET", url: addressOf(API_TURN, { ...at, turn_id: turn.turn_id }).href }} />
@@ -111,7 +111,7 @@ function TurnReport({ at, live, clientTools, model }: ReportProps): JSX.Element 
         steps={steps.length}
       />
       <section class="stack">
-        <h2>What came in</h2>
+        <h2>Input</h2>
         <div class="messages">
           <Some items={turn.input_messages} noun="messages">
             {(message, index) => <MessageView key={index} message={{ ...message }} />}
@@ -129,7 +129,7 @@ function TurnReport({ at, live, clientTools, model }: ReportProps): JSX.Element 
       </section>
       {!isRunning && turn.status !== "awaiting_input" && turn.output_message.content && (
         <section class="stack">
-          <h2>What came out</h2>
+          <h2>Output</h2>
           <div class="messages">
             <MessageView message={{ ...turn.output_message }} />
           </div>

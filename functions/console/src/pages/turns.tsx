@@ -52,7 +52,7 @@ export default function TurnsPage({ params }: PageProps): JSX.Element {
         keyOf={({ turn_id }) => turn_id}
         empty={
           text || status ? (
-            <EmptyState title="No turn is like that" />
+            <EmptyState title="No turn matches" />
           ) : (
             <EmptyState title="Nothing has been said yet">
               <Link to={sessionPath(agent_id, session_id)}>Write the first message</Link>
@@ -64,12 +64,12 @@ export default function TurnsPage({ params }: PageProps): JSX.Element {
             title: "Message",
             cell: ({ turn_id, input_messages }) => (
               <Link to={turnPath(agent_id, session_id, turn_id)}>
-                {cut(textOf(input_messages.at(-1)?.content) || "Without text", 120)}
+                {cut(textOf(input_messages.at(-1)?.content) || "No text", 120)}
               </Link>
             ),
           },
           { title: "Status", cell: (turn) => <Ending turn={turn} /> },
-          { title: "Begun", cell: ({ started_at }) => <Time at={started_at} /> },
+          { title: "Started", cell: ({ started_at }) => <Time at={started_at} /> },
           { title: "Time", isNumber: true, cell: tookOf },
           {
             title: "Steps",

@@ -121,7 +121,7 @@ function NotEnabled(): JSX.Element {
             Deploy with the parameter <code>UsageSums=true</code>.
           </>
         )}{" "}
-        Each run then costs one more write unit. Runs of before are not in the sums.
+        Each run then costs one more write unit. Earlier runs are not in the sums.
       </p>
     </EmptyState>
   );

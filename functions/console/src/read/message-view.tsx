@@ -16,7 +16,7 @@ export interface Call {
 }
 
 /** Return the calls of a message, in the forms of both APIs. */
-export function callsOf(message: Readonly<Record<string, unknown>>): Call[] {
+function callsOf(message: Readonly<Record<string, unknown>>): Call[] {
   const calls = Array.isArray(message["tool_calls"]) ? message["tool_calls"].filter(isRecord) : [];
   return calls.map((call) => {
     const called = isRecord(call["function"]) ? call["function"] : call;
@@ -67,7 +67,7 @@ export function MessageView({ message, marks = [], number }: MessageViewProps): 
       </header>
       {text && <LongText text={isProse ? text : prettyJson(text)} label={`Text of ${ROLES[role] ?? role}`} />}
       {refusal && <p class="part-refusal">Refused: {cut(refusal, 10_000)}</p>}
-      {!text && !refusal && calls.length === 0 && <p class="hint">Without text</p>}
+      {!text && !refusal && calls.length === 0 && <p class="hint">No text</p>}
       <Some items={calls} noun="calls">
         {(call, index) => <CallLine key={index} call={call} />}
       </Some>

@@ -65,7 +65,7 @@ function Shown({ input, path }: { input: Input; path: string }): JSX.Element {
         <span class="hint">{message_count === 1 ? "1 message" : `${formatCount(message_count)} messages`}</span>
       </h3>
       <p class="hint">
-        For <code>{cut(input.model, 200)}</code>, made again from what is stored. Secrets are masked.
+        For <code>{cut(input.model, 200)}</code>, rebuilt from what is stored. Secrets are masked.
       </p>
       {notes.length > 0 && (
         <ul class="notes">
@@ -128,7 +128,9 @@ function Tools({ tools, omitted }: { tools: (Input["tools"] & {}) | null; omitte
       <Some items={tools} noun="tools">
         {(tool, index) => <Tool key={index} tool={tool} />}
       </Some>
-      {omitted > 0 && <p class="hint">{formatCount(omitted)} more do not fit into the answer.</p>}
+      {omitted > 0 && (
+        <p class="hint">{formatCount(omitted)} more are left out because the answer would be too large.</p>
+      )}
     </div>
   );
 }

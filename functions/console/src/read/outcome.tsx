@@ -118,7 +118,7 @@ export function RunFacts({
       <Figure title="Steps" note={receipt ? callsInWords(receipt) : ""}>
         {steps === 0 && receipt ? "not stored" : formatCount(steps)}
       </Figure>
-      <Figure title="Begun">
+      <Figure title="Started">
         <Time at={startedAt} />
       </Figure>
     </dl>

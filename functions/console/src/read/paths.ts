@@ -1,7 +1,7 @@
 /** Where the pages of this area are. */
 import { fillPath } from "../router";
 
-export const AGENT = "/agents/:agent";
+const AGENT = "/agents/:agent";
 export const SESSIONS = `${AGENT}/sessions`;
 export const SESSION = `${SESSIONS}/:session`;
 export const TURNS = `${SESSION}/turns`;

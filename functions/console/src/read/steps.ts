@@ -80,7 +80,7 @@ export function stepsOfTurn(turn: Turn, clientTools: ReadonlySet<string>): Timed
 
 const NO_STEP = { end: null, firstTokenMs: null, usage: null, error: "", source: null };
 
-export function timedTurnStep(step: TurnStep): TimedStep {
+function timedTurnStep(step: TurnStep): TimedStep {
   return {
     id: step.step_id,
     kind: TURN_KINDS[step.step_type ?? ""] ?? "model",

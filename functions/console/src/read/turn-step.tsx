@@ -82,7 +82,7 @@ function Content({ step }: { step: TurnStep }): JSX.Element {
     case "shield_call":
       return step.violation ? (
         <>
-          <p class="state-text">{cut(step.violation.user_message || "A violation without words", 4000)}</p>
+          <p class="state-text">{cut(step.violation.user_message || "A violation without a message", 4000)}</p>
           <JsonView value={step.violation} label="Violation" />
         </>
       ) : (

@@ -49,7 +49,7 @@ export function AgentFields({ settings, problems, offered }: AgentFieldsProps): 
       <JsonSetting
         {...common}
         path="client_tools"
-        label="Tools of the client"
+        label="Client tools"
         hint="A list. Whoever talks to the agent answers the calls of these tools."
         placeholder='[{"name": "get_weather", "description": "…", "parameters": [{"name": "city", "parameter_type": "string", "description": "…"}]}]'
       />
@@ -57,14 +57,14 @@ export function AgentFields({ settings, problems, offered }: AgentFieldsProps): 
         <NamesSetting
           {...common}
           path="input_shields"
-          label="Shields of messages"
+          label="Input shields"
           names={offered.shields}
           empty="This server has no shields."
         />
         <NamesSetting
           {...common}
           path="output_shields"
-          label="Shields of answers"
+          label="Output shields"
           names={offered.shields}
           empty="This server has no shields."
         />
@@ -72,11 +72,11 @@ export function AgentFields({ settings, problems, offered }: AgentFieldsProps): 
       <ResponseFormat settings={settings} problems={problems} />
       <Sampling settings={settings} problems={problems} />
       <div class="columns">
-        <NumberSetting {...common} path="max_infer_iters" label="Most model calls in a turn" min={1} max={100} />
+        <NumberSetting {...common} path="max_infer_iters" label="Maximum model calls per turn" min={1} max={100} />
         <ChoiceSetting
           {...common}
           path="when_busy"
-          label="A message while a turn runs"
+          label="When a message arrives during a turn"
           choices={[
             ["", "default: refuse"],
             ...BUSY_WORDS.map(([each, words]) => [each, `${each}: ${words}`] as const),
@@ -111,7 +111,7 @@ function Toolgroups({ settings, problems, names }: PartProps & { names: readonly
         const own = chosen.find((each) => nameOf(each) === name);
         const args = isRecord(own) ? own["args"] : undefined;
         return (
-          <div key={name} class="toolgroup">
+          <div key={name}>
             <Check label={name} isOn={own !== undefined} onChange={(isOn) => replace(name, isOn ? name : undefined)} />
             {own !== undefined && (
               <JsonField
@@ -143,10 +143,10 @@ function ResponseFormat({ settings, problems }: PartProps): JSX.Element {
       <ChoiceSetting
         {...common}
         path="response_format.type"
-        label="Format of answers"
+        label="Response format"
         choices={[
           ["", "text"],
-          ["json_schema", "JSON by a schema"],
+          ["json_schema", "JSON with a schema"],
         ]}
         onChange={choose}
       />
@@ -201,7 +201,7 @@ function Sampling({ settings, problems }: PartProps): JSX.Element {
           </>
         )}
         {type === "top_k" && <NumberSetting {...common} path="sampling_params.strategy.top_k" label="Top k" min={1} />}
-        <NumberSetting {...common} path="sampling_params.max_tokens" label="Most tokens of an answer" min={0} />
+        <NumberSetting {...common} path="sampling_params.max_tokens" label="Maximum output tokens" min={0} />
         <NumberSetting
           {...common}
           path="sampling_params.repetition_penalty"

@@ -22,8 +22,8 @@ export function isImage({ type }: { type: string }): boolean {
 export async function readFiles(files: readonly File[], before: readonly Attachment[]): Promise<Attachment[]> {
   const total = [...before, ...files].reduce((sum, { size }) => sum + size, 0);
   if (total > LARGEST) {
-    const words = `The files have ${formatBytes(total)} together. A message takes up to ${formatBytes(LARGEST)}.`;
-    throw new ApiError(0, "too_large", `${words} Larger documents belong into a vector store.`);
+    const words = `The files are ${formatBytes(total)} together. A message can carry up to ${formatBytes(LARGEST)}.`;
+    throw new ApiError(0, "too_large", `${words} Put larger documents into a vector store.`);
   }
   return Promise.all(files.map(readFile));
 }

@@ -25,7 +25,7 @@ export function BusyField({
     <label class="inline-field">
       <span>While another one runs</span>
       <select value={value} onChange={(event) => onChange(event.currentTarget.value as WhenBusy | "")}>
-        <option value="">{inherited ? `as the agent says: ${own}` : `default: ${own}`}</option>
+        <option value="">{inherited ? `agent's setting: ${own}` : `default: ${own}`}</option>
         {BUSY_WORDS.map(([each, words]) => (
           <option key={each} value={each}>
             {each}: {words}

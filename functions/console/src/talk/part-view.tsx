@@ -42,7 +42,7 @@ export function PartView({ part }: { part: Part }): JSX.Element | null {
 function TextView({ data }: { data: TextPart }): JSX.Element {
   const { citations, isDone } = data;
   return (
-    <div class="part-text">
+    <div>
       <Markdown text={isDone ? withMarkers(data.text, citations) : data.text} isGrowing={!isDone} />
       {citations.length > 0 && <Sources citations={citations} />}
     </div>

@@ -68,7 +68,7 @@ export function PendingForm({ id, calls, approvals, isBusy, error, onSend }: Pen
   const count = calls.length + approvals.length;
   return (
     <form class="card pending" aria-label="What the run waits for" onSubmit={submit}>
-      <h2>{count === 1 ? "One call waits for you" : `${count} calls wait for you`}</h2>
+      <h2>{count === 1 ? "One call is waiting for you" : `${count} calls are waiting for you`}</h2>
       {approvals.map((each) => (
         <ApprovalForm key={each.requestId} approval={each} answers={answers} problems={problems} onChange={change} />
       ))}

@@ -79,16 +79,16 @@ export function ResponseFields({ settings, problems, offered }: ResponseFieldsPr
         <ChoiceSetting
           {...common}
           path="text.format.type"
-          label="Format of answers"
+          label="Response format"
           choices={[
             ["", "text"],
             ["json_object", "JSON"],
-            ["json_schema", "JSON by a schema"],
+            ["json_schema", "JSON with a schema"],
           ]}
           onChange={(type) => settings.set("text.format", type ? formatOf(type) : undefined)}
         />
         <NumberSetting {...common} path="temperature" label="Temperature" min={0} max={2} step={0.1} />
-        <NumberSetting {...common} path="max_output_tokens" label="Most tokens" min={16} />
+        <NumberSetting {...common} path="max_output_tokens" label="Maximum output tokens" min={16} />
       </div>
       {format === "json_schema" && (
         <JsonSetting {...common} path="text.format.schema" label="JSON schema of answers" rows={6} />

@@ -27,7 +27,7 @@ export function useSettings(name: string, initial: Values): Settings {
   try {
     const value = parseJson(draft.text);
     if (isRecord(value)) valid.current = value;
-    else problem = "This is not an object of JSON.";
+    else problem = "This is not a JSON object.";
   } catch (error) {
     problem = error instanceof Error ? error.message : String(error);
   }

@@ -91,7 +91,7 @@ function finishAnswer(to: Transcript, { step_id, model_response: answer }: Schem
   if (answer.stop_reason === "out_of_tokens")
     to.put(`${step_id}:cut`, {
       kind: "note",
-      title: "The answer reached its limit of tokens",
+      title: "The answer reached its token limit",
       lines: [],
       isFailed: true,
     });

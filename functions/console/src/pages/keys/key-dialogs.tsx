@@ -43,7 +43,7 @@ export function RotateKey({ apiKey, onClose, onMade }: RotateProps): JSX.Element
     >
       <p>It gets another secret, with the same rights and limits. You see the new key once.</p>
       <ChoiceField
-        label="The key of now ends"
+        label="The current key stops working"
         hint="A cached answer may accept it for a minute more."
         value={overlap}
         choices={OVERLAPS}

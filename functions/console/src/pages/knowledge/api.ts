@@ -16,7 +16,7 @@ const PAGE = 50;
 
 /** Return whether the caller may change stores. `registry:write` includes the right. */
 export function mayWrite(): boolean {
-  return may("knowledge:write") || may("registry:write");
+  return may("knowledge:write");
 }
 
 export const isStoreId = (text: string): boolean => /^vs_[\w-]{1,61}$/.test(text.trim());

@@ -41,7 +41,7 @@ export default function DocumentPage({ params }: PageProps): JSX.Element {
       ) : (
         <Skeleton lines={5} />
       )}
-      {problem && <p class="hint">The state cannot be read now: {problem.message} It is tried again.</p>}
+      {problem && <p class="hint">The state cannot be read now: {problem.message} Trying again …</p>}
       {isBusy && <p class="hint">The chunks are shown as soon as the file is ingested.</p>}
       {file.value?.status === "completed" && (
         <>

@@ -6,8 +6,9 @@ import { useAction } from "../../components/action";
 import { Button } from "../../components/button";
 import { ConfirmButton } from "../../components/confirm-button";
 import { FindField, useFind } from "../../components/find";
-import { type Column, EmptyState, type Paged, Table, usePaged } from "../../components/list";
+import { type Column, type Paged, Table, usePaged } from "../../components/list";
 import { NameCell } from "../../components/name-cell";
+import { EmptyState } from "../../components/states";
 import { toast } from "../../components/toast";
 import { Time } from "../../components/values";
 import { formatBytes, formatName } from "../../format";
@@ -43,12 +44,12 @@ export default function FilesPage(): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           found.text.trim() ? (
-            <EmptyState title={paged.hasMore ? "None of those that were read" : "No file is called so"}>
+            <EmptyState title={paged.hasMore ? "No match so far" : "No file has this name"}>
               {paged.hasMore && <Button onClick={paged.loadMore}>Search further</Button>}
             </EmptyState>
           ) : (
             <EmptyState title="There is no file yet">
-              <p>Files that agents should search belong into a vector store, where they can be uploaded, too.</p>
+              <p>Files that agents should search belong in a vector store, where they can be uploaded, too.</p>
             </EmptyState>
           )
         }

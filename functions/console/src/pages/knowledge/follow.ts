@@ -6,7 +6,7 @@ import { wait } from "../../stream";
 const FIRST = 700;
 const LONGEST = 8000;
 /** What is asked about at a time, each by a request. */
-export const MOST_FOLLOWED = 10;
+const MOST_FOLLOWED = 10;
 
 /** Call `read` with growing pauses as long as there are ids. Return the error of the last attempt. */
 export function useFollow(

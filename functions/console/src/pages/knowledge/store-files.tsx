@@ -5,8 +5,9 @@ import { Button } from "../../components/button";
 import { ConfirmButton } from "../../components/confirm-button";
 import { ChoiceField } from "../../components/field";
 import { FindField, useFind } from "../../components/find";
-import { type Column, EmptyState, type Paged, Table, usePaged } from "../../components/list";
+import { type Column, type Paged, Table, usePaged } from "../../components/list";
 import { NameCell } from "../../components/name-cell";
+import { EmptyState } from "../../components/states";
 import { toast } from "../../components/toast";
 import { Badge, Time } from "../../components/values";
 import { formatBytes, formatName } from "../../format";
@@ -65,7 +66,7 @@ export function StoreFiles({ store, onChange }: StoreFilesProps): JSX.Element {
         />
         {isWritable && <Button onClick={() => setAdding(true)}>Add an uploaded file</Button>}
       </div>
-      {problem && <p class="hint">The state cannot be read now: {problem.message} It is tried again.</p>}
+      {problem && <p class="hint">The state cannot be read now: {problem.message} Trying again …</p>}
       <Table
         caption="Files of the vector store, newest first"
         columns={columns}
@@ -73,7 +74,7 @@ export function StoreFiles({ store, onChange }: StoreFilesProps): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           found.text.trim() || filter ? (
-            <EmptyState title={paged.hasMore ? "None of those that were read" : "There is no such file"}>
+            <EmptyState title={paged.hasMore ? "No match so far" : "There is no such file"}>
               {paged.hasMore && <Button onClick={paged.loadMore}>Search further</Button>}
             </EmptyState>
           ) : (

@@ -19,7 +19,7 @@ const LONGEST_QUERY = 4096;
 
 export type Mode = NonNullable<Schemas["SearchVectorStore"]["search_mode"]>;
 
-export const MODES: readonly { mode: Mode; title: string; hint: string }[] = [
+const MODES: readonly { mode: Mode; title: string; hint: string }[] = [
   { mode: "vector", title: "Vector", hint: "Nearest meaning. The score is the cosine." },
   { mode: "keyword", title: "Keyword", hint: "Same words. The score is s / (s + 1) of BM25." },
   { mode: "hybrid", title: "Hybrid", hint: "Both rankings in one. 1 is first in both." },

@@ -42,7 +42,7 @@ export function StoreView({ id, part }: { id: string; part: "files" | "search" }
       ) : (
         <Skeleton lines={4} />
       )}
-      {problem && <p class="hint">The state cannot be read now: {problem.message} It is tried again.</p>}
+      {problem && <p class="hint">The state cannot be read now: {problem.message} Trying again …</p>}
       {store.value && (
         <>
           <Tabs

@@ -1,11 +1,12 @@
 /** Vector stores, newest first. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { get } from "../../api";
 import { Button } from "../../components/button";
 import { FindField, useFind } from "../../components/find";
-import { type Column, EmptyState, Table, usePaged } from "../../components/list";
+import { type Column, Table, usePaged } from "../../components/list";
 import { NameCell } from "../../components/name-cell";
+import { EmptyState } from "../../components/states";
 import { Badge, Time } from "../../components/values";
 import { formatBytes, formatCount } from "../../format";
 import { navigate } from "../../router";
@@ -50,7 +51,6 @@ export default function KnowledgePage(): JSX.Element {
     paged.change((items) => items.map((item) => byId.get(item.id) ?? item));
   });
   const wanted = found.text.trim();
-  useEffect(() => setNew(false), []);
   return (
     <div class="page page-wide">
       <KnowledgeHead />
@@ -78,7 +78,7 @@ export default function KnowledgePage(): JSX.Element {
         keyOf={({ id }) => id}
         empty={
           wanted ? (
-            <EmptyState title={paged.hasMore ? "None of those that were read" : "No vector store is called so"}>
+            <EmptyState title={paged.hasMore ? "No match so far" : "No vector store has this name"}>
               {paged.hasMore && <Button onClick={paged.loadMore}>Search further</Button>}
             </EmptyState>
           ) : (

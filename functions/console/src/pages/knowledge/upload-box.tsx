@@ -42,7 +42,7 @@ function UploadRow({ upload, uploads, isForStore }: UploadBoxProps & { upload: U
   const isLarge = isForStore && file.size > LARGEST_DOCUMENT;
   return (
     <li class="upload">
-      <span class="upload-name">
+      <span>
         <strong>{name}</strong> <span class="hint number">{formatBytes(file.size)}</span>
       </span>
       <span class="upload-actions">

@@ -5,7 +5,7 @@ import { Tabs } from "../../components/tabs";
 export function ModelsHead(): JSX.Element {
   return (
     <>
-      <PageHead title="Models" lead="What answers, what embeds, and what checks." />
+      <PageHead title="Models" lead="Language models, embedding models, and shields." />
       <Tabs
         label="Parts of Models"
         tabs={[

@@ -5,14 +5,18 @@ import { get, type Schemas } from "../../api";
 import { FindField, useFindLocal } from "../../components/find";
 import { ChoiceField } from "../../components/field";
 import { JsonView } from "../../components/json-view";
-import { type Column, EmptyState, Table } from "../../components/list";
+import { type Column, Table } from "../../components/list";
+import { EmptyState } from "../../components/states";
 import { formatName } from "../../format";
 import { useResource } from "../../resource";
 import { ModelsHead } from "./head";
 
 type Model = Schemas["ModelEntry"];
 
-const TYPES: Readonly<Record<NonNullable<Model["model_type"]>, string>> = { llm: "Writes", embedding: "Embeds" };
+const TYPES: Readonly<Record<NonNullable<Model["model_type"]>, string>> = {
+  llm: "Language model",
+  embedding: "Embedding",
+};
 
 const COLUMNS: readonly Column<Model>[] = [
   {
@@ -72,7 +76,7 @@ export default function ModelsPage(): JSX.Element {
         columns={COLUMNS}
         paged={found.paged}
         keyOf={({ identifier, model_type: kind }) => `${kind} ${identifier}`}
-        empty={<EmptyState title={found.text || type ? "There is no such model" : "You may use no model"} />}
+        empty={<EmptyState title={found.text || type ? "There is no such model" : "No model is available to you"} />}
       />
     </div>
   );

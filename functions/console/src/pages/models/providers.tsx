@@ -4,7 +4,8 @@ import { useCallback } from "preact/hooks";
 import { get, type Schemas } from "../../api";
 import { Button } from "../../components/button";
 import { FindField, useFindLocal } from "../../components/find";
-import { type Column, EmptyState, Table } from "../../components/list";
+import { type Column, Table } from "../../components/list";
+import { EmptyState } from "../../components/states";
 import { useResource } from "../../resource";
 import { ModelsHead } from "./head";
 

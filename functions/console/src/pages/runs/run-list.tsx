@@ -56,7 +56,7 @@ export function RunList({ tenant, stops, onStop }: RunListProps): JSX.Element {
           { title: "Run", cell: (run: Run) => <Names run={run} /> },
           { title: "Model", cell: (run: Run) => run.model },
           { title: "Key", cell: (run: Run) => <bdi>{keyOf(run, keys)}</bdi> },
-          { title: "Runs for", cell: (run: Run) => <Age run={run} /> },
+          { title: "Duration", cell: (run: Run) => <Age run={run} /> },
           {
             title: "Actions",
             cell: (run: Run) =>
@@ -76,7 +76,9 @@ export function RunList({ tenant, stops, onStop }: RunListProps): JSX.Element {
         paged={paged}
         keyOf={(run) => run.id}
         empty={
-          <EmptyState title="Nothing runs">Runs appear here after 10 seconds, and leave when they end.</EmptyState>
+          <EmptyState title="Nothing is running">
+            Runs appear here after 10 seconds, and disappear when they end.
+          </EmptyState>
         }
       />
     </section>

@@ -8,7 +8,7 @@ export function NeedsSignIn({ what, children }: { what: string; children: Compon
   return (
     <>
       <h1>{what}</h1>
-      <EmptyState title="This needs callers who sign in">
+      <EmptyState title="This page needs sign-in">
         {config.value.local ? (
           <>
             This server accepts everyone. Start it with <code>make run AUTH=on</code>, which prints the first key.

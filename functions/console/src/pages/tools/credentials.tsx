@@ -6,7 +6,7 @@ import { faultOf, providerData } from "./api";
 export function Credentials(): JSX.Element {
   const text = providerData.value;
   return (
-    <details class="more-options">
+    <details>
       <summary>Your own credentials</summary>
       <TextField
         label="Provider data as JSON"

@@ -93,7 +93,7 @@ function Tools({ group, tools }: { group: string; tools: Resource<readonly Tool[
       {error && <ErrorState error={error} onRetry={tools.reload} />}
       {isLoading && <Skeleton lines={5} />}
       {tools.value && items.length === 0 && (
-        <EmptyState title={found.text ? "No tool is called so" : "The server has no tools"} />
+        <EmptyState title={found.text ? "No tool has this name" : "The server has no tools"} />
       )}
       <ul class="results">
         {items.map((tool) => (

@@ -5,7 +5,8 @@ import { get } from "../../api";
 import { Button } from "../../components/button";
 import { FindField, useFindLocal } from "../../components/find";
 import { PageHead } from "../../components/head";
-import { type Column, EmptyState, Table } from "../../components/list";
+import { type Column, Table } from "../../components/list";
+import { EmptyState } from "../../components/states";
 import { formatName } from "../../format";
 import { useResource } from "../../resource";
 import { Link } from "../../router";
@@ -60,7 +61,7 @@ export default function ToolsPage(): JSX.Element {
         columns={COLUMNS}
         paged={found.paged}
         keyOf={({ identifier }) => identifier}
-        empty={<EmptyState title={found.text ? "No toolgroup is called so" : "There is no toolgroup"} />}
+        empty={<EmptyState title={found.text ? "No toolgroup has this name" : "There is no toolgroup"} />}
       />
       <Register isOpen={isNew} onClose={() => setNew(false)} />
     </div>

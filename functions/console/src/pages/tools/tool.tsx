@@ -115,7 +115,7 @@ function Run({ group, tool }: { group: string; tool: Tool }): JSX.Element {
           <Button type="submit" kind="primary" busy={isBusy}>
             Run
           </Button>
-          {isBusy && <Button onClick={() => current.current.abort()}>Do not wait</Button>}
+          {isBusy && <Button onClick={() => current.current.abort()}>Stop waiting</Button>}
           <CopyAs snippet={{ method: "POST", url: addressOf(INVOKE).href, body }} />
         </div>
       </form>

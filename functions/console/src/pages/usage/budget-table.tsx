@@ -39,7 +39,7 @@ export function BudgetTable({ keys, hasSums }: BudgetTableProps): JSX.Element {
     <section class="stack">
       <h2>Budgets of {new Date().toLocaleString(undefined, { month: "long", year: "numeric", timeZone: "UTC" })}</h2>
       <Table
-        caption="Keys with a limit of money, and what they have spent in this month"
+        caption="Keys with a monthly budget, and what they have spent in this month"
         columns={[
           { title: "Key", cell: (key: ApiKey) => <bdi class="long-text">{nameOfKey(key)}</bdi> },
           { title: "Spent", isNumber: true, cell: (key: ApiKey) => wordsOf(spent.value, key, hasSums) },
@@ -49,8 +49,8 @@ export function BudgetTable({ keys, hasSums }: BudgetTableProps): JSX.Element {
         paged={paged}
         keyOf={(key) => key.id}
         empty={
-          <EmptyState title="No key has a limit of money">
-            Set one when you <Link to="/keys">create a key</Link>. Limits of tenants are the parameter{" "}
+          <EmptyState title="No key has a monthly budget">
+            Set one when you <Link to="/keys">create a key</Link>. Tenants get theirs from the parameter{" "}
             <code>Tenants</code>.
           </EmptyState>
         }

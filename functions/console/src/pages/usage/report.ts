@@ -42,7 +42,7 @@ export async function readReport(range: Range, group: Group, signal: AbortSignal
 }
 
 /** Return days in UTC, the last one today. */
-export function lastDays(count: number): string[] {
+function lastDays(count: number): string[] {
   const today = Date.now();
   return Array.from({ length: count }, (_, index) => toDay(today - (count - 1 - index) * DAY));
 }

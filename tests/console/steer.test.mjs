@@ -386,7 +386,7 @@ test("budgets whose keys cannot be read say so, and are read again", async () =>
   await page.getByText("Down for a moment.").waitFor();
   isDown = false;
   await page.getByRole("alert").getByRole("button").first().click();
-  await page.getByRole("table", { name: /limit of money/ }).waitFor();
+  await page.getByRole("table", { name: /monthly budget/ }).waitFor();
   await end();
 });
 

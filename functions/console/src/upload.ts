@@ -11,7 +11,7 @@ const LARGEST_REQUEST = 4_400_000;
 const PART = 4_000_000;
 
 /** The largest file that the API stores, and the largest one that it reads for a vector store. */
-export const LARGEST_FILE = 512_000_000;
+const LARGEST_FILE = 512_000_000;
 export const LARGEST_DOCUMENT = 50_000_000;
 
 const ATTEMPTS = 4;

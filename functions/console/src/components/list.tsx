@@ -145,5 +145,3 @@ export function More({ paged }: { paged: Pick<Paged<unknown>, "hasMore" | "isLoa
     </div>
   );
 }
-
-export { EmptyState };

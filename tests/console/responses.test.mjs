@@ -88,3 +88,33 @@ for (const { size, viewport, scheme } of LOOKS) {
     await end();
   });
 }
+
+test("a response is stopped, and one that failed is sent again", async () => {
+  const { page, problems, close: end } = await open({ path: "/console/responses/new" });
+  await send(page, "long: 2000 words");
+  await answersOf(page).getByText("word5 ").waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await answersOf(page).getByText("cancelled").waitFor();
+  await page.goto(page.url().replace(/responses.*/, "responses/new"));
+  await send(page, "fail: after 3 words");
+  await answersOf(page).last().getByText("failed after 3 words").waitFor();
+  await answersOf(page).last().getByRole("button", { name: "Send again" }).click();
+  await waitForCount(page.locator(".run"), 2);
+  await answersOf(page).last().getByText("failed after 3 words").waitFor();
+  assert.deepEqual(problems, []);
+  await end();
+});
+
+test("nothing typed is lost when the server is gone, and the same button sends it", async () => {
+  const { page, close: end } = await open({ path: "/console/responses/new" });
+  await page.route("**/v1/responses", (route) => route.abort());
+  await send(page, "Do not lose this");
+  await page.getByText("The server does not answer.").waitFor();
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll("textarea")].some((box) => box.value === "Do not lose this"),
+  );
+  await page.unroute("**/v1/responses");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await answersOf(page).last().getByText("You said: Do not lose this").waitFor();
+  await end();
+});

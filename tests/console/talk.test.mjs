@@ -240,3 +240,24 @@ test("the path from an agent to its answer works by keyboard alone", async () =>
   assert.equal(await page.evaluate(() => document.activeElement.tagName), "TEXTAREA");
   await end();
 });
+
+// https://web.dev/articles/cls: up to 0.1 is good. The line below a growing text moves with it.
+test("an answer that streams does not shift the page on a phone", async (context) => {
+  const { page, close: end } = await open({
+    ...LOOKS.find(({ size }) => size === "phone"),
+    path: await createSession(),
+  });
+  await page.getByLabel("Message", { exact: true }).waitFor();
+  await page.evaluate(() => {
+    globalThis.shift = 0;
+    new PerformanceObserver((list) => {
+      for (const { value } of list.getEntries()) globalThis.shift += value;
+    }).observe({ type: "layout-shift" });
+  });
+  await send(page, "long: 300 words");
+  await answersOf(page).getByText("tokens").waitFor();
+  const shift = await page.evaluate(() => globalThis.shift);
+  context.diagnostic(`layout shift: ${shift.toFixed(3)}`);
+  assert.ok(shift < 0.1, `${shift}`);
+  await end();
+});

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from math import ceil
 from typing import Any
 
@@ -15,15 +15,16 @@ from tests.services.turn_fixture import TurnFixture, die
 from tests.services.turns.test_turn_costs import write_units
 from tests.store.conftest import Cloud
 
-from stint.caller import set_end_user
-from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt, set_end_user
+from stint.domain.errors import Conflict, InvalidRequest, NotFound, StoreUnavailable
 from stint.domain.expiry import Expiry
 from stint.domain.ids import new_id
 from stint.domain.inference import AssistantAnswer, ToolResult, UserInput
 from stint.domain.llama_stack.sessions import ForkFrom
 from stint.domain.llama_stack.turns import Turn, TurnStatus
-from stint.domain.tasks import UPLOAD_DELAY
+from stint.domain.tasks import UPLOAD_DELAY, DeletionTask, IngestionTask, WaitingTask
 from stint.models.port import ChatModel
+from stint.services.deletions import Deletions
 from stint.services.turns.code_outputs import keep_outputs
 from stint.store import forks, keys
 from stint.store.items import size
@@ -276,17 +277,97 @@ async def test_a_fork_of_a_session_that_is_deleted_meanwhile_is_deleted_too(own_
 
     def delete_source(operation: str, _body: str) -> None:
         if operation == "TransactWriteItems":
-            asyncio.run(mark_deleted())
-
-    async def mark_deleted() -> None:
-        async with asyncio.timeout(30):
-            await own_cloud.other_process().sessions.mark_deleted(*process.ids)
+            asyncio.run(mark_deleted(own_cloud, process))
 
     with own_cloud.proxy.watching(delete_source), pytest.raises(NotFound, match=process.session_id):
         await fork(process, turn.turn_id)
 
     page = [each async for each in own_cloud.store.sessions.ids(tenant, process.agent_id)]
     assert page == [process.session_id]
+
+
+@pytest.mark.parametrize("queue_fails", [False, True])
+async def test_a_fork_whose_source_cannot_be_read_again_is_deleted(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch, queue_fails: bool
+) -> None:
+    process = await TurnFixture(own_cloud.store, tenant, script(said())).open()
+    turn = await process.turn()
+    created = False
+
+    def delete_source(operation: str, _body: str) -> None:
+        nonlocal created
+        if operation == "TransactWriteItems":
+            created = True
+            asyncio.run(mark_deleted(own_cloud, process))
+
+    def is_second_read(operation: str, body: str) -> bool:
+        return created and operation == "GetItem" and process.session_id in body
+
+    async def send(task: DeletionTask | IngestionTask | WaitingTask) -> None:
+        if queue_fails and created:
+            raise StoreUnavailable("The queue is down.")
+        await process.inbox.send(task)
+
+    monkeypatch.setattr(process, "deletions", Deletions(process.deletions.kinds, send))
+    process.sessions.deletions = process.deletions
+    source = ForkFrom(session_id=process.session_id, turn_id=turn.turn_id)
+    proxy = own_cloud.proxy
+    with proxy.watching(delete_source), proxy.throttling(is_second_read), pytest.raises(StoreUnavailable):
+        await process.sessions.create(process.agent_id, "fork", fork_from=source)
+
+    await process.deletions.continue_deletion(process.inbox.tasks[-1], 30)
+    assert await listed(own_cloud, process) == [process.session_id]
+
+
+async def mark_deleted(cloud: Cloud, process: TurnFixture) -> None:
+    """Mark the session of a process as deleted, from another event loop."""
+    async with asyncio.timeout(30):
+        await cloud.other_process().sessions.mark_deleted(*process.ids)
+
+
+async def listed(cloud: Cloud, process: TurnFixture) -> list[str]:
+    """Return the ids of the sessions of a process's agent."""
+    return [each async for each in cloud.store.sessions.ids(process.tenant, process.agent_id)]
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("by", ["retry", "task"])
+async def test_the_source_of_a_fork_whose_creation_died_is_checked(
+    cloud: Cloud, tenant: str, deleted: bool, by: str
+) -> None:
+    process = await TurnFixture(cloud.store, tenant, script(said())).open()
+    source = ForkFrom(session_id=process.session_id, turn_id=(await process.turn()).turn_id)
+    session_id, moment, task = "", 0, None
+    while not session_id:  # until it dies with a record
+        moment += 1
+        dead = TurnFixture(killable_store(cloud, Death(moment)), tenant, script())
+        with suppress(Killed):
+            await dead.sessions.create(process.agent_id, "fork", fork_from=source)
+        [session_id] = set(await listed(cloud, process)) - {process.session_id} or [""]
+        task = dead.inbox.tasks[0] if dead.inbox.tasks else None
+    assert (await cloud.store.sessions.get(tenant, process.agent_id, session_id)).unchecked
+    if deleted:
+        await process.sessions.delete(process.agent_id, process.session_id)
+
+    if by == "task":
+        assert task is not None
+        await process.deletions.continue_deletion(task, 30)
+    else:
+        set_attempt(RequestAttempt(object_id=session_id, repeated=True))
+        with pytest.raises(NotFound) if deleted else nullcontext():
+            assert await process.sessions.find_created(process.agent_id, session_id) == session_id
+        set_attempt(NO_ATTEMPT)
+
+    if deleted:
+        assert await listed(cloud, process) == []
+        assert [item for item in cloud.items(tenant) if session_id in str(item)] == []
+    else:
+        assert not (await cloud.store.sessions.get(tenant, process.agent_id, session_id)).unchecked
+        # The task of a fork that was checked leaves it, also without its source.
+        await process.sessions.delete(process.agent_id, process.session_id)
+        assert task is not None
+        await process.deletions.continue_deletion(task, 30)
+        assert await listed(cloud, process) == [session_id]
 
 
 async def test_a_fork_costs_its_records_and_a_session(make_turn_fixture: MakeTurnFixture, cloud: Cloud) -> None:
@@ -300,7 +381,7 @@ async def test_a_fork_costs_its_records_and_a_session(make_turn_fixture: MakeTur
     assert cloud.units["BatchWriteItem"] == 2 * 20
     assert cloud.calls["BatchWriteItem"] == 2
     assert cloud.units["TransactWriteItems"] == 4
-    assert write_units(cloud) == 0
+    assert write_units(cloud) == 1  # that its source was checked
     assert (cloud.calls["GetItem"], cloud.units["GetItem"]) == (4, 4)
     # The engine counts a unit per Query, whatever it reads.
     items = [each async for each in cloud.table.query(keys.turns(*process.ids), before=keys.AFTER_TURNS)]

@@ -118,7 +118,7 @@ def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, Delet
     async def delete_session(task: DeletionTask, deadline: float) -> bool:
         place = task.tenant, task.ids[0], task.ids[1]
         if task.orphan:
-            return await store.deletion.delete_orphaned_session(*place, deadline)
+            return await store.deletion.delete_orphaned_session(*place, deadline, delete_vector_db)
         return await store.deletion.delete_session(*place, deadline, delete_vector_db=delete_vector_db)
 
     return {"agent": delete_agent, "session": delete_session}

@@ -19,6 +19,7 @@ Parts of unfinished steps and waiting messages have no seal. They expire within 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
+from stint.domain.errors import NotFound
 from stint.store import keys
 from stint.store.agents import AgentStore
 from stint.store.blobs import Blobs
@@ -28,7 +29,7 @@ from stint.store.keys import session_partials
 from stint.store.log import ENDS, turn_log
 from stint.store.owners import remove_owners
 from stint.store.parallel import map_concurrently
-from stint.store.records import delete_partition, new_seal, read_marked
+from stint.store.records import delete_partition, is_live, new_seal, read_marked
 from stint.store.session_records import SessionRecords
 from stint.store.sessions import SessionStore
 from stint.store.table import WRITE_BATCH, Table, take
@@ -107,15 +108,41 @@ class Deletion:
                 pass
         return True
 
-    async def delete_orphaned_session(self, tenant: str, agent_id: str, session_id: str, deadline: float) -> bool:
-        """Delete the copied turns of a session whose creation did not store its record."""
-        if await self._records.find(tenant, agent_id, session_id) is not None:
-            return True
+    async def delete_orphaned_session(
+        self,
+        tenant: str,
+        agent_id: str,
+        session_id: str,
+        deadline: float,
+        delete_vector_db: DeleteVectorDB | None = None,
+    ) -> bool:
+        """Delete the copied turns of a session whose creation did not store its record.
+
+        If it did, but died before the check of the source, this is the check: a fork without its source is deleted.
+        """
+        found = await self._records.find(tenant, agent_id, session_id)
+        if found is not None:
+            if "unchecked" not in found:
+                return True
+            if await self._has_source(tenant, agent_id, session_id, found):
+                return True
+            return await self.delete_session(tenant, agent_id, session_id, deadline, delete_vector_db)
         for ephemeral in (False, True):
             async for _ in self._empty_session(tenant, agent_id, session_id, ephemeral=ephemeral):
                 if time.monotonic() >= deadline:
                     return False
         return True
+
+    async def _has_source(self, tenant: str, agent_id: str, session_id: str, fork: Item) -> bool:
+        """Return whether the source of a fork exists. Otherwise, or if the fork is deleted, it is marked."""
+        try:
+            if is_live(await self._table.get(keys.session(tenant, agent_id, session_id))):
+                await self._sessions.check_fork(tenant, agent_id, session_id, fork["forked_from"].split(":")[0])
+                return True
+        except NotFound:
+            pass
+        await self._records.mark_deleted(tenant, agent_id, session_id)
+        return False
 
     async def _delete_session(
         self,

@@ -28,6 +28,7 @@ from stint.domain.schema import Schema
 from stint.store import keys
 from stint.store.documents import Documents, fitting
 from stint.store.entry_pages import list_entries
+from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import settle
 from stint.store.owners import add_entries, hash_users, remove_owners
@@ -93,6 +94,8 @@ class SessionRecord:
     """The list of the files for the session's code; None without files."""
     forked_from: ForkedFrom | None = None
     """Where its first turns were copied from."""
+    unchecked: bool = False
+    """Whether it is still to be checked that the session existed that its first turns were copied from."""
 
 
 class SessionName(Schema):
@@ -235,6 +238,16 @@ class SessionStore:
         if item is None or is_expired(item):
             raise NotFound("Session", session_id)
 
+    async def check_fork(self, tenant: str, agent_id: str, session_id: str, source_id: str) -> None:
+        """Check that the source of a fork exists, and note that. Costs a write unit. Raises NotFound if it does not."""
+        await self.get(tenant, agent_id, source_id)
+        try:
+            await self._records.update(
+                tenant, agent_id, session_id, {"unchecked": None}, condition="attribute_not_exists(deleted_at)"
+            )
+        except ConditionFailed as error:
+            raise NotFound("Session", session_id) from error
+
     async def ids(self, tenant: str, agent_id: str) -> AsyncGenerator[str, None]:
         """Yield the ids of all sessions with a list entry, including deleted and expired ones."""
         async for item in self._table.query(keys.sessions(tenant, agent_id), attributes="sk"):
@@ -264,14 +277,16 @@ def session_record(item: Item) -> SessionRecord:
         end_users=item.get("end_users", ""),
         files=item.get("files"),
         forked_from=origin_of(item),
+        unchecked="unchecked" in item,
     )
 
 
 def origin_item(origin: ForkedFrom | None) -> Item:
-    """Return the attributes of a session whose first turns are copies."""
+    """Return the attributes of a new session whose first turns are copies."""
     if origin is None:
         return {}
-    return {"forked_from": f"{origin.session_id}:{origin.turn_id}"} | ({} if origin.complete else {"fork_cut": 1})
+    found: Item = {"forked_from": f"{origin.session_id}:{origin.turn_id}", "unchecked": 1}
+    return found | ({} if origin.complete else {"fork_cut": 1})
 
 
 def origin_of(item: Item) -> ForkedFrom | None:

@@ -3,20 +3,23 @@
   1. the turns are chosen and the last one is checked; nothing is written before
   2. a task is sent that deletes the copies of a session without a record. It arrives when no process of today runs
   3. the copies are written, and then the session, with its end user's entry: no reader sees a part of them
-  4. the source is read again: if it was deleted meanwhile, the fork is deleted, too
+  4. the source is read again: if it was deleted meanwhile, or cannot be read, the fork is deleted, too. Until then, the
+     fork's record is `unchecked`
 
-A process that dies leaves records without a session, which no request can read, until the task deletes them. Each
-attempt has a session id of its own, so no task can meet the copies of a later one.
+A process that dies before 3 leaves records without a session, which no request can read, until the task deletes them.
+If it dies before 4, a retry or the task checks the source. Each attempt has a session id of its own, so no task can
+meet the copies of a later one.
 
 The fork belongs to the end user of its source, and expires with it at the latest, because it has the same contents.
 """
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from functools import partial
 
 from stint.caller import record_owners
 from stint.dataclasses import dataclass
-from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.domain.errors import Conflict, InvalidRequest, NotFound, StintError
 from stint.domain.ids import copied_id
 from stint.domain.llama_stack.copied_turns import copy_turn
 from stint.domain.llama_stack.sessions import ForkedFrom, ForkFrom, Session
@@ -70,11 +73,22 @@ class SessionForks:
         await self.store.sessions.create(
             self.tenant, agent_id, session, target.expires_at, last=last, owner=owner, files=files
         )
+        await self.check(agent_id, session.session_id, source.session_id)
+
+    async def check(self, agent_id: str, session_id: str, source_id: str) -> None:
+        """Check that the source of a fork exists after the fork does. After any failure, delete the fork, and raise.
+
+        Raises NotFound if the source does not exist.
+        """
         try:
-            await self.store.sessions.get(self.tenant, agent_id, source.session_id)
-        except NotFound:
-            mark = partial(self.store.sessions.mark_deleted, self.tenant, agent_id, session.session_id)
-            await self.deletions.start_deletion(task, mark)
+            await self.store.sessions.check_fork(self.tenant, agent_id, session_id, source_id)
+        except StintError:
+            task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
+            mark = partial(self.store.sessions.mark_deleted, self.tenant, agent_id, session_id)
+            # Hidden first. The task of the creation finishes the deletion if another one cannot be sent.
+            await mark()
+            with suppress(StintError):
+                await self.deletions.start_deletion(task, mark)
             raise
 
     async def find_source(self, agent_id: str, session_id: str) -> SessionRecord:

@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence, Set
 from functools import partial
+from typing import TYPE_CHECKING
 
 from stint.caller import end_users_of, find_attempt
 from stint.domain.errors import NotFound, TooLarge
@@ -32,6 +33,9 @@ from stint.services.deletions import Deletions
 from stint.store.parallel import value_of
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
+
+if TYPE_CHECKING:
+    from stint.services.agents.session_forks import SessionForks
 
 EXAMINED_AT_ONCE, ROUNDS = 100, 5
 """Maximum turns of a round of a search by status, which are read as a page of that length, and maximum rounds."""
@@ -61,6 +65,12 @@ class Sessions:
         self.retention_days = retention_days
         self.history_bytes = history_bytes
 
+    @property
+    def forks(self) -> "SessionForks":
+        from stint.services.agents.session_forks import SessionForks  # noqa: PLC0415 - few sessions are forks
+
+        return SessionForks(self.tenant, self.store, self.deletions, self.history_bytes)
+
     async def create(
         self,
         agent_id: str,
@@ -89,10 +99,7 @@ class Sessions:
         if fork_from is None:
             await self.store.sessions.create(self.tenant, agent_id, session, expires_at, end_users_of())
         else:
-            from stint.services.agents.session_forks import SessionForks  # noqa: PLC0415 - few sessions are forks
-
-            forks = SessionForks(self.tenant, self.store, self.deletions, self.history_bytes)
-            await forks.create(agent_id, session, expires_at, fork_from)
+            await self.forks.create(agent_id, session, expires_at, fork_from)
         add_log_keys(session_id=session.session_id)
         return session.session_id
 
@@ -106,6 +113,8 @@ class Sessions:
         # The retry is recognized by its contents only. A session that has turns is one that its client knows.
         if not find_attempt().object_id and (has_own_turns(record) or record.lease_turn is not None):
             raise NotFound("Session", session_id)
+        if record.unchecked and record.forked_from is not None:  # its process died
+            await self.forks.check(agent_id, session_id, record.forked_from.session_id)
         return session_id
 
     async def get(self, agent_id: str, session_id: str) -> Session:

@@ -27,7 +27,7 @@ from stint.store.turns import TurnStore
 MOST_RECORDS = 2_000
 """Maximum records that a fork copies."""
 
-MOST_BYTES = 16_000_000
+MOST_BYTES = 8_000_000
 """Maximum bytes of JSON that a fork copies, with large generated images."""
 
 

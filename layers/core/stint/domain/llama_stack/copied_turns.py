@@ -6,6 +6,8 @@ turns of the whole tenant. Its time stays in it. Ids of steps and calls stay, be
     of the turn                                 the copy has
     input, steps, status, error, usage, times   the same
     receipt                                     none, because it cost no model call: sums of receipts count a cost once
+    the price of a step (`dollars`)             none, likewise. Its tokens stay
+    `full_result` of a tool's result            none, because it names an object of the source
     the attempt of its client                   none, so that a retry of a later request does not find it
     the failed turn that it repeats             the copy of that turn
 """
@@ -13,6 +15,8 @@ turns of the whole tenant. Its time stays in it. Ids of steps and calls stay, be
 from stint.domain.ids import copied_id
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
 from stint.domain.schema import Schema
+from stint.domain.steps import InferenceStep, ToolExecutionStep
+from stint.domain.tools import ToolResponse
 
 
 def copy_turn(turn: StoredTurn, session_id: str) -> StoredTurn:
@@ -44,4 +48,18 @@ def copy_record(record: TurnRecord, turn_id: str) -> TurnRecord:
 
 
 def moved(step: Schema, turn_id: str) -> Schema:
-    return step.model_copy(update={"turn_id": turn_id})
+    """Return the copy of a step in a copied turn."""
+    changed: dict[str, object] = {"turn_id": turn_id}
+    if isinstance(step, InferenceStep) and step.usage is not None:
+        changed["usage"] = step.usage.model_copy(update={"dollars": None})
+    if isinstance(step, ToolExecutionStep):
+        changed["tool_responses"] = [without_object(response) for response in step.tool_responses]
+    return step.model_copy(update=changed)
+
+
+def without_object(response: ToolResponse) -> ToolResponse:
+    """Return a result without the name of the object that has the whole of it."""
+    if "full_result" not in (response.metadata or {}):
+        return response
+    kept = {name: value for name, value in (response.metadata or {}).items() if name != "full_result"}
+    return response.model_copy(update={"metadata": kept or None})

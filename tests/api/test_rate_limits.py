@@ -99,6 +99,20 @@ def test_a_request_over_the_limit_is_a_429_that_names_the_wait(http: httpx.Clien
     assert len(http.get(session).json()["turns"]) == 1
 
 
+def test_a_fork_counts_as_a_request(http: httpx.Client, limit: Any) -> None:
+    limit(requests_per_minute=2)
+    session = open_session(http)
+    body = {"messages": [{"role": "user", "content": "say: a"}]}
+    turn_id = http.post(f"{session}/turn", json=body).json()["turn_id"]
+    sessions, _, session_id = session.rpartition("/")
+    source = {"session_id": session_id, "turn_id": turn_id}
+
+    forks = [http.post(sessions, json={"session_name": "fork", "fork_from": source}) for _ in range(2)]
+
+    assert [each.status_code for each in forks] == [200, 429]
+    assert http.post(sessions, json={"session_name": "no fork"}).status_code == 200
+
+
 def test_files_that_are_added_at_once_count_as_requests(http: httpx.Client, limit: Any) -> None:
     limit(requests_per_minute=6)
     store = http.post("/v1/vector_stores", json={}).json()["id"]

@@ -1,5 +1,6 @@
 """Routes of the agents group."""
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Annotated, Literal
 
@@ -60,7 +61,8 @@ async def create_session(agent_id: str, body: SessionCreateRequest, services: Ag
         services.sessions.create, agent_id, body.session_name, body.expires_after, fork_from=body.fork_from
     )
     find = partial(services.sessions.find_created, agent_id)
-    return document(SessionCreateResponse(session_id=await services.creations.run(find, create)))
+    async with services.meters.request() if body.fork_from else nullcontext():
+        return document(SessionCreateResponse(session_id=await services.creations.run(find, create)))
 
 
 @router.get("/{agent_id}/sessions", response_model=SessionList, tags=["Sessions"])

@@ -16,19 +16,25 @@ from tests.services.turns.test_turn_costs import write_units
 from tests.store.conftest import Cloud
 
 from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt, set_end_user
-from stint.domain.errors import Conflict, InvalidRequest, NotFound, StoreUnavailable
+from stint.domain.errors import Conflict, InvalidRequest, NotFound, Stopped, StoreUnavailable
 from stint.domain.expiry import Expiry
 from stint.domain.ids import new_id
 from stint.domain.inference import AssistantAnswer, ToolResult, UserInput
+from stint.domain.llama_stack.copied_turns import copy_record
 from stint.domain.llama_stack.sessions import ForkFrom
+from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.llama_stack.turns import Turn, TurnStatus
+from stint.domain.schema import now
+from stint.domain.steps import CompletionMessage, InferenceStep, StepUsage, ToolExecutionStep
 from stint.domain.tasks import UPLOAD_DELAY, DeletionTask, IngestionTask, WaitingTask
+from stint.domain.tools import ToolResponse
 from stint.models.port import ChatModel
 from stint.services.deletions import Deletions
 from stint.services.turns.code_outputs import keep_outputs
 from stint.store import forks, keys
 from stint.store.items import size
 from stint.store.owners import hash_user
+from stint.store.store import Store
 
 LARGE = secrets.token_urlsafe(375_000)
 """A text that is stored as an object."""
@@ -161,6 +167,20 @@ async def test_a_turn_that_waits_or_runs_is_refused_by_name(make_turn_fixture: M
     assert [turn.status for turn in await interrupted.stored()] == [TurnStatus.cancelled, TurnStatus.failed]
 
 
+async def test_a_stopped_session_is_not_forked(make_turn_fixture: MakeTurnFixture, cloud: Cloud) -> None:
+    process = await make_turn_fixture(script(said())).open()
+    turn = await process.turn()
+    await cloud.store.stops.add(process.tenant, f"session:{process.session_id}", 1_700_000_000)
+    source = ForkFrom(session_id=process.session_id, turn_id=turn.turn_id)
+    other = process.other_process(script())
+
+    with pytest.raises(Stopped):
+        async with other.services.meters.request():
+            await other.sessions.create(process.agent_id, "fork", fork_from=source)
+
+    assert other.inbox.tasks == []
+
+
 async def test_unknown_sessions_and_turns_are_not_found(make_turn_fixture: MakeTurnFixture) -> None:
     process = await make_turn_fixture(script(said(), said())).open()
     turn = await process.turn()
@@ -234,6 +254,79 @@ async def test_files_of_code_are_copied(make_turn_fixture: MakeTurnFixture, clou
 
     lease = await cloud.store.session_leases.acquire(*forked.ids, new_id(), resume=False, seconds=30)
     assert await cloud.store.session_files.read(lease) == {"a.txt": b"1", "b.txt": b"2"}
+
+
+@pytest.mark.parametrize(("moment", "copied"), [("Query", {"a.txt", "b.txt"}), ("BatchWriteItem", {"a.txt"})])
+async def test_files_that_code_replaces_meanwhile_are_copied(
+    own_cloud: Cloud, tenant: str, moment: str, copied: set[str]
+) -> None:
+    process = await TurnFixture(own_cloud.store, tenant, script(said())).open()
+    turn = await process.turn()
+    await keep_file(own_cloud.store, process, "a.txt")
+    moments = [moment]
+
+    def replace_files(operation: str, _body: str) -> None:
+        if operation in moments:
+            moments.clear()
+            asyncio.run(keep_file(own_cloud.other_process(), process, "b.txt"))
+
+    with own_cloud.proxy.watching(replace_files):
+        forked = await fork(process, turn.turn_id)
+
+    assert not moments
+    lease = await own_cloud.store.session_leases.acquire(*forked.ids, new_id(), resume=False, seconds=30)
+    assert set(await own_cloud.store.session_files.read(lease)) == copied
+
+
+async def test_files_that_cannot_be_copied_are_a_conflict(make_turn_fixture: MakeTurnFixture, cloud: Cloud) -> None:
+    process = await make_turn_fixture(script(said())).open()
+    turn = await process.turn()
+    await keep_file(cloud.store, process, "a.txt")
+    for key in cloud.blobs(process.tenant):
+        cloud.s3.delete_object(Bucket=cloud.bucket, Key=key)
+
+    with pytest.raises(Conflict, match="replaces its files"):
+        await fork(process, turn.turn_id)
+
+
+async def keep_file(store: Store, process: TurnFixture, name: str) -> None:
+    """Add a file to the session of a process, as code does."""
+    async with asyncio.timeout(30):
+        lease = await store.session_leases.acquire(*process.ids, new_id(), resume=False, seconds=30)
+        await keep_outputs(store.session_files, lease, {name: b"1"}, [])
+        await lease.release()
+
+
+async def test_a_fork_that_was_resumed_is_not_the_one_of_a_retry(make_turn_fixture: MakeTurnFixture) -> None:
+    process = await make_turn_fixture(script(said("One"))).open("add")
+    forked = await fork(process, (await process.turn()).turn_id, script(said("Two")))
+    set_attempt(RequestAttempt(fingerprint="f" * 32, retry_count=1))
+    assert await forked.sessions.find_created(forked.agent_id, forked.session_id) == forked.session_id
+    [copy] = await forked.stored()
+
+    await forked.resumed(copy.turn_id, ("c0", "3"))
+
+    with pytest.raises(NotFound):
+        await forked.sessions.find_created(forked.agent_id, forked.session_id)
+    set_attempt(NO_ATTEMPT)
+
+
+def test_a_copied_step_has_no_price_and_no_object_of_its_source() -> None:
+    common = {"turn_id": "a", "step_id": new_id(), "started_at": now()}
+    usage = StepUsage(input_tokens=3, output_tokens=2, dollars=0.5)
+    answer = InferenceStep(**common, model_response=CompletionMessage(content="Hi"), usage=usage)
+    metadatas: list[dict[str, Any]] = [{"full_result": "key", "status": 200}, {"full_result": "key"}]
+    results = [ToolResponse(call_id="c", tool_name="t", content="...", metadata=each) for each in metadatas]
+    tool = ToolExecutionStep(**common, tool_calls=[], tool_responses=results)
+
+    copied, early = (copy_record(each, "b") for each in (TurnRecord(step=answer), TurnRecord(early=[tool])))
+
+    assert isinstance(copied.step, InferenceStep)
+    assert copied.step.usage == StepUsage(input_tokens=3, output_tokens=2)
+    assert early.early is not None
+    assert isinstance(step := early.early[0], ToolExecutionStep)
+    assert [each.metadata for each in step.tool_responses] == [{"status": 200}, None]
+    assert (answer.usage, tool.tool_responses[0].metadata) == (usage, metadatas[0])
 
 
 async def test_a_fork_belongs_to_the_end_user_of_its_source(make_turn_fixture: MakeTurnFixture, cloud: Cloud) -> None:

@@ -122,8 +122,8 @@ class DeletionTask(Schema):
     def before_creation(self) -> Self:
         """Return the task to send before the object is created.
 
-        It arrives when no function runs that was running before, and is dropped if the object has a record by then. Only the
-        source of a fork is checked then, if its process has died before.
+        It arrives when no function runs that was running before, and is dropped if the object has a record by then. For
+        a fork whose process died before the check of its source, it makes that check.
         """
         return self.model_copy(update={"orphan": True, "delay_seconds": UPLOAD_DELAY})
 

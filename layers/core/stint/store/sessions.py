@@ -94,6 +94,8 @@ class SessionRecord:
     """The list of the files for the session's code; None without files."""
     forked_from: ForkedFrom | None = None
     """Where its first turns were copied from."""
+    copied_records: int | None = None
+    """The records of the last copied turn, if it is a fork."""
     unchecked: bool = False
     """Whether it is still to be checked that the session existed that its first turns were copied from."""
 
@@ -138,7 +140,8 @@ class SessionStore:
         key = keys.session(tenant, agent_id, session.session_id)
         expiry: Item = {} if expires_at is None else {"expires_at": expires_at}
         ended: Item = {"last_turn": last.turn_id, "last_records": last.records} if last else {}
-        ended |= origin_item(session.forked_from)
+        if session.forked_from is not None and last is not None:
+            ended |= origin_item(session.forked_from, last)
         # Entries first: an erasure of the end user finds each session that exists.
         owners = owner or hash_users(users)
         owned = await add_entries(
@@ -277,15 +280,15 @@ def session_record(item: Item) -> SessionRecord:
         end_users=item.get("end_users", ""),
         files=item.get("files"),
         forked_from=origin_of(item),
+        copied_records=item.get("copied_records"),
         unchecked="unchecked" in item,
     )
 
 
-def origin_item(origin: ForkedFrom | None) -> Item:
-    """Return the attributes of a new session whose first turns are copies."""
-    if origin is None:
-        return {}
+def origin_item(origin: ForkedFrom, last: LastTurn) -> Item:
+    """Return the attributes of a new session whose turns are copies up to the last one."""
     found: Item = {"forked_from": f"{origin.session_id}:{origin.turn_id}", "unchecked": 1}
+    found["copied_records"] = last.records
     return found | ({} if origin.complete else {"fork_cut": 1})
 
 

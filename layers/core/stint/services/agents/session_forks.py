@@ -2,7 +2,8 @@
 
   1. the turns are chosen and the last one is checked; nothing is written before
   2. a task is sent that deletes the copies of a session without a record. It arrives when no process of today runs
-  3. the copies are written, and then the session, with its end user's entry: no reader sees a part of them
+  3. copies of the files and of the turns are written, and then the session, with its end user's entry: no reader sees
+     a part of them
   4. the source is read again: if it was deleted meanwhile, or cannot be read, the fork is deleted, too. Until then, the
      fork's record is `unchecked`
 
@@ -18,20 +19,25 @@ from contextlib import suppress
 from functools import partial
 
 from stint.caller import record_owners
-from stint.dataclasses import dataclass
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, StintError
 from stint.domain.ids import copied_id
 from stint.domain.llama_stack.copied_turns import copy_turn
 from stint.domain.llama_stack.sessions import ForkedFrom, ForkFrom, Session
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import RunStatus
+from stint.domain.stops import stop_name
 from stint.domain.tasks import DeletionTask
+from stint.run_stop import refuse_stopped
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.deletions import Deletions
 from stint.services.runs.senders import find_owner
 from stint.store.log import LogItems
 from stint.store.sessions import LastTurn, SessionPlace, SessionRecord
 from stint.store.store import Store
+
+FILE_ATTEMPTS = 3
+"""Maximum attempts to copy the files of a session while code replaces them."""
 
 NOT_ENDED = {
     RunStatus.in_progress: "is still running. Wait for its end, or cancel it",
@@ -53,9 +59,11 @@ class SessionForks:
 
         Raises:
             NotFound: there is no such session or turn, or it belongs to another end user.
-            Conflict: the turn has not ended.
+            Conflict: the turn has not ended, or code of a later one replaces the session's files all the time.
+            Stopped: the session to fork from was stopped.
             InvalidRequest: the session has a vector db of its own, or the turn is too large.
         """
+        await refuse_stopped(stop_name("session", fork_from.session_id))
         source = await self.find_source(agent_id, fork_from.session_id)
         place = SessionPlace(self.tenant, agent_id, source.session_id, source.expires_at, source.files)
         logs, complete = await self.store.forks.choose(place, fork_from.turn_id, self.history_bytes)
@@ -64,8 +72,8 @@ class SessionForks:
         target = SessionPlace(self.tenant, agent_id, session.session_id, min(ends, default=None))
         task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session.session_id)
         await self.deletions.send(task.before_creation())
+        files = await self.copy_files(place, target)
         await self.store.forks.put(target, self.copy_turns(newest, logs[1:], session.session_id))
-        files = await self.store.session_files.copy(place, target)
         session.forked_from = ForkedFrom(session_id=source.session_id, turn_id=newest.header.turn_id, complete=complete)
         last = LastTurn(copied_id(newest.header.turn_id, session.session_id), len(newest.records))
         owner = source.end_users or find_owner()
@@ -114,6 +122,17 @@ class SessionForks:
             message = f"Turn {turn.header.turn_id} {reason}, or fork from an earlier turn."
             raise Conflict(message, code="turn_not_ended", param="fork_from")
         return turn
+
+    async def copy_files(self, source: SessionPlace, target: SessionPlace) -> str | None:
+        """Copy the files of the source, which a running turn may replace. Return what the fork's record is to name."""
+        for _ in range(FILE_ATTEMPTS):
+            try:
+                return await self.store.session_files.copy(source, target)
+            except NotFound:
+                found = await self.find_source(source.agent_id, source.session_id)
+                source = replace(source, files=found.files)
+        message = f"Code in session {source.session_id} replaces its files. Wait for the end of its turn."
+        raise Conflict(message, code="turn_not_ended", param="fork_from")
 
     async def copy_turns(
         self, newest: StoredTurn, earlier: Sequence[LogItems], session_id: str

@@ -241,7 +241,8 @@ class Sessions:
 
 
 def has_own_turns(record: SessionRecord) -> bool:
-    """Return whether a session has a turn that is not a copy."""
+    """Return whether a session has a turn that is not a copy, or that was resumed."""
     if record.last is None or record.forked_from is None:
         return record.last is not None
-    return record.last.turn_id != copied_id(record.forked_from.turn_id, record.session_id)
+    copied = copied_id(record.forked_from.turn_id, record.session_id)
+    return record.last != (copied, record.copied_records)

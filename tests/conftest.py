@@ -23,7 +23,9 @@ from tests.shares import (  # noqa: F401 - hooks
     pytest_xdist_make_scheduler,
 )
 
+from stint.caller import set_end_user, set_principal, set_tenant
 from stint.domain.known_secrets import begin_request
+from stint.metering import set_meter
 from stint.observability import make_logger
 
 CLOCK.install()
@@ -52,9 +54,14 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.fixture(autouse=True)
-def forget_secrets() -> None:
-    """Begin each test without the secrets of an earlier one, which would be redacted from its models' text."""
+def forget_request() -> Iterator[None]:
+    """End each test without its caller and its secrets, which the next one would act for, and redact from texts."""
+    yield
     begin_request()
+    set_principal(None)
+    set_end_user(None)
+    set_tenant("")
+    set_meter(None)
 
 
 @pytest.fixture(scope="session")

@@ -103,7 +103,7 @@ export function RunFacts({
         <Badge status={status} />
       </Figure>
       <Figure title="Cost">
-        <Cost receipt={receipt} />
+        <Cost receipt={receipt} isRunning={RUNNING.has(status)} />
       </Figure>
       <Figure title="Tokens" note={tokens ? tokensInWords(tokens, cached, receipt?.reasoning_tokens ?? 0) : ""}>
         {tokens
@@ -147,8 +147,9 @@ function Figure({
   );
 }
 
-function Cost({ receipt }: { receipt: Receipt | null | undefined }): JSX.Element {
-  if (!receipt) return <>not known yet</>;
+function Cost({ receipt, isRunning }: { receipt: Receipt | null | undefined; isRunning: boolean }): JSX.Element {
+  // A copied turn has none, because its original was paid.
+  if (!receipt) return <>{isRunning ? "not known yet" : "none of its own"}</>;
   const { dollars, model_dollars, infrastructure_dollars } = receipt;
   return (
     <>

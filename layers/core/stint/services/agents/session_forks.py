@@ -28,6 +28,7 @@ from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import RunStatus
 from stint.domain.stops import stop_name
 from stint.domain.tasks import DeletionTask
+from stint.metering import name_run
 from stint.run_stop import refuse_stopped
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.deletions import Deletions
@@ -64,6 +65,7 @@ class SessionForks:
             InvalidRequest: the session has a vector db of its own, or the turn is too large.
         """
         await refuse_stopped(stop_name("session", fork_from.session_id))
+        name_run(agent_id, session.session_id)
         source = await self.find_source(agent_id, fork_from.session_id)
         place = SessionPlace(self.tenant, agent_id, source.session_id, source.expires_at, source.files)
         logs, complete = await self.store.forks.choose(place, fork_from.turn_id, self.history_bytes)

@@ -38,7 +38,7 @@ SERVICES = {
     "ssm": "SSM",
 }
 START_SECONDS = 20.0
-SAVE_SECONDS = 30.0
+SAVE_INTERVAL_SECONDS = 30.0
 """Seconds between two saves while something changes."""
 STOP_SECONDS = 10.0
 
@@ -96,7 +96,7 @@ class Engine:
         *,
         region: str = "us-east-1",
         lock: int | None = None,
-        save_seconds: float = SAVE_SECONDS,
+        save_seconds: float = SAVE_INTERVAL_SECONDS,
     ) -> None:
         self.region = region
         self._save_seconds = save_seconds if state_dir else 0

@@ -1,4 +1,4 @@
-"""Saves the state of ministack while it runs, so that the death of its process costs at most SAVE_SECONDS.
+"""Saves the state of ministack while it runs, so that the death of its process costs at most one interval.
 
 ministack saves only when it stops. A save in its process would stop all requests for as long as it takes, so a fork of
 the process saves: it has the memory of one moment between two requests, and shares its pages. ministack writes each

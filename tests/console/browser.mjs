@@ -13,6 +13,15 @@ export const LOOKS = [
   { size: "desktop", viewport: DESKTOP, scheme: "light" },
   { size: "phone", viewport: PHONE, scheme: "dark" },
 ];
+// Refusals of requests that a later one overcomes, with what the page says.
+export const REFUSALS = [
+  [
+    (route) =>
+      route.fulfill({ status: 429, headers: { "retry-after": "30" }, json: { error: { message: "Slow down." } } }),
+    /Try again in (30|29) s/,
+  ],
+  [(route) => route.abort(), "The server does not answer."],
+];
 // The longest wait for a state, in milliseconds. It is long, because other files run at the same time.
 const LONGEST = 60_000;
 

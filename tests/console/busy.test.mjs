@@ -1,7 +1,7 @@
 // A turn that runs: cancel it, send another message, reload the page, lose the connection.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { check, close, LOOKS, prepare, waitForCount } from "./browser.mjs";
+import { check, close, LOOKS, prepare, REFUSALS, waitForCount } from "./browser.mjs";
 import { answersOf, createSession as create, messageOf, send } from "./session.mjs";
 
 after(close);
@@ -84,16 +84,7 @@ async function waitForValue(page, text) {
 test("nothing typed is lost when the key expires, there are too many requests, or the server is gone", async () => {
   const path = await createSession();
   for (const [fulfil, words] of [
-    [
-      (route) =>
-        route.fulfill({
-          status: 429,
-          headers: { "retry-after": "30" },
-          json: { error: { message: "Slow down." } },
-        }),
-      /Try again in (30|29) s/,
-    ],
-    [(route) => route.abort(), "The server does not answer."],
+    ...REFUSALS,
     [
       (route) =>
         route.fulfill({

@@ -2,7 +2,18 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createKey, URL_ } from "./api.mjs";
-import { check, close, LOOKS, open as openWith, PHONE, prepare, readClipboard, shot, violations } from "./browser.mjs";
+import {
+  check,
+  close,
+  LOOKS,
+  open as openWith,
+  PHONE,
+  prepare,
+  REFUSALS,
+  readClipboard,
+  shot,
+  violations,
+} from "./browser.mjs";
 
 after(close);
 
@@ -167,18 +178,7 @@ test("a key that expires is asked for again, and what was typed is kept", async 
 });
 
 test("a 429 shows the time to wait, and a dead server says so", async () => {
-  for (const [fulfil, words] of [
-    [
-      (route) =>
-        route.fulfill({
-          status: 429,
-          headers: { "retry-after": "30" },
-          json: { error: { message: "Slow down." } },
-        }),
-      /Try again in (30|29) s/,
-    ],
-    [(route) => route.abort(), "The server does not answer."],
-  ]) {
+  for (const [fulfil, words] of REFUSALS) {
     const { page, close: end } = await openWith({});
     await page.route("**/v1/models", fulfil);
     await page.getByLabel("API key").fill(key);

@@ -138,6 +138,19 @@ async def test_chunks_of_a_document_that_is_ingested_again_are_of_one_generation
     assert [chunk.text for chunk in (await read(knowledge, store_id, file_id)).data] == ["Llamas live in Chile."]
 
 
+async def test_a_page_whose_chunks_are_missing_in_the_index_is_refused(knowledge: KnowledgeFixture) -> None:
+    store_id = await knowledge.create(chunking_strategy=SMALL)
+    file_id = await knowledge.add(store_id, TEXT)
+    await knowledge.work()
+    [entries] = [entries for _, entries in knowledge.index.indexes.values()]
+    for key in sorted(entries)[:3]:
+        del entries[key]
+
+    with pytest.raises(Conflict, match="being ingested again"):
+        await read(knowledge, store_id, file_id, limit=3)
+    assert [chunk.index for chunk in (await read(knowledge, store_id, file_id, limit=4)).data] == [3]
+
+
 async def insert(knowledge: KnowledgeFixture, store_id: str, text: str, attributes: Attributes | None = None) -> None:
     inserted = [NewText("animals", text, attributes or {})]
     await knowledge.insertions.insert_texts(store_id, inserted, WindowChunking(size=512))

@@ -1,4 +1,8 @@
-"""The command line: options that all commands have, and the groups of commands."""
+"""The command line: options that all commands have, and the groups of commands.
+
+A command works on the tables itself, with the operator's AWS credentials, not through the API. So its errors are those
+of AWS: `explain` says what the operator can do about them, where the API says no more than "try again".
+"""
 
 import argparse
 import asyncio
@@ -26,7 +30,10 @@ NO_TABLE = (
     "No table is named. Use --table with the stack's output KeysTableName, and AWS credentials that may write it; "
     "or --state with the folder of a running `make run`, such as .stint."
 )
-NAME_TABLE = "Use --table with the stack's output KeysTableName, and the region of the stack as AWS_REGION."
+NAMED_TABLES = (
+    "Use --table with the stack's output KeysTableName, or --data-table with TableName, and the region of the stack as "
+    "AWS_REGION."
+)
 UNKNOWN_CREDENTIALS = ("UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException")
 Environment = MutableMapping[str, str]
 
@@ -110,7 +117,7 @@ def explain(error: StintError) -> str:
         case ServiceError(code=code) if code in UNKNOWN_CREDENTIALS:
             return f"AWS does not accept the credentials ({code}). Check them with `aws sts get-caller-identity`."
         case ServiceError(code="ResourceNotFoundException"):
-            return f"There is no such table in the region {read_environment().region}. {NAME_TABLE}"
+            return f"There is no such table in the region {read_environment().region}. {NAMED_TABLES}"
         case ServiceError(code="AccessDeniedException"):
             return "The AWS credentials may not use the table. Use those of an operator of the stack."
     return str(error)

@@ -85,8 +85,8 @@ class Stopped(Forbidden):
     code = "stopped"
 
 
-CONTAINERS = ("Agent", "Session", "Conversation")
-"""Kinds of objects whose ids clients keep, so that an id can come from another time, place or caller."""
+KEPT_BY_CLIENTS = ("Agent", "Session", "Conversation")
+"""Kinds of objects whose ids clients store, so that an id can come from another time, server or caller."""
 CAUSES = (
     ": it was deleted or has expired, belongs to another tenant or end user (check the key), or to another server or"
     " state folder (check the base URL)"
@@ -100,7 +100,7 @@ class NotFound(StintError):
     type = "not_found"
 
     def __init__(self, kind: str, identifier: str) -> None:
-        causes = CAUSES if kind in CONTAINERS else ""
+        causes = CAUSES if kind in KEPT_BY_CLIENTS else ""
         code = f"{kind.lower().replace(' ', '_')}_not_found"
         super().__init__(f"{kind} {identifier!r} not found{causes}", code=code)
 

@@ -30,9 +30,8 @@ MOST_RECORDS = 2_000
 MOST_BYTES = 8_000_000
 """Maximum bytes of JSON that a fork copies, with large generated images."""
 
-
 MOST_PACKED = CALLS * WRITE_BATCH
-"""Records from which on they are written: as many as concurrent calls take."""
+"""Records that are collected before they are written: as many as concurrent calls take."""
 
 
 class ForkStore:

@@ -1,4 +1,9 @@
-"""The files of a session for its code: objects of the bucket, and a list of them that the session's record names."""
+"""The files of a session for its code: objects of the bucket, and a list of them that the session's record names.
+
+The list is an object, too, and is never changed: a run writes new objects and a new list, and then lets the record name
+it, so a reader sees the files of one moment. Afterwards the objects that the new list does not have are deleted. A
+reader that still has the old list then finds nothing, and reads the record again.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -38,12 +43,12 @@ class SessionFiles:
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
 
-    async def list(self, lease: FilesPlace) -> list[StoredSessionFile]:
+    async def list(self, place: FilesPlace) -> list[StoredSessionFile]:
         """Return the files of a session, the oldest first. Raises NotFound if it was deleted."""
-        if lease.files is None:
+        if place.files is None:
             return []
-        blob, size, digest = lease.files.split(":")
-        return FILES.validate_json(await self._get(lease, blob, int(size), digest))
+        blob, size, digest = place.files.split(":")
+        return FILES.validate_json(await self._get(place, blob, int(size), digest))
 
     async def read(self, lease: SessionLease) -> dict[str, bytes]:
         """Return the contents of a session's files by their names. Raises NotFound if it was deleted."""
@@ -103,17 +108,17 @@ class SessionFiles:
         listed = FILES.dump_json([*files])
         return f"{await self._put(place, listed)}:{len(listed)}:{sha256(listed).hexdigest()}"
 
-    async def _put(self, lease: FilesPlace, body: bytes) -> str:
-        return (await self._blobs.put(prefix_of(lease), body)).removeprefix(prefix_of(lease))
+    async def _put(self, place: FilesPlace, body: bytes) -> str:
+        return (await self._blobs.put(prefix_of(place), body)).removeprefix(prefix_of(place))
 
-    async def _get(self, lease: FilesPlace, blob: str, size: int, digest: str) -> bytes:
+    async def _get(self, place: FilesPlace, blob: str, size: int, digest: str) -> bytes:
         try:
-            return await self._blobs.get(prefix_of(lease) + blob, size, bytes.fromhex(digest))
+            return await self._blobs.get(prefix_of(place) + blob, size, bytes.fromhex(digest))
         except BlobMissing as error:
-            raise NotFound("Session", lease.session_id) from error
+            raise NotFound("Session", place.session_id) from error
 
 
-def prefix_of(lease: FilesPlace) -> str:
+def prefix_of(place: FilesPlace) -> str:
     """Return the prefix of the objects of a session's files."""
-    ephemeral = lease.expires_at is not None
-    return keys.session_files(lease.tenant, lease.agent_id, lease.session_id, expires=ephemeral)
+    ephemeral = place.expires_at is not None
+    return keys.session_files(place.tenant, place.agent_id, place.session_id, expires=ephemeral)

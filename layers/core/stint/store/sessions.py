@@ -287,9 +287,12 @@ def session_record(item: Item) -> SessionRecord:
 
 def origin_item(origin: ForkedFrom, last: LastTurn) -> Item:
     """Return the attributes of a new session whose turns are copies up to the last one."""
-    found: Item = {"forked_from": f"{origin.session_id}:{origin.turn_id}", "unchecked": 1}
-    found["copied_records"] = last.records
-    return found | ({} if origin.complete else {"fork_cut": 1})
+    item: Item = {
+        "forked_from": f"{origin.session_id}:{origin.turn_id}",
+        "copied_records": last.records,
+        "unchecked": 1,
+    }
+    return item if origin.complete else item | {"fork_cut": 1}
 
 
 def origin_of(item: Item) -> ForkedFrom | None:

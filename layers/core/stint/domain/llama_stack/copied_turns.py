@@ -1,12 +1,13 @@
 """Copies of turns in another session.
 
-A copy is what the model saw, and what was said, under an id of its own: ids of turns name stops, retries and running
-turns of the whole tenant. Its time stays in it. Ids of steps and calls stay, because only their turn uses them.
+A copy has what the model saw and what was said, under an id of its own, because ids of turns name stops, retries and
+running turns of the whole tenant. The id keeps the time of the original. Ids of steps and calls stay the same, because
+only their turn uses them.
 
     of the turn                                 the copy has
     input, steps, status, error, usage, times   the same
     receipt                                     none, because it cost no model call: sums of receipts count a cost once
-    the price of a step (`dollars`)             none, likewise. Its tokens stay
+    the price of a step (`dollars`)             none, for the same reason; its tokens stay
     `full_result` of a tool's result            none, because it names an object of the source
     the attempt of its client                   none, so that a retry of a later request does not find it
     the failed turn that it repeats             the copy of that turn
@@ -37,9 +38,9 @@ def copy_record(record: TurnRecord, turn_id: str) -> TurnRecord:
     """Return the copy of a record in the log of a copied turn."""
     changed: dict[str, object] = {}
     if record.step is not None:
-        changed["step"] = moved(record.step, turn_id)
+        changed["step"] = copy_step(record.step, turn_id)
     if record.early is not None:
-        changed["early"] = [moved(step, turn_id) for step in record.early]
+        changed["early"] = [copy_step(step, turn_id) for step in record.early]
     if record.merged is not None:
         changed["merged"] = [message.model_copy(update={"fingerprint": ""}) for message in record.merged]
     if record.ending is not None:
@@ -47,17 +48,17 @@ def copy_record(record: TurnRecord, turn_id: str) -> TurnRecord:
     return record.model_copy(update=changed)
 
 
-def moved(step: Schema, turn_id: str) -> Schema:
+def copy_step(step: Schema, turn_id: str) -> Schema:
     """Return the copy of a step in a copied turn."""
     changed: dict[str, object] = {"turn_id": turn_id}
     if isinstance(step, InferenceStep) and step.usage is not None:
         changed["usage"] = step.usage.model_copy(update={"dollars": None})
     if isinstance(step, ToolExecutionStep):
-        changed["tool_responses"] = [without_object(response) for response in step.tool_responses]
+        changed["tool_responses"] = [drop_object_name(response) for response in step.tool_responses]
     return step.model_copy(update=changed)
 
 
-def without_object(response: ToolResponse) -> ToolResponse:
+def drop_object_name(response: ToolResponse) -> ToolResponse:
     """Return a result without the name of the object that has the whole of it."""
     if "full_result" not in (response.metadata or {}):
         return response

@@ -1,4 +1,8 @@
-"""Routes of vector stores, their files and file batches."""
+"""Routes of vector stores, their files and file batches.
+
+Ingestion is work of the worker: a route stores the request, and answers with an object whose `status` the client
+follows. Searches and chunks are read from the index while the client waits.
+"""
 
 from typing import Annotated
 

@@ -1,7 +1,8 @@
 """Forks: new sessions that start with copies of another one's turns.
 
   1. the turns are chosen and the last one is checked; nothing is written before
-  2. a task is sent that deletes the copies of a session without a record. It arrives when no process of today runs
+  2. a task is sent that deletes the copies of a session without a record. It arrives when the process of
+     the request has certainly ended
   3. copies of the files and of the turns are written, and then the session, with its end user's entry: no reader sees
      a part of them
   4. the source is read again: if it was deleted meanwhile, or cannot be read, the fork is deleted, too. Until then, the
@@ -60,7 +61,7 @@ class SessionForks:
 
         Raises:
             NotFound: there is no such session or turn, or it belongs to another end user.
-            Conflict: the turn has not ended, or code of a later one replaces the session's files all the time.
+            Conflict: the turn has not ended, or code of a later one keeps replacing the session's files.
             Stopped: the session to fork from was stopped.
             InvalidRequest: the session has a vector db of its own, or the turn is too large.
         """

@@ -36,7 +36,7 @@ class ChunkPages:
 
         Raises:
             NotFound: the store does not have the file.
-            Conflict: it has no chunks yet.
+            Conflict: it has no chunks yet, or is being ingested again.
             InvalidRequest: `after` is not the id of a chunk of this file.
         """
         for _ in range(ATTEMPTS):
@@ -48,9 +48,11 @@ class ChunkPages:
             # Chunks are missing if the document was ingested again after its record was read.
             if len(hits) == len(wanted):
                 break
+        if wanted and not hits:  # without a last one, the client could not ask for the next page
+            raise Conflict(f"File {file_id!r} is being ingested again. Try again.", code="file_not_ready")
         chunks = fitting([to_chunk(file_id, number, hit) for number, hit in hits.items()])
-        last = number_of(file_id, chunks[-1].id) if chunks else wanted[-1] if wanted else None
-        listed = VectorStoreFileChunkList.of(chunks, has_more=last is not None and last != numbers[-1])
+        has_more = bool(chunks) and chunks[-1].index != numbers[-1]
+        listed = VectorStoreFileChunkList.of(chunks, has_more=has_more)
         listed.total = total
         return listed
 

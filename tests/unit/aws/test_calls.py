@@ -2,7 +2,7 @@
 
 import json
 from typing import Any
-from uuid import UUID
+from uuid import RFC_4122, UUID
 
 import pytest
 from tests.unit.aws.dynamodb_server import DynamoDBServer, Pauses, error, make_client, ok, reply
@@ -136,6 +136,7 @@ async def test_all_attempts_of_a_call_have_its_id_and_their_number(
     await client.call("GetItem", {})
 
     ids = [request.headers["amz-sdk-invocation-id"] for request in server.requests]
+    assert {(UUID(each).version, UUID(each).variant) for each in ids} == {(4, RFC_4122)}
     assert len({*ids[:3]}) == 1 < len({*ids})
     assert all(str(UUID(each)) == each for each in ids)
     assert server.attempts == [f"attempt={number}; max=3" for number in (1, 2, 3, 1)]

@@ -279,7 +279,7 @@ def session_record(item: Item) -> SessionRecord:
         vector_db_id=item.get("vector_db_id"),
         end_users=item.get("end_users", ""),
         files=item.get("files"),
-        forked_from=origin_of(item),
+        forked_from=origin_of(item) if "forked_from" in item else None,
         copied_records=item.get("copied_records"),
         unchecked="unchecked" in item,
     )
@@ -295,10 +295,8 @@ def origin_item(origin: ForkedFrom, last: LastTurn) -> Item:
     return item if origin.complete else item | {"fork_cut": 1}
 
 
-def origin_of(item: Item) -> ForkedFrom | None:
-    """Return where the first turns of a session were copied from."""
-    if "forked_from" not in item:
-        return None
+def origin_of(item: Item) -> ForkedFrom:
+    """Return where the first turns of a fork were copied from."""
     session_id, turn_id = item["forked_from"].split(":")
     return ForkedFrom(session_id=session_id, turn_id=turn_id, complete="fork_cut" not in item)
 

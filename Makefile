@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments console run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-console screenshots test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi lock clean
+.PHONY: help setup environments console run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-console screenshots test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -233,7 +233,7 @@ validate: .venv-sam/.installed $(VENV)/.run ## check the SAM template, and its t
 	@$(SAM) validate --lint
 	@$(BIN)/python -m infra.scripts.lint_templates
 
-# AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed, ROLLOUT=all|canary and CONSOLE=on|off (README.md, "Deploy")
+# AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed, ROLLOUT=all|canary and CONSOLE=on|off (docs/production.md)
 build: .venv-sam/.installed $(VENV)/.run $(if $(or $(filter off,$(CONSOLE)),$(filter iam,$(AUTH))),,console) ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary CONSOLE=off)
 	@template=$$(CONSOLE="$(CONSOLE)" AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/scripts/bytecode.py
@@ -278,6 +278,9 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 
 openapi: $(VENV)/.installed ## write docs/openapi.json
 	@$(BIN)/python -m infra.scripts.openapi
+
+docs: openapi ## write what is generated in docs: docs/openapi.json, the tables of docs/settings.md, tables of contents
+	@$(BIN)/python -m infra.scripts.docs
 
 clean: ## remove every environment, build and stored state
 	@rm -rf .venv .venv-ministack .venv-deploy .venv-sam .venv-fuzz .venv-october .venv-clients-* .venv-console .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules $(PAGE)/node_modules $(PAGE)/static $(PAGE)/build tests/console/node_modules

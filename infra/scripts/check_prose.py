@@ -11,6 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MARKDOWN_WIDTH = 110
+WIDE_TABLES = ("docs/settings.md",)
+"""Pages whose tables a script writes, from texts that have their own limits."""
+
 OPENING = re.compile(r"(giv(e|es|en|ing)|tell(s|ing)?|told|say(s|ing)?|said|what\w*|who\w*|of)\b", re.IGNORECASE)
 WORD = "(agent|background|call|chat|claim|conversation|event|history|hold|inclusion|input|item|life|live|log|message"
 WORD += "|model|output|owned|queue|reader|record|request|response|run|session|shield|step|stream|task|turn|writer)s?"
@@ -23,7 +26,7 @@ def long_markdown_lines(files: Files) -> Iterator[str]:
     """Yield Markdown lines that are too long, not counting URLs."""
     for path, text in files.items():
         for number, line in enumerate(text.splitlines() if path.endswith(".md") else (), 1):
-            if len(URL.sub("", line)) > MARKDOWN_WIDTH:
+            if len(URL.sub("", line)) > MARKDOWN_WIDTH and not (path in WIDE_TABLES and line.startswith("|")):
                 yield f"{path}:{number}: {len(line)} characters, at most {MARKDOWN_WIDTH}. Break the line."
 
 

@@ -98,7 +98,7 @@ class Account:
         waiter.wait(StackName=stack, WaiterConfig={"Delay": 1})
 
     def sam_delete(self, stack: str) -> None:
-        """Delete a stack as README.md says."""
+        """Delete a stack as docs/production.md says."""
         sam = str(ROOT / ".venv-sam" / "bin" / "sam")
         self.run([sam, "delete", "--stack-name", stack, "--no-prompts", "--region", self.engine.region])
 

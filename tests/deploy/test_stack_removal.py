@@ -1,4 +1,4 @@
-"""The deletion of a stack as README.md and docs/production.md describe it, and what remains."""
+"""The deletion of a stack as docs/production.md describes it, and what remains."""
 
 import re
 

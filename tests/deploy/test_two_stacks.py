@@ -9,7 +9,7 @@ from tests.deploy.callers import authorize, create_key
 from tests.deploy.conftest import Removal, Update
 
 OF_THE_ACCOUNT = "AWS::ApiGateway::Account"
-"""The role for access logs, which README.md names."""
+"""The role for access logs, which docs/production.md names."""
 
 WITHIN_THE_API = "AWS::ApiGateway::Stage"
 """Its name is unique in its API."""

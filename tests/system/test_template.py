@@ -401,12 +401,12 @@ def test_each_function_has_alarms() -> None:
     }
 
 
-def test_the_readme_counts_what_the_alarms_cost() -> None:
+def test_the_documentation_counts_what_the_alarms_cost() -> None:
     text = (ROOT / "infra" / "aws" / "alarms.yaml").read_text()
 
     alarms, metrics = text.count("Type: AWS::CloudWatch::Alarm"), text.count("MetricStat:")
     assert (alarms, metrics) == (9, 46)
-    assert "nine alarms over 46 metrics" in (ROOT / "README.md").read_text()
+    assert "nine alarms over 46 metrics" in (ROOT / "docs" / "production.md").read_text()
 
 
 def data_resources() -> dict[str, Any]:

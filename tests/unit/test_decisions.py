@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from infra.scripts.contents import anchor_of
+
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "decisions.md").read_text()
 CONTENTS, *TOPICS = re.split(r"^## ", TEXT, flags=re.MULTILINE)
@@ -73,7 +75,3 @@ def is_named(path: Path, text: str) -> bool:
 def words_of(text: str) -> list[str]:
     """Return the words of a text. The lines and marks of a table are none."""
     return [word for word in text.split() if re.search(r"\w", word)]
-
-
-def anchor_of(heading: str) -> str:
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.unit.test_decisions import anchor_of
+from infra.scripts.contents import headings_of
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+PAGES = [*ROOT.glob("*.md"), ROOT / "events" / "README.md", *(ROOT / "docs").glob("*.md")]
 
 
 def links() -> Iterator[tuple[Path, str]]:
@@ -23,8 +23,7 @@ def has_target(page: Path, link: str) -> bool:
     target = (page.parent / path).resolve() if path else page
     if not anchor:
         return target.exists()
-    headings = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE) if target.suffix == ".md" else []
-    return anchor in map(anchor_of, headings)
+    return target.suffix == ".md" and anchor in {each.anchor for each in headings_of(target.read_text())}
 
 
 def test_each_link_leads_to_a_file_or_a_heading() -> None:

@@ -55,7 +55,7 @@ def test_parameters_exist_in_the_template() -> None:
 def test_build_options_are_known() -> None:
     builds = [dict(re.findall(r"(\w+)=(\w+)", line)) for line in COMMANDS if line.startswith("make build")]
 
-    assert [Options.of(each).rollout for each in builds] == ["canary"]
+    assert [Options.of(each).rollout for each in builds] == ["all", "canary"]
 
 
 def test_the_command_that_restores_has_these_options() -> None:

@@ -3,22 +3,7 @@
 import re
 from pathlib import Path
 
-from pydantic import SecretStr
-
-from stint.settings import Settings, variable_of
-
 README = (Path(__file__).parents[2] / "README.md").read_text()
-
-
-def test_the_settings_table_lists_every_setting_with_its_default_and_meaning() -> None:
-    expected = {}
-    for name, field in Settings.model_fields.items():
-        default = field.default.get_secret_value() if isinstance(field.default, SecretStr) else field.default
-        expected[variable_of(name)] = (f"`{default}`" if default not in ("", None) else "", field.description)
-
-    rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) ?\| (.*) \|$", README, flags=re.MULTILINE)
-
-    assert {variable: (default, meaning) for variable, default, meaning in rows} == expected
 
 
 def test_every_make_target_named_in_readme_exists() -> None:

@@ -1,4 +1,4 @@
-"""What scripts write in `docs` is what is committed: tables of contents, and the page of settings."""
+"""Documents that scripts write are committed as they write them: tables of contents, and the page of settings."""
 
 import re
 from pathlib import Path

@@ -279,7 +279,7 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 openapi: $(VENV)/.installed ## write docs/openapi.json
 	@$(BIN)/python -m infra.scripts.openapi
 
-docs: openapi ## write what is generated in docs: docs/openapi.json, the tables of docs/settings.md, tables of contents
+docs: openapi ## write what is generated in docs: docs/openapi.json, the tables of docs/settings.md, tables of contents, docs/architecture.svg
 	@$(BIN)/python -m infra.scripts.docs
 
 clean: ## remove every environment, build and stored state

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from infra.scripts.architecture_picture import draw_architecture
 from infra.scripts.contents import needs_contents, write_contents
 from infra.scripts.settings_page import write_settings
 
@@ -22,10 +23,11 @@ def documents() -> dict[Path, str]:
     pages = {path: path.read_text() for path in (ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"))}
     settings = ROOT / "docs" / "settings.md"
     pages[settings] = write_settings(pages[settings])
-    return {
+    texts = {
         path: write_contents(path, text) if needs_contents(text) or "<!-- contents -->" in text else text
         for path, text in pages.items()
     }
+    return {**texts, ROOT / "docs" / "architecture.svg": draw_architecture()}
 
 
 if __name__ == "__main__":

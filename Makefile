@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments console run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz test-local test-node test-console screenshots test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi docs lock clean
+.PHONY: help setup environments console run cli invoke sam-local test test-services test-api test-adversarial test-security test-mutations test-faults test-fault-mutations test-retries soak fuzz price test-local test-node test-console screenshots test-clients test-october test-deploy bench measure lint types arch validate build deploy openapi docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -207,6 +207,9 @@ test-deploy: setup .venv-deploy/.installed .venv-sam/.installed ## deploy the bu
 
 bench: setup ## measure cold start, turns beside a floor, streaming, many sessions, tools, memory (five minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, TURN=1 only measures turns beside the floor, SEARCH=1 only searches vector stores, CACHE=1 only the price of cached input, TEMPLATES=1 only templates of callers, SCALE=1 only 10,000 sessions at once, see docs/scale.md)
 	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search)$(if $(CACHE),.prompt_cache)$(if $(TEMPLATES),.templates)$(if $(SCALE),.scale) $(if $(TURN),turn) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
+
+price: $(RUN) ## print what a million turns, and a thousand, cost in dollars, without the model
+	@exec $(BIN)/python -m infra.bench.scale.price
 
 measure: setup ## print sizes of the product: lines, comments, imports, importers, files of a turn (one minute; BASE=commit: of another one, too)
 	@exec $(BIN)/python -m infra.scripts.measure $(if $(BASE),--base "$(BASE)")

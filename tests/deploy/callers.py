@@ -13,9 +13,8 @@ KEY = re.compile(r"stk_[0-9a-f]{32}_[0-9a-f]{64}")
 
 def create_key(account: Account, stack: str) -> str:
     """Create a key as docs/production.md says, and return its secret."""
-    table = account.outputs(stack)["KeysTableName"]
     scopes = [word for scope in ("use", "registry:write", "admin") for word in ("--scope", scope)]
-    command = [sys.executable, "-m", "stint.cli", "keys", "create", "--table", table, *scopes]
+    command = [sys.executable, "-m", "stint.cli", "keys", "create", "--stack", stack, *scopes]
     (key,) = KEY.findall(account.run(command, PYTHONPATH="layers/core"))
     return str(key)
 

@@ -1,7 +1,8 @@
-"""`python -m infra.bench.scale.price`: a million turns of 3 s and of 30 s in dollars, from the units that they consume.
+"""`make price`: a million turns of 3 s and of 30 s in dollars, from the units that they consume.
 
 A turn is the second one of its session in a process, which remembers the session. Its CPU time on a whole core is an
-assumption (`CPU_MS`), as in docs/memory.md; the model costs nothing here.
+assumption (`CPU_MS`), as in docs/memory.md; the model costs nothing here. Its logs are the lines of the function
+(`tests/system/test_conversation.py` holds their size), Lambda's start and report, and the line of API Gateway.
 """
 
 import asyncio
@@ -24,6 +25,10 @@ MILLION = 1_000_000
 MEMORY_MB, CPU_MS = 176, 10.0
 GATEWAY = 3.50
 """Dollars per million requests of a REST API in us-east-1: https://aws.amazon.com/api-gateway/pricing/"""
+LOGS = 0.50
+"""Dollars per GB of logs in us-east-1: https://aws.amazon.com/cloudwatch/pricing/"""
+FUNCTION_LOG_BYTES, OTHER_LOG_BYTES = 1_600, 1_400
+"""Bytes that a turn logs: by its function, and by Lambda and API Gateway, which is an assumption."""
 TURNS = (Load(sessions=1, silent=0, words=3), Load(sessions=1, silent=5, words=25))
 
 
@@ -72,6 +77,7 @@ def dollars(load: Load, units: Units) -> dict[str, float]:
         "memory while waiting": waiting,
         "CPU time": busy,
         "API Gateway, invocations": GATEWAY + prices.invocations,
+        "logs": (FUNCTION_LOG_BYTES + OTHER_LOG_BYTES) * MILLION / 1e9 * LOGS,
         "write units": sum(units.writes.values()) * prices.write_units,
         "read units": sum(units.reads.values()) * prices.read_units,
         "of these, stops": units.stops * prices.read_units,
@@ -93,7 +99,8 @@ def table() -> str:
         }.get(name, ["", ""])
         cells = [f"${column[name]:.2f}{note}" for column, note in zip(columns, notes, strict=True)]
         rows.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+    thousand = " | ".join(f"${column['sum'] / 1000:.3f}" for column in columns)
+    return "\n".join([*rows, f"| a thousand turns | {thousand} |"])
 
 
 if __name__ == "__main__":

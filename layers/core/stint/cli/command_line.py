@@ -19,6 +19,7 @@ from stint.aws.errors import AwsConfigurationError, NoResponse, ServiceError
 from stint.bootstrap.operator import OperatorComposition
 from stint.cli import imports, keys, registry, runs, stop, users
 from stint.cli.group import KEY_VARIABLE, CommandError
+from stint.cli.stacks import read_stack
 from stint.domain.errors import StintError
 from stint.domain.validation import describe_faults
 from stint.settings import SettingsError, read_settings
@@ -27,8 +28,8 @@ GROUPS = (imports, keys, registry, runs, stop, users)
 """The modules of the groups of commands. Each has `add_commands`, which sets `run` of each command."""
 
 NO_TABLE = (
-    "No table is named. Use --table with the stack's output KeysTableName, and AWS credentials that may write it; "
-    "or --state with the folder of a running `make run`, such as .stint."
+    "No table is named. Use --stack with the name of a deployed stack, or --table with its output KeysTableName, and "
+    "AWS credentials that may write it; or --state with the folder of a running `make run`, such as .stint."
 )
 NAMED_TABLES = (
     "Use --table with the stack's output KeysTableName, or --data-table with TableName, and the region of the stack as "
@@ -68,7 +69,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def select_stack(parsed: argparse.Namespace, environment: Environment) -> None:
-    """Set the variables that name the stack. Raises CommandError."""
+    """Set the variables that name the stack. Raises CommandError, and AwsConfigurationError."""
+    if parsed.stack:
+        environment.update(read_stack(parsed.stack, environment))
     if parsed.table:
         environment["STINT_KEYS_TABLE"] = parsed.table
     if getattr(parsed, "data_table", None):  # an option of some groups

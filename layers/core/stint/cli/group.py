@@ -14,8 +14,8 @@ KEY_VARIABLE = "STINT_API_KEY"
 """The environment variable with the API key for commands that call the API."""
 
 NO_DATA_TABLE = (
-    "No table of data is named. Use --data-table with the stack's output TableName, or --state with the folder of a "
-    "running `make run`, such as .stint."
+    "No table of data is named. Use --stack with the name of a deployed stack, --data-table with its output TableName, "
+    "or --state with the folder of a running `make run`, such as .stint."
 )
 
 
@@ -27,6 +27,7 @@ def add_command(commands: "Subparsers", name: str, summary: str) -> argparse.Arg
     """Add a command with the options that all commands have."""
     command = commands.add_parser(name, help=summary, description=summary)
     stack = command.add_mutually_exclusive_group()
+    stack.add_argument("--stack", help="name of a deployed stack, whose outputs name its tables")
     stack.add_argument("--table", help="table of keys of a deployed stack (default: STINT_KEYS_TABLE)")
     stack.add_argument("--state", type=Path, help="state folder of a running `make run`, such as .stint")
     command.add_argument("--json", action="store_true", help="print JSON")

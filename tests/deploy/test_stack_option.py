@@ -29,7 +29,8 @@ def test_a_stack_that_does_not_exist_is_named_with_its_region(account: Account, 
 
     assert (listed.returncode, listed.stdout) == (1, "")
     assert listed.stderr == (
-        f"stint: There is no stack shopp in {account.engine.region}. Check its name, and set AWS_REGION to its region.\n"
+        f"stint: There is no stack shopp in {account.engine.region}. "
+        "Check its name, and set AWS_REGION to its region.\n"
     )
 
 

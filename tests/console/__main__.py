@@ -7,7 +7,6 @@ writes the pictures of README.md and docs instead.
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.local.engine import ROOT
+from tests.servers.ports import free_port
 from tests.system.run_process import Run
 
 FOLDER = Path(__file__).parent
@@ -31,12 +31,6 @@ SHELL = {
     "STINT_OIDC_TENANT": "people",
 }
 """Settings that some tests need. The issuer runs in `oidc.test.mjs`, whose pages alone know its client."""
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 def main() -> int:

@@ -6,7 +6,6 @@ AWS's runtime interface emulator ships with the SAM CLI. It gives a streamed ans
 import asyncio
 import os
 import platform
-import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.runtime.harness import APPS, CORE, RUNTIME_LAYER, Json, proxy_event, split
+from tests.servers.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 EMULATORS = sorted(ROOT.glob(".venv-sam/lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-x86_64"))
@@ -25,12 +25,6 @@ pytestmark = [
         sys.platform != "linux" or platform.machine() != "x86_64", reason="the emulator is a Linux x86_64 program"
     ),
 ]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from infra.scripts.deployment_sizes import (
 from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import AwsConfigurationError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).absolute().parents[2]
 USAGE = 'usage: make deploy STACK=name [PARAMETERS="Name=value ..."] [TAGS="name=value ..."]'
 # Functions are named `<stack>-responses`, and Lambda allows 64 characters.
 STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,53}")

@@ -38,7 +38,7 @@ def test_the_request_to_a_stack_needs_only_its_address_and_a_key(tmp_path: Path)
     (block,) = (each for each in BLOCKS if PRINTED_URL in each.text)
 
     with Desk(tmp_path / "stint", port := free_port()) as desk:
-        (key,) = re.findall(r"stk_\w+", desk.start_server("make run AUTH=on"))
+        (key, *_) = re.findall(r"stk_\w+", desk.start_server("make run AUTH=on"))
         desk.replaced = {PRINTED_URL: f"http://127.0.0.1:{port}", PRINTED_KEY: key}
         desk.terminal.run(next(each.text for each in BLOCKS if each.text.startswith("BASE=")).partition("AGENT=")[0])
         answer = desk.run(block)

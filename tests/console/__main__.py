@@ -15,10 +15,13 @@ from pathlib import Path
 
 from infra.local.engine import ROOT
 from tests.servers.ports import free_port
+from tests.system.printed_commands import read_blocks
 from tests.system.run_process import Run
 
 FOLDER = Path(__file__).parent
 PICTURES = ROOT / "docs" / "screenshots"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+SCREENSHOTS = ["screenshots"]
 NODE = ROOT / ".venv-console" / "bin" / "node"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MISSING = "stint: there is no Chromium: install it (Debian: apt-get install chromium), or set CHROMIUM to its path."
@@ -41,7 +44,9 @@ def main() -> int:
         return 2
     with tempfile.TemporaryDirectory() as state:
         port = free_port()
-        run = Run(Path(state), 0, "--auth", "on", shell=SHELL | {"STINT_OIDC_ISSUER": f"http://127.0.0.1:{port}"})
+        shell = SHELL | {"STINT_OIDC_ISSUER": f"http://127.0.0.1:{port}"}
+        tools = write_tutorial_tool(Path(state)) if sys.argv[1:] == SCREENSHOTS else None
+        run = Run(Path(state) / "stint", 0, "--auth", "on", shell=shell, tools=tools)
         run.read_until("Ctrl-C stops")
         (key,) = set(re.findall(r"stk_\w+", "".join(run.lines)))
         settings = {"STINT_URL": f"http://127.0.0.1:{run.port}", "STINT_KEY": key, "CHROMIUM": browser}
@@ -52,9 +57,17 @@ def main() -> int:
     return code
 
 
+def write_tutorial_tool(folder: Path) -> Path:
+    """Run the command of the tutorial that writes a tool beside the repository, and return its template."""
+    (command,) = (each.text for each in read_blocks(TUTORIAL) if "template.yaml <<" in each.text)
+    (folder / "stint").mkdir()
+    subprocess.run(["bash", "-ec", command], cwd=folder / "stint", check=True)
+    return folder / "shop-tools" / "template.yaml"
+
+
 def arguments(options: Sequence[str]) -> list[str]:
     """Return the arguments of Node for the options of this command."""
-    if options == ["screenshots"]:
+    if options == SCREENSHOTS:
         return [str(FOLDER / "screenshots.mjs"), str(PICTURES)]
     # Files run at the same time: each has tenants of its own. Many tests wait for a pace of the scripted model.
     files = [str(file) for file in sorted(FOLDER.glob("*.test.mjs"))]

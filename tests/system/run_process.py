@@ -15,8 +15,11 @@ from tests.openresponses.wire import Tap
 class Run:
     """`make run` as a process; `lines` is its output so far. With port 0 it chooses a free one, and prints it."""
 
-    def __init__(self, state: Path, port: int, *options: str, shell: dict[str, str] | None = None) -> None:
-        command = [sys.executable, "-m", "infra.local", "--state", str(state), "run", "--port", str(port), *options]
+    def __init__(
+        self, state: Path, port: int, *options: str, shell: dict[str, str] | None = None, tools: Path | None = None
+    ) -> None:
+        folders = ["--state", str(state), *(["--tools", str(tools)] if tools else [])]
+        command = [sys.executable, "-m", "infra.local", *folders, "run", "--port", str(port), *options]
         self.state = state
         self.lines: list[str] = []
         self.tap: Tap | None = None

@@ -22,8 +22,9 @@ def run(tmp_path: Path) -> Iterator[Run]:
     run.stop()
 
 
-def test_the_example_of_readme_prints_what_readme_says(run: Run) -> None:
-    (expected,) = re.findall(r"```text\n(-- streamed.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+def test_the_example_prints_what_its_page_shows(run: Run) -> None:
+    page = (EXAMPLE.parent / "README.md").read_text()
+    (expected,) = re.findall(r"```text\n(-- streamed.*?)```", page, flags=re.DOTALL)
 
     assert hold_conversation(run.url) == expected
 

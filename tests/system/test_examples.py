@@ -36,18 +36,6 @@ def run_shell(script: str, base: str) -> str:
     return done.stdout
 
 
-def test_the_tool_and_the_shield_of_readme(base: str) -> None:
-    script = examples("README.md", "A tool that the server runs")
-
-    said = run_shell(script, base)
-
-    assert "get_boiling_point answered: " in said
-    assert said.count('"event_type":"turn_complete"') == 2
-    assert '"violation_level":"error"' in said
-    for path in ("toolgroups/chemistry", "shields/secrets"):
-        run_shell(f"curl -sS -X DELETE $BASE/{path}", base)
-
-
 def test_the_examples_of_tools(base: str) -> None:
     script = examples("docs/tools.md", "## Lambda functions")
 

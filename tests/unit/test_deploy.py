@@ -178,7 +178,7 @@ def test_a_new_source_is_missed_in_the_build(root: Path, capsys: pytest.CaptureF
 
 
 def test_make_hands_its_variables_over() -> None:
-    command = ["make", "-s", "deploy", "STACK=1shop", "-o", ".venv-sam/.installed", "-o", ".venv/.installed"]
+    command = ["make", "-s", "deploy", "STACK=1shop", "-o", ".venv-sam/.installed", "-o", ".venv/.run"]
 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 

@@ -9,7 +9,10 @@ UNSEEN = {"secretsmanager"}
 
 
 def test_every_service_that_the_package_calls_is_shipped() -> None:
-    source = "\n".join(path.read_text() for path in (LAYERS / "core").rglob("*.py"))
+    files = [
+        path for path in (LAYERS / "core").rglob("*.py") if "cli" not in path.parts
+    ]  # runs where boto3 is complete
+    source = "\n".join(path.read_text() for path in files)
     called = set(re.findall(r'(?:create_client|\bclient|\b_make)\(\s*"([a-z0-9-]+)"', source))
     listed = re.search(r"^services := (.+)$", (LAYERS / "Makefile").read_text(), re.MULTILINE)
 

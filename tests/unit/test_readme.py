@@ -1,26 +1,34 @@
 """Statements of the README are true."""
 
+import random
 import re
 from pathlib import Path
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+import pytest
+from infra.bench.scale.price import table
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+CODE = "\n".join(re.findall(r"```sh\n.*?```|`[^`\n]+`", README, flags=re.DOTALL))
 
 
-def test_every_make_target_named_in_readme_exists() -> None:
-    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
-    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
-
-    named = {word for command in re.findall(r"make ([a-z ]+)", README) for word in command.split()}
-
-    assert (
-        named & {"run", "test", "build", "invoke", "bench", "openapi", "lint", "types", "arch", "validate"} <= targets
-    )
+MOST_BYTES = 8_192
+TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
 
 
-def test_every_file_that_readme_links_to_exists() -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", README)
+def test_the_readme_is_short() -> None:
+    assert len(README.encode()) <= MOST_BYTES
 
-    missing = [link for link in links if not (Path(__file__).parents[2] / link).exists()]
 
-    assert links
-    assert missing == []
+@pytest.mark.parametrize("target", re.findall(r"(?:^|`|\s)make ([a-z-]+)(?=[` \n])", CODE))
+def test_each_make_target_that_the_readme_names_exists(target: str) -> None:
+    assert target in TARGETS
+
+
+def test_the_price_of_turns_is_what_the_command_prints() -> None:
+    random_state = random.getstate()
+    (row,) = re.findall(r"^\| a thousand turns \| (.*) \|$", table(), flags=re.MULTILINE)
+    random.setstate(random_state)
+
+    assert f"| {row} |" in README
+    assert table() in (ROOT / "docs" / "costs.md").read_text()

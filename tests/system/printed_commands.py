@@ -92,7 +92,7 @@ class Desk:
     @property
     def environment(self) -> dict[str, str]:
         own = {"PORT": str(self.port), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-        return clean_shell() | own | self.variables
+        return {**clean_shell(), **own, **self.variables}
 
     def run(self, block: Block) -> str:
         """Run a block and return its output. Fails if a command fails, or prints something else than is shown."""

@@ -6,15 +6,18 @@ validator. Otherwise pydantic builds it again in each of them, which was most of
 thread has built meanwhile.
 """
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from threading import RLock
 from types import NoneType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PlainSerializer, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
+
+from stint.dataclasses import dataclass
 
 MOST_FIELDS = 1_000
 """Maximum fields of an object from a caller, including unknown ones. No object has a tenth of them."""
@@ -34,6 +37,8 @@ class Schema(BaseModel):
     """
 
     model_config = ConfigDict(extra="ignore", defer_build=True, protected_namespaces=(), hide_input_in_errors=True)
+    input_fields: ClassVar[frozenset[str]] = frozenset()
+    """Names of fields that a request may have, and that the object read from it lacks."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -100,6 +105,60 @@ class Request(Schema):
         if len(data) > MOST_FIELDS:
             raise PydanticCustomError("too_long", "The object has more than 1,000 fields. Remove the unknown ones")
         return {key: value for key, value in data.items() if value is not None or key not in fields_without_null(cls)}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFields:
+    """The names of the fields of a class in a request, and those of its fields that contain objects, by these names."""
+
+    names: frozenset[str]
+    objects: Mapping[str, str]
+
+
+@cache
+def known_fields(kind: type) -> KnownFields | None:
+    """Return the fields of a class; None if it is not that of an object."""
+    if not issubclass(kind, Schema):
+        return None
+    names: set[str] = set(kind.input_fields)
+    objects: dict[str, str] = {}
+    for attribute, field in kind.model_fields.items():
+        alias = field.validation_alias
+        given = {*getattr(alias, "choices", (alias,))} if alias else {attribute}
+        given |= {attribute} if kind.model_config.get("validate_by_name") else set()
+        names |= given
+        if contains_objects(field.annotation):
+            objects |= dict.fromkeys(given, attribute)
+    return KnownFields(frozenset(names), objects)
+
+
+def contains_objects(annotation: object) -> bool:
+    """Return whether values of a type are, or contain, objects with known fields."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        return issubclass(annotation, Schema)
+    return any(map(contains_objects, get_args(annotation)))
+
+
+def has_unknown_fields(given: Any, read: Any) -> bool:
+    """Return whether a value of a request has fields that its objects lack. `read` is what was read from it.
+
+    Each request waits for this: it calls no function of Python except for the first object of a class.
+    """
+    pending = [(given, read)]
+    while pending:
+        given, read = pending.pop()
+        if isinstance(given, dict):
+            if isinstance(read, dict):
+                pending += [(given[name], value) for name, value in read.items() if name in given]
+            elif (known := known_fields(read.__class__)) is not None:
+                if not known.names.issuperset(given):
+                    return True
+                for name, attribute in known.objects.items():
+                    if name in given:
+                        pending.append((given[name], read.__dict__[attribute]))
+        elif isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
+            pending += zip(given, read, strict=True)
+    return False
 
 
 @lru_cache(maxsize=64)  # most times are written more than once: in an event, in the document of its turn, and stored

@@ -5,7 +5,7 @@ Most functions of POST routes need little of it, so that `DirectCall` fills in t
 
     parameter         its argument
     an id             the part of the path
-    the body          the JSON object of the request, as the model of the parameter
+    the body          the JSON object of the request, as the model of the parameter, whose unknown fields are named
     the request       itself
     a dependency      what its function returns for the request
 
@@ -15,7 +15,8 @@ by the same field, so the errors are the same.
 
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import iscoroutinefunction, signature
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 from fastapi import Request, Response
 from fastapi._compat import ModelField
@@ -26,6 +27,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from stint.dataclasses import dataclass
+from stint.domain.schema import has_unknown_fields
 
 PopObject = Callable[[], Awaitable[dict[str, Any] | None]]
 """A function that returns the JSON object of a request's body once; None if it is none."""
@@ -55,7 +57,8 @@ class DirectCall:
     async def find_arguments(self, request: Request, pop_object: PopObject) -> dict[str, object] | None:
         """Return the arguments of the function; None if the body is no JSON object, so that FastAPI refuses it.
 
-        Nothing keeps the object while the function runs. Raises RequestValidationError if the body is invalid.
+        Nothing keeps the object while the function runs. Raises RequestValidationError if the body is invalid, and
+        InvalidRequest for a misspelled field of OpenAI's API.
         """
         body = await pop_object()
         if body is None:
@@ -68,7 +71,19 @@ class DirectCall:
         arguments[self.body.name], errors = self.body.validate(body, loc=("body",))
         if errors:
             raise RequestValidationError(errors, body=body)
+        check_fields(body, arguments[self.body.name], request)
         return arguments
+
+
+def check_fields(given: object, read: object, request: Request) -> None:
+    """Name the unknown fields of a body in a header of the response. `read` is what was read from the body.
+
+    Raises InvalidRequest for a misspelled field of OpenAI's API.
+    """
+    if has_unknown_fields(given, read):
+        from stint.http.unknown_fields import note_unknown_fields  # noqa: PLC0415 - few requests have any
+
+        note_unknown_fields(given, read, request.scope)
 
 
 def direct_call_of(route: APIRoute) -> DirectCall | None:
@@ -105,10 +120,11 @@ def is_plain(dependency: Dependant) -> bool:
 
 
 def is_model(body: ModelField) -> bool:
-    """Return whether a body is one object of a required model."""
-    kind, info = body.field_info.annotation, body.field_info
-    is_json = isinstance(info, Body) and not isinstance(info, Form) and info.is_required()
-    return is_json and isinstance(kind, type) and issubclass(kind, BaseModel)
+    """Return whether a body is one object of a model, which may be missing."""
+    info = body.field_info
+    kinds = {info.annotation} if info.is_required() else set(get_args(info.annotation)) - {NoneType}
+    is_json = isinstance(info, Body) and not isinstance(info, Form)
+    return is_json and len(kinds) == 1 and all(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds)
 
 
 def is_text(field: ModelField) -> bool:

@@ -43,6 +43,9 @@ RouteScope = Scope | Literal["any"] | None
 END_USER_HEADER = "x-stint-user"
 """The header that names the end user for whom a request acts."""
 
+WARNING = "stint.warning"
+"""The key of a request's scope that has the value of the header `x-stint-warning` of its response."""
+
 OPEN_PATHS = frozenset({"/v1/health", "/health"})
 """Paths that need no caller, which the middleware lets through before a route is found. Their routes require None."""
 

@@ -6,7 +6,7 @@ unique in it.
 """
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
@@ -70,6 +70,8 @@ def as_output(part: Any) -> Any:
 class FunctionCall(Request):
     """A call that the client runs. `arguments` is the text that the model wrote."""
 
+    input_fields: ClassVar[frozenset[str]] = frozenset({"caller", "namespace"})
+
     type: Literal["function_call"] = "function_call"
     id: str = ""
     call_id: str
@@ -90,6 +92,8 @@ CallOutput = Annotated[
 
 class FunctionCallOutput(Request):
     """The client's result of a call."""
+
+    input_fields: ClassVar[frozenset[str]] = frozenset({"caller", "namespace"})
 
     type: Literal["function_call_output"] = "function_call_output"
     id: str = ""

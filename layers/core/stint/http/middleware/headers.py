@@ -5,11 +5,15 @@ from collections.abc import Callable
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from stint.http.scopes import WARNING
 from stint.metering import find_meter
 from stint.settings import Settings
 
+WARNING_HEADER = "x-stint-warning"
+"""The header with what is wrong with a request that is answered all the same: see `http/warning_header.py`."""
+
 EXPOSED = ", ".join(
-    ["x-request-id", "x-trace-id", "x-should-retry", "retry-after"]
+    ["x-request-id", "x-trace-id", "x-should-retry", "retry-after", WARNING_HEADER]
     + [f"x-ratelimit-{part}-{name}" for part in ("limit", "remaining", "reset") for name in ("requests", "tokens")]
 )
 """Headers that browsers may read."""
@@ -23,6 +27,8 @@ class ResponseHeadersMiddleware:
     | response                        | headers                                                                       |
     |---------------------------------|-------------------------------------------------------------------------------|
     | each                            | `nosniff`: browsers guess no type. `no-store` unless the route differs        |
+    | of a request with unknown       | `x-stint-warning`, which names them                                           |
+    | fields or names                 |                                                                               |
     | of a run under budgets          | OpenAI's headers of rate limits                                               |
     | with STINT_CORS_ORIGIN          | those with which browsers of this origin may read it; API Gateway answers     |
     |                                 | preflight requests                                                            |
@@ -41,6 +47,8 @@ class ResponseHeadersMiddleware:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                if WARNING in scope:
+                    headers[WARNING_HEADER] = scope[WARNING]
                 if runs_tool and message["status"] >= 500:
                     headers["x-should-retry"] = "false"
                 add_headers(headers, origin)

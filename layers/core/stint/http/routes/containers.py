@@ -17,6 +17,7 @@ from stint.domain.openai.containers import (
     DeletedContainer,
     DeletedContainerFile,
 )
+from stint.http.direct_calls import check_fields
 from stint.http.json_responses import document
 from stint.http.knowledge_dependencies import KnowledgeServicesDep
 from stint.http.list_params import Limit, Order
@@ -91,10 +92,12 @@ async def read_addition(request: Request) -> AddContainerFile | FormFile:
             fault = {"type": "json_invalid", "loc": ("body", error.pos), "msg": "JSON decode error", "input": {}}
             raise RequestValidationError([{**fault, "ctx": {"error": error.msg}}]) from None
     try:
-        return AddContainerFile.model_validate(given)
+        addition = AddContainerFile.model_validate(given)
     except ValidationError as error:
         problems = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
         raise RequestValidationError(problems, body=given) from None
+    check_fields(given, addition, request)
+    return addition
 
 
 @uploads.post(FILES, response_model=ContainerFile, openapi_extra={"requestBody": ADDITION})

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from stint.domain.ids import name_of
 from stint.domain.openai.conversations import (
@@ -15,6 +15,7 @@ from stint.domain.openai.conversations import (
 )
 from stint.domain.openai.items import Item
 from stint.domain.openai.response_resource import ItemList
+from stint.http.direct_calls import check_fields
 from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order
 from stint.http.openai_dependencies import OpenAIServicesDep
@@ -76,9 +77,10 @@ async def delete_conversation(conversation_id: str, services: OpenAIServicesDep)
 @router.post(ITEMS, response_model=ItemList)
 @requires("use", repeated=OBJECT)
 async def create_conversation_items(
-    conversation_id: str, body: CreateItems, services: OpenAIServicesDep, include: Included
+    conversation_id: str, body: CreateItems, request: Request, services: OpenAIServicesDep, include: Included
 ) -> Response:
     """Add items to a conversation. Each gets a new id."""
+    check_fields(await request.json(), body, request)
     return document(await services.conversations.add_items(conversation_id, body.items, include))
 
 

@@ -25,6 +25,7 @@ from stint.domain.json_text import parse_json
 from stint.domain.schema import Request as RequestSchema
 from stint.http.dependencies import PROVIDER_DATA_HEADER as LATER_HEADER
 from stint.http.dependencies import provider_data_of, services_of
+from stint.http.direct_calls import check_fields
 from stint.http.requests import StrictRoute
 from stint.october_2024.services import OctoberServices
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
@@ -73,12 +74,14 @@ def read_params(schema: type[S]) -> Callable[[Request], Awaitable[S]]:
             query[name] = values if name.endswith("_ids") or len(values) > 1 else values[0]
         given = {**query, **await read_object(request)}
         try:
-            return schema.model_validate(given)
+            params = schema.model_validate(given)
         except ValidationError as error:
             raise RequestValidationError(
                 [{**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_url=False)],
                 body=given,
             ) from None
+        check_fields(given, params, request)
+        return params
 
     return read
 

@@ -1,0 +1,100 @@
+"""Unknown fields of request bodies, which are ignored: the caller is told in a header of the response.
+
+OpenAI's servers refuse an unknown field, and Llama Stack's ignore it. Clients of OpenAI also send what only other
+servers know, such as `top_k`, and newer clients what is new. So here
+
+    the field                        OpenAI's API                  Llama Stack's APIs
+    misspells a known one            400 `unknown_parameter`       the header names it, and the known one
+    misspells one that is given,     the header names both         the header names both
+    too, as `models` beside `model`
+    is another one                   the header names it           the header names it
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from starlette.types import Scope
+
+from stint.dataclasses import dataclass
+from stint.domain.errors import InvalidRequest, shorten
+from stint.domain.misspellings import LONGEST_NAME, find_intended
+from stint.domain.schema import known_fields
+from stint.http.warning_header import add_warnings
+
+MOST_FIELDS = 20
+"""Maximum unknown fields of a request that are compared with the known ones."""
+
+MOST_OBJECTS = 10_000
+"""Maximum objects of a request in which unknown fields are looked for."""
+
+OPENAI = "stint.domain.openai."
+"""The beginning of the modules with the objects of OpenAI's API."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownField:
+    """An unknown field by its path in the body, and the known one that it misspells, which may be given, too."""
+
+    path: str
+    intended: str | None
+    is_intended_given: bool
+
+    def describe(self) -> str:
+        advice = f" Did you mean {self.intended!r}?" if self.intended else ""
+        return f"Unknown field {self.path!r} is ignored.{advice}"
+
+
+def note_unknown_fields(given: object, read: object, scope: Scope) -> None:
+    """Name the unknown fields of a body in a header of the response. `read` is what was read from the body.
+
+    Raises InvalidRequest for a misspelled field of OpenAI's API.
+    """
+    fields = list(find_unknown_fields(given, read))
+    if type(read).__module__.startswith(OPENAI):
+        for field in fields:
+            if field.intended is not None and not field.is_intended_given:
+                message = f"Unknown parameter: {field.path!r}. Did you mean {field.intended!r}?"
+                raise InvalidRequest(message, code="unknown_parameter", param=field.path)
+    add_warnings(scope, [field.describe() for field in fields])
+
+
+def find_unknown_fields(given: object, read: object) -> Iterator[UnknownField]:
+    """Yield the unknown fields of a body, the outermost first, each once per class: up to MOST_FIELDS."""
+    seen: set[tuple[type, str]] = set()
+    for path, fields, kind in list_objects(given, read):
+        known = known_fields(kind)
+        if known is None or known.names.issuperset(fields):
+            continue
+        for name in fields:
+            if name in known.names or (kind, name) in seen:
+                continue
+            seen.add((kind, name))
+            intended = find_intended(name, known.names)
+            yield UnknownField(join(path, name), intended, intended in fields)
+            if len(seen) == MOST_FIELDS:
+                return
+
+
+def list_objects(given: Any, read: Any) -> Iterator[tuple[str, dict[str, object], type]]:
+    """Yield the objects of a body with their paths and classes, the outermost first: up to MOST_OBJECTS."""
+    pending: deque[tuple[str, Any, Any]] = deque([("", given, read)])
+    for _ in range(MOST_OBJECTS):
+        if not pending:
+            return
+        path, given, read = pending.popleft()
+        if isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
+            parts = zip(given, read, strict=True)
+            pending += ((f"{path}[{place}]", *each) for place, each in enumerate(islice(parts, MOST_OBJECTS)))
+        elif isinstance(given, dict):
+            known = known_fields(read.__class__)
+            names = known.objects if known else {name: name for name in read} if isinstance(read, dict) else {}
+            values = read if isinstance(read, dict) else vars(read) if known else {}
+            pending += ((join(path, name), given[name], values[own]) for name, own in names.items() if name in given)
+            yield path, given, type(read)
+
+
+def join(path: str, name: str) -> str:
+    """Return the path of a field in an object. A name from the caller may be long."""
+    return f"{path}.{shorten(name, LONGEST_NAME)}".removeprefix(".")

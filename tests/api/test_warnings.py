@@ -1,0 +1,144 @@
+"""The header x-stint-warning: what a request has that is ignored, at each API."""
+
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.api_client import agent_config, assert_error, create_agent, open_session, user
+from tests.api.responses_client import WEATHER
+
+WARNING = "x-stint-warning"
+RESPONSE = {"model": "scripted/demo", "input": "say: x"}
+CHAT = {"model": "scripted/demo", "messages": [user("say: x")]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param", "intended"),
+    [
+        ("responses", RESPONSE | {"temperture": 1}, "temperture", "temperature"),
+        ("responses", RESPONSE | {"stream": True, "instrctions": "x"}, "instrctions", "instructions"),
+        ("responses", RESPONSE | {"text": {"verbositty": "low"}}, "text.verbositty", "verbosity"),
+        ("responses/input_tokens", RESPONSE | {"tool": []}, "tool", "tools"),
+        ("conversations", {"itmes": []}, "itmes", "items"),
+        ("conversations/conv_1/items", {"items": [user("x")], "itens": []}, None, None),
+        ("chat/completions", CHAT | {"temperture": 1}, "temperture", "temperature"),
+        ("completions", {"model": "scripted/demo", "prompt": "say: x", "max_tokns": 1}, "max_tokns", "max_tokens"),
+        ("embeddings", {"model": "m", "input": "x", "dimension": 4}, "dimension", "dimensions"),
+        ("vector_stores", {"nmae": "x", "metdata": {}}, "metdata", "metadata"),
+        ("vector_stores/vs_1/files", {"file_id": "x", "atributes": {}}, "atributes", "attributes"),
+        (
+            "uploads",
+            {"filename": "a", "bytes": 1, "purpose": "assistants", "mime_type": "a/b", "mime_tpye": 1},
+            None,
+            None,
+        ),
+    ],
+)
+def test_openais_api_refuses_a_misspelled_field(
+    http: httpx.Client, path: str, body: dict[str, Any], param: str | None, intended: str | None
+) -> None:
+    for base in ("/v1", "/v1/openai/v1"):
+        answer = http.post(f"{base}/{path}", json=body)
+        if param is None:  # the known field is given, too
+            assert answer.headers[WARNING].startswith("Unknown field ")
+            continue
+        error = assert_error(answer, 400, "unknown_parameter")
+        message = f"Unknown parameter: {param!r}. Did you mean {intended!r}?"
+        assert error == {
+            "message": message,
+            "type": "invalid_request_error",
+            "code": "unknown_parameter",
+            "param": param,
+        }
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("path", "body"), [("responses", RESPONSE), ("chat/completions", CHAT)])
+def test_openais_api_names_other_unknown_fields_in_the_header(
+    http: httpx.Client, path: str, body: dict[str, Any], stream: bool
+) -> None:
+    more = {"top_k": 4, "chat_template_kwargs": {"enable_thinking": False}}
+
+    answer = http.post(f"/v1/{path}", json=body | more | {"stream": stream})
+
+    assert answer.status_code == 200
+    assert answer.headers[WARNING] == (
+        "Unknown field 'top_k' is ignored. Unknown field 'chat_template_kwargs' is ignored."
+    )
+    assert WARNING not in http.post(f"/v1/{path}", json=body | {"stream": stream}).headers
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_llama_stacks_api_ignores_a_misspelled_field_and_names_it(http: httpx.Client, stream: bool) -> None:
+    session = open_session(http)
+
+    answer = http.post(f"{session}/turn", json={"messages": [user("say: x")], "stream": stream, "documants": []})
+
+    assert answer.status_code == 200
+    assert answer.headers[WARNING] == "Unknown field 'documants' is ignored. Did you mean 'documents'?"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "name", "intended"),
+    [
+        ("agents", {"agent_config": agent_config(instrctions="")}, "agent_config.instrctions", "instructions"),
+        ("agents", {"agent_config": agent_config(toolgruops=[])}, "agent_config.toolgruops", "toolgroups"),
+        ("inference/chat-completion", {"model_id": "m", "messages": [user("x")], "tols": []}, "tols", "tools"),
+        ("toolgroups", {"toolgroup_id": "g", "provider_id": "p", "agrs": {}}, "agrs", None),
+        ("shields", {"shield_id": "s", "parms": {}}, "parms", "params"),
+        ("vector-dbs", {"vector_db_id": "v", "embedding_model": "m", "provder_id": 1}, "provder_id", "provider_id"),
+    ],
+)
+def test_each_part_of_llama_stacks_api_names_unknown_fields(
+    http: httpx.Client, path: str, body: dict[str, Any], name: str, intended: str | None
+) -> None:
+    answer = http.post(f"/v1/{path}", json=body)
+
+    advice = f" Did you mean {intended!r}?" if intended else ""
+    assert answer.headers[WARNING] == f"Unknown field {name!r} is ignored.{advice}"
+
+
+def test_sessions_name_unknown_fields(http: httpx.Client) -> None:
+    path = f"/v1/agents/{create_agent(http)}/session"
+
+    answer = http.post(path, json={"session_name": "s", "expire_after": 9})
+
+    assert answer.status_code == 200
+    assert answer.headers[WARNING] == "Unknown field 'expire_after' is ignored. Did you mean 'expires_after'?"
+
+
+def test_items_of_a_conversation_are_checked(http: httpx.Client) -> None:
+    path = f"/v1/conversations/{http.post('/v1/conversations').json()['id']}/items"
+    item = user("x") | {"type": "message"}
+
+    refused = http.post(path, json={"items": [item | {"statsu": "completed"}]}, params={"include": []})
+    named = http.post(path, json={"items": [item | {"provider_data": {}}]})
+
+    assert assert_error(refused, 400, "unknown_parameter")["param"] == "items[0].statsu"
+    assert named.headers[WARNING] == "Unknown field 'items[0].provider_data' is ignored."
+
+
+def test_a_response_that_is_sent_back_has_only_known_fields(http: httpx.Client) -> None:
+    first = http.post(
+        "/v1/responses", json=RESPONSE | {"input": 'call: get_weather {"city": "Rome"}', "tools": [WEATHER]}
+    )
+    output = first.json()["output"]
+    result = {"type": "function_call_output", "call_id": output[-1]["call_id"], "output": "fine"}
+
+    second = http.post("/v1/responses", json=RESPONSE | {"input": [user("x"), *output, result], "tools": [WEATHER]})
+
+    assert second.status_code == 200, second.text
+    assert WARNING not in second.headers
+
+
+def test_the_api_of_october_2024_names_unknown_fields(http: httpx.Client) -> None:
+    config = {"model": "scripted/demo", "instructions": "", "enable_session_persistence": False, "tool_chioce": "auto"}
+
+    created = http.post("/agents/create", json={"agent_config": config})
+    read = http.post("/models/get", json={"identifier": "scripted/demo", "identifer": 1})
+
+    assert created.status_code == 200, created.text
+    assert created.headers[WARNING] == (
+        "Unknown field 'agent_config.tool_chioce' is ignored. Did you mean 'tool_choice'?"
+    )
+    assert read.headers[WARNING] == "Unknown field 'identifer' is ignored. Did you mean 'identifier'?"

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.api_client import agent_config, assert_error, create_agent, open_session, user
+from tests.api.api_client import agent_config, assert_error, create_agent, create_session, open_session, user
 from tests.api.responses_client import WEATHER
 
 WARNING = "x-stint-warning"
@@ -142,3 +142,52 @@ def test_the_api_of_october_2024_names_unknown_fields(http: httpx.Client) -> Non
         "Unknown field 'agent_config.tool_chioce' is ignored. Did you mean 'tool_choice'?"
     )
     assert read.headers[WARNING] == "Unknown field 'identifer' is ignored. Did you mean 'identifier'?"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model": "nope"}, "Model 'nope' does not exist. GET /v1/models lists the models."),
+        ({"toolgroups": ["nope"]}, "Toolgroup 'nope' is not registered. GET /v1/toolgroups lists the registered ones."),
+        ({"output_shields": ["nope"]}, "Shield 'nope' is not registered. GET /v1/shields lists the registered ones."),
+    ],
+)
+def test_a_new_agent_whose_turns_would_fail_is_stored_and_its_creator_told(
+    http: httpx.Client, config: dict[str, Any], message: str
+) -> None:
+    answer = http.post("/v1/agents", json={"agent_config": agent_config(**config)})
+
+    assert list(answer.json()) == ["agent_id"]
+    assert answer.headers[WARNING].startswith(f"Turns of the agent will fail: {message}")
+    session = create_session(http, answer.json()["agent_id"])
+    refused = http.post(f"{session}/turn", json={"messages": [user("x")]})
+    assert message in refused.json()["error"]["message"]
+
+
+def test_a_new_agent_with_names_that_exist_has_no_warning(http: httpx.Client) -> None:
+    config = agent_config(toolgroups=["builtin::rag"])
+
+    assert WARNING not in http.post("/v1/agents", json={"agent_config": config}).headers
+
+
+def test_an_unknown_field_and_an_unknown_name_are_both_named(http: httpx.Client) -> None:
+    config = agent_config(model="n\u00f8pe\r\n", colour="red", toolgroups=[f"group-{number}" for number in range(9)])
+
+    answer = http.post("/v1/agents", json={"agent_config": config})
+
+    header = answer.headers[WARNING]
+    assert header.startswith(
+        "Unknown field 'agent_config.colour' is ignored. Turns of the agent will fail: Model 'n\\xf8pe\\r\\n'"
+    )
+    assert header.endswith(" There are more warnings.")
+    assert len(header) <= 512
+
+
+def test_the_creator_of_an_agent_of_october_2024_is_told(http: httpx.Client) -> None:
+    config = {"model": "nope", "instructions": "", "enable_session_persistence": False, "input_shields": ["none"]}
+
+    answer = http.post("/agents/create", json={"agent_config": config})
+
+    assert list(answer.json()) == ["agent_id"]
+    assert "will fail: Model 'nope' does not exist." in answer.headers[WARNING]
+    assert "will fail: Shield 'none' is not registered." in answer.headers[WARNING]

@@ -15,7 +15,7 @@ from stint.http.scopes import WARNING
 WARNINGS = "stint.warnings"
 """The key of a request's scope that has its warnings."""
 
-MOST_WARNINGS, LONGEST_WARNING, LONGEST_HEADER = 5, 200, 512
+MOST_WARNINGS, LONGEST_WARNING, LONGEST_HEADER = 5, 250, 512
 """Maximum warnings of a response, and characters of one, and of all."""
 
 MORE = "There are more warnings."

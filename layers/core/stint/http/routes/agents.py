@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from stint.domain.llama_stack.agents import Agent, AgentCreateRequest, AgentCreateResponse, AgentList
 from stint.domain.llama_stack.sessions import SessionCreateRequest, SessionCreateResponse, SessionList
@@ -20,14 +20,18 @@ router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
 
 @router.post("", response_model=AgentCreateResponse)
 @requires("use", repeated=RETRIED)
-async def create_agent(body: AgentCreateRequest, services: AgentsServicesDep) -> Response:
-    """Create an agent."""
+async def create_agent(body: AgentCreateRequest, request: Request, services: AgentsServicesDep) -> Response:
+    """Create an agent. A header names models, toolgroups and shields that do not exist, without which turns fail."""
+    from stint.http.agent_warnings import warn_of_missing_names  # noqa: PLC0415 - not at the start of a function
+
     if any(isinstance(group, AgentToolGroupWithArgs) for group in body.agent_config.toolgroups):
         from stint.services.agents.endpoints import check_endpoints  # noqa: PLC0415 - many agents have no args
 
         await check_endpoints(body.agent_config.toolgroups, services.toolgroups.tools)
     create = partial(services.agents.create, body.agent_config)
-    return document(AgentCreateResponse(agent_id=await services.creations.run(services.agents.find_created, create)))
+    agent_id = await services.creations.run(services.agents.find_created, create)
+    await warn_of_missing_names(request, body.agent_config, services.registry)
+    return document(AgentCreateResponse(agent_id=agent_id))
 
 
 @router.get("", response_model=AgentList)

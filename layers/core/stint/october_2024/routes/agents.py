@@ -59,12 +59,17 @@ STREAMS: dict[int | str, dict[str, Any]] = {
 
 @router.post("/agents/create", response_model=AgentCreateResponse)
 @requires("use", repeated=RETRIED)
-async def create_october_agent(body: OctoberAgentCreateRequest, services: OctoberServicesDep) -> Response:
+async def create_october_agent(
+    body: OctoberAgentCreateRequest, request: Request, services: OctoberServicesDep
+) -> Response:
     """Create an agent."""
+    from stint.http.agent_warnings import warn_of_missing_names  # noqa: PLC0415 - not at the start of a function
+
     config = to_agent_config(body.agent_config)
     await check_endpoints(config, body.agent_config.tools, services.toolgroups.tools)
     create = partial(services.agents.create, config)
     agent_id = await services.creations.run(services.agents.find_created, create)
+    await warn_of_missing_names(request, config, services.registry)
     return document(AgentCreateResponse(agent_id=agent_id))
 
 

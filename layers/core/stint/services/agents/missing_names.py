@@ -1,0 +1,55 @@
+"""The models, toolgroups and shields that an agent names and that its first turn would not find.
+
+An agent may name what is registered later, so it is stored all the same, and its creator is told. What is configured or
+in this process's copy of the registrations is found without a read. For other names, the registrations are read once.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from stint.domain.errors import InvalidRequest, NotSupported
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.services.registry.catalogue import Catalogue
+from stint.services.registry.model_ids import find_models
+from stint.services.registry.registry import Registry
+from stint.services.registry.unsupported_tools import refuse_not_offered
+from stint.tools.port import REMOTE_EXECUTION
+
+
+async def explain_missing_names(config: AgentConfig, registry: Registry) -> list[str]:
+    """Return a message for each name of an agent that its turns would not find. Raises StoreUnavailable."""
+    known = registry.configured if registry.cached is None else registry.cached[1]
+    if not any(explain_names(config, registry, known)):
+        return []
+    return list(explain_names(config, registry, await registry.catalogue(fresh=True)))
+
+
+def explain_names(config: AgentConfig, registry: Registry, catalogue: Catalogue) -> Iterator[str]:
+    """Yield a message for each name that a catalogue lacks."""
+    yield from explain_model(config.model, registry, catalogue)
+    groups = (group if isinstance(group, str) else group.name for group in config.toolgroups)
+    for name in dict.fromkeys(groups):
+        if name != REMOTE_EXECUTION and not {name, name.rpartition("/")[0]} & catalogue.toolgroups.keys():
+            yield explain_toolgroup(name)
+    of_tools = [(*each.input_shields, *each.output_shields) for each in (config.tool_shields or {}).values()]
+    for name in dict.fromkeys([*config.input_shields, *config.output_shields, *chain(*of_tools)]):
+        if name not in catalogue.shields:
+            yield f"Shield {name!r} is not registered. GET /v1/shields lists the registered ones."
+
+
+def explain_model(name: str, registry: Registry, catalogue: Catalogue) -> Iterator[str]:
+    """Yield why a model cannot answer, if it cannot. A caller with limits is told no other ids."""
+    try:
+        found = find_models(catalogue, name, registry.router.names_provider)
+        registry.router.route(registry.require_full_id(name, found))
+    except InvalidRequest as error:
+        limited = f"Model {name!r} cannot be used. GET /v1/models lists the models of the caller."
+        yield limited if registry.access.is_limited else error.message
+
+
+def explain_toolgroup(name: str) -> str:
+    try:
+        refuse_not_offered(name)
+    except NotSupported as error:
+        return error.message
+    return f"Toolgroup {name!r} is not registered. GET /v1/toolgroups lists the registered ones."

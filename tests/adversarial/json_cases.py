@@ -137,6 +137,19 @@ def unknown_fields() -> Case:
 
 
 @case
+def misspelled_fields() -> Case:
+    """Send names that resemble known ones, in one object and in many."""
+    fields = {"max_output_tok" + "e" * (place % 3) + f"{place:04}": 0 for place in range(900)}
+    response = {"model": "scripted/demo", "input": "hi"}
+    parameter = {"name": "", "parameter_type": "", "description": ""}
+    yield post("/v1/responses", response | fields)
+    yield post("/v1/responses", response | {f"previous_respons{'x' * place}_id": 0 for place in range(900)})
+    for more in ({}, {"requird": False}):
+        tool = {"name": "t", "parameters": [parameter | more] * 40_000}
+        yield post("/v1/agents", {"agent_config": {"model": "m", "instructions": "", "client_tools": [tool]}})
+
+
+@case
 def many_messages() -> Case:
     session = yield from create_session()
     for count in (66_000, 10_000):

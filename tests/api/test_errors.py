@@ -223,6 +223,7 @@ def test_browsers_of_one_origin_may_read_every_answer(
     for answer in answers:
         assert answer.headers["access-control-allow-origin"] == "https://app.example"
         assert answer.headers["vary"] == "origin"
+        assert {"x-request-id", "x-stint-warning"} <= {*answer.headers["access-control-expose-headers"].split(", ")}
 
 
 def test_a_fault_of_the_store_is_500_and_its_throttling_503(http: httpx.Client, app_fixture: AppFixture) -> None:

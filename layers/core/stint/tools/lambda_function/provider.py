@@ -44,6 +44,12 @@ THREADS = 64
 """Calls at once, for all turns of a process. A thread is started when no other one is free."""
 
 OF_THE_CALL = frozenset({"TooManyRequestsException", "RequestTooLargeException", "InvalidRequestContentException"})
+ADVICE = {
+    "ResourceNotFoundException": ": there is no such function. Check its name and region. On this machine, name the"
+    " template that has it: make run TOOLS=template.yaml",
+    "AccessDeniedException": ": this stack may not call it. Add its ARN to the parameter ToolFunctionArns",
+}
+"""The end of the message, by the code of Lambda's error."""
 
 
 class FunctionDefinition(ToolDefinition):
@@ -144,7 +150,9 @@ class LambdaFunctions:
             code = error.response["Error"]["Code"]
             if code in OF_THE_CALL:
                 return failure(f"The function could not be invoked: {error.response['Error'].get('Message', code)}")
-            raise ToolUnavailable(f"The function of the tool {tool.name!r} cannot be invoked ({code})") from error
+            raise ToolUnavailable(
+                f"The function of the tool {tool.name!r} cannot be invoked ({code}){ADVICE.get(code, '')}"
+            ) from error
         except BotoCoreError as error:
             raise ToolUnavailable(
                 f"The function of the tool {tool.name!r} cannot be invoked ({type(error).__name__})"

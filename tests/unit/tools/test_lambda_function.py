@@ -133,10 +133,8 @@ async def test_a_function_that_takes_too_long_is_timed_out(function: str) -> Non
 
 
 async def test_an_unknown_function_is_unavailable(function: str) -> None:
-    with pytest.raises(
-        ToolUnavailable,
-        match=r"^The function.*'order' cannot be invoked \(ResourceNotFoundException\): .* make run TOOLS=template.yaml$",
-    ):
+    reason = r"\(ResourceNotFoundException\): .* make run TOOLS=template.yaml$"
+    with pytest.raises(ToolUnavailable, match=rf"^The function.*'order' cannot be invoked {reason}"):
         await call(group("nosuch"), do="echo")
 
 

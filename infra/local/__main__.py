@@ -31,6 +31,7 @@ def main() -> int:
         tools=(arguments.tools or TOOLS).absolute(),
         visibility=visibility,
         shared=shared,
+        checks_models=arguments.command == "run",
         authorize=getattr(arguments, "auth", "on") == "on",
     )
     try:

@@ -39,6 +39,7 @@ from infra.local.errors import LocalCloudError
 from infra.local.front import Front, Log
 from infra.local.functions import Functions, FunctionSpec
 from infra.local.lambda_api import lambda_api
+from infra.local.model_report import ModelReport, report_models
 from infra.local.opt import layer_folders
 from infra.local.queues import Queues
 from infra.local.server import listen_apart, serving
@@ -64,14 +65,14 @@ _STREAMING = "/opt/stint-runtime"
 class Cloud:
     """A running local cloud.
 
-    `model` is the default model; `services` are the environment variables through which functions find AWS.
+    `models` has the default model; `services` are the environment variables through which functions find AWS.
     """
 
     system: System
     engine: RunningEngine
     functions: Functions
     queues: Queues
-    model: str
+    models: ModelReport
     services: Mapping[str, str]
 
 
@@ -92,6 +93,8 @@ class Plan:
     shared: bool = False
     """A streaming function is one process for many invocations, as on Lambda Managed Instances, and requests that
     find no place wait. Otherwise everything is as in Lambda."""
+    checks_models: bool = False
+    """The lists of the model servers are requested during the start."""
     authorize: bool = False
     """Callers need keys. Without it, everyone may call the API, as if it was built with AUTH=none."""
     visibility: int | None = None
@@ -114,10 +117,15 @@ async def running_cloud(
         region = await asyncio.to_thread(local_region, plan.shell)
         translating = asyncio.create_task(asyncio.to_thread(translate_all, plan, region))
         stack.callback(translating.cancel)
+        checking = asyncio.create_task(report_models(settings, plan.shell)) if plan.checks_models else None
+        if checking:
+            stack.callback(checking.cancel)
         if not isinstance(engine, RunningEngine):
             engine = await stack.enter_async_context(started(Engine(engine, region=region, lock=lock)))
         settings.setdefault("STINT_BEDROCK_REGION", await asyncio.to_thread(shell_region, plan.shell))
         translated, translated_tools = await translating
+        models = await checking if checking else ModelReport(settings["STINT_DEFAULT_MODEL"])
+        settings["STINT_DEFAULT_MODEL"] = models.default
         system = System(
             plan.template,
             translated,
@@ -141,7 +149,7 @@ async def running_cloud(
         stack.push_async_callback(functions.stop)
         allowed = {tool.name for tool in tools} | {one.name for one in system.functions if one.logical_id == SANDBOX}
         await stack.enter_async_context(serving(lambda_api(functions, allowed), listener))
-        yield Cloud(system, engine, functions, queues, model=settings["STINT_DEFAULT_MODEL"], services=services)
+        yield Cloud(system, engine, functions, queues, models=models, services=services)
 
 
 def make_specs(

@@ -77,6 +77,7 @@ def refuse_invalid(settings: Mapping[str, str]) -> None:
     """Refuse settings with which no function would start."""
     from stint.settings import SettingsError, read_settings  # noqa: PLC0415 - `make run` starts faster
 
+    refuse_invalid_url(settings.get("OPENAI_BASE_URL", ""))
     try:
         read = read_settings(settings)
         if read.providers and not is_reference(read.providers):
@@ -85,6 +86,18 @@ def refuse_invalid(settings: Mapping[str, str]) -> None:
             read_model_servers(read)
     except (SettingsError, ValueError) as error:
         raise LocalCloudError(str(error)) from None
+
+
+def refuse_invalid_url(url: str) -> None:
+    """Refuse an address of the model server that no start of a server would make right."""
+    from stint.http1.urls import InvalidURL, parse_url  # noqa: PLC0415 - `make run` starts faster
+
+    try:
+        parse_url(url.strip() or "http://localhost")
+    except InvalidURL as error:
+        raise LocalCloudError(
+            f"OPENAI_BASE_URL is not a valid URL: {error}. Write for example http://127.0.0.1:11434/v1."
+        ) from None
 
 
 def named_providers(text: str) -> list[str]:
@@ -138,13 +151,18 @@ def service_environment(
         services = {name: value for name, value in services.items() if name not in engine or "ENDPOINT" not in name}
     if signs:
         del services["AWS_ACCESS_KEY_ID"], services["AWS_SECRET_ACCESS_KEY"]
-    direct = [settings[name] for name in ("NO_PROXY", "no_proxy") if settings.get(name)]
-    no_proxy = ",".join([*direct[:1], "127.0.0.1", "localhost"])
+    no_proxy = proxy_exceptions(settings)
     # The engine separates data by region, so every client uses that of the engine.
     always = {"NO_PROXY": no_proxy, "no_proxy": no_proxy} | {name: engine[name] for name in _REGION}
     always["STINT_CONSOLE_LOCAL"] = "true"
     always["STINT_REFUSED_PORTS"] = f"{PORTS[0]}-{PORTS[-1]}"
     return {"AWS_EC2_METADATA_DISABLED": "true", **services, **settings, **always}
+
+
+def proxy_exceptions(settings: Mapping[str, str]) -> str:
+    """Return NO_PROXY of the functions: that of the shell, and this machine."""
+    direct = [settings[name] for name in ("NO_PROXY", "no_proxy") if settings.get(name)]
+    return ",".join([*direct[:1], "127.0.0.1", "localhost"])
 
 
 def has_credentials() -> bool:

@@ -68,7 +68,7 @@ async def invoke_on(
 ) -> bool:
     async with running_cloud(plan, engine, log_to_stderr, lock) as cloud:
         if openai_variable(plan.shell):
-            log_to_stderr("invoke", f"default model {cloud.model}{model_note(plan.shell)}")
+            log_to_stderr("invoke", f"default model {cloud.models.default}{model_note(plan.shell)}")
         function = find_function(cloud.system, name)
         await asyncio.to_thread(create_buses, cloud.system, cloud.engine)
         await prepare(payload, {**function.environment, **cloud.services})

@@ -124,18 +124,21 @@ async def describe_access(plan: Plan, cloud: Cloud, folder: Path) -> Access:
 
 
 def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, access: Access) -> str:
-    request = {"model": cloud.model, "input": "Say hello."}
+    models = cloud.models
+    request = {"model": models.default, "input": "Say hello."}
     command = ["curl", "-sS", f"{url}/v1/responses", "-H", "content-type: application/json", "-d", json.dumps(request)]
     command[3:3] = access.header
     return "\n".join(
         (
             f"Stint serves {url} (ready in {seconds:.1f} s)",
-            f"  model  {cloud.model}{model_note(os.environ)}",
+            f"  model  {models.default}{model_note(os.environ) if models.note is None else models.note}",
+            *(f"         {line}" for line in models.lines),
             *access.lines,
             *([f"  page   {url}/console"] if CONSOLE.is_file() else []),
             f"  docs   {url}/docs",
             f"  state  {folder} (to start empty: FRESH=1 make run)",
             f"  logs   {folder / 'logs'}",
+            *models.warnings,
             "Send a request:",
             f"  {shlex.join(command)}",
             "Ctrl-C stops.",

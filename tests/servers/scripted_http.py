@@ -80,7 +80,7 @@ class ScriptedHTTPServer:
 
     @property
     def bodies(self) -> list[Any]:
-        return [request.json() for request in self.requests]
+        return [request.json() for request in self.requests if request.body]
 
     def script(self, *replies: Reply) -> None:
         self._replies.extend(replies)

@@ -18,6 +18,7 @@ from infra.local.errors import LocalCloudError
 from infra.local.server import listen
 from infra.local.state import State
 from starlette.routing import Route
+from tests.servers.chat_completions import ChatCompletionsServer, document
 from tests.system.run_process import Run, all_end, clean_shell
 
 from stint.domain.principals import ANONYMOUS
@@ -210,6 +211,32 @@ def test_the_shell_sets_the_model_and_cors(start: Start) -> None:
     assert any("model  openai/" in line for line in run.lines)
     assert preflight.headers["access-control-allow-origin"] == "https://a.example"
     assert answer.headers["access-control-allow-origin"] == "https://a.example"
+
+
+def test_the_only_model_of_a_server_is_the_default_of_all_functions(start: Start) -> None:
+    listed = {"object": "list", "data": [{"id": "llama3.2:latest"}]}
+    with ChatCompletionsServer() as model:
+        model.script(document(listed))
+        run = start(shell={"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-hunter2-hunter2"})
+        command = next(line for line in run.lines if line.lstrip().startswith("curl"))
+        subprocess.run(shlex.split(command), check=True, capture_output=True, timeout=120)
+        models = httpx.get(f"{run.url}/v1/models", trust_env=False, timeout=120).json()["data"]
+
+        assert model.bodies[-1]["model"] == "llama3.2:latest"
+
+    assert any(line.startswith("  model  openai/llama3.2:latest (the only model of ") for line in run.lines)
+    assert "openai/llama3.2:latest" in [each["id"] for each in models if each.get("default")]
+    assert "hunter2" not in "".join(run.lines)
+
+
+def test_what_is_wrong_with_a_model_server_is_told_before_the_example(start: Start) -> None:
+    with ChatCompletionsServer() as model:
+        model.script(document({"hello": "world"}), document({"object": "list", "data": [{"id": "x"}]}))
+        run = start(shell={"OPENAI_BASE_URL": model.url})
+
+    *_, warning, advice, _, _, _ = run.lines
+    assert warning.startswith(f"Warning: {model.url} answers, but not as a model server: /v1 is missing.")
+    assert advice == f"  OPENAI_BASE_URL={model.base_url} make run\n"
 
 
 def test_invoke_uses_the_data_of_the_running_cloud(running: Run, tmp_path: Path) -> None:

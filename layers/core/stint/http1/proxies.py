@@ -72,9 +72,9 @@ class Proxies:
         return False
 
 
-def read_proxies() -> Proxies:
-    """Return the proxies that the environment of the process sets."""
-    proxies = Proxies.of(os.environ, ("http", "https", "all"))
+def read_proxies(variables: Mapping[str, str] = os.environ) -> Proxies:
+    """Return the proxies that variables set, by default those of the process."""
+    proxies = Proxies.of(variables, ("http", "https", "all"))
     # Unlike urllib, httpx and curl take the star of a longer list.
     listed = [entry.strip() for entry in proxies.excluded.split(",")]
     return replace(proxies, excluded="*") if "*" in listed else proxies

@@ -113,9 +113,25 @@ async def test_a_key_may_be_looked_up(make: Make, engine: str) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "", lambda: None])
-async def test_without_a_key_the_message_says_where_to_put_one(make: Make, engine: str, key: Any) -> None:
-    with pytest.raises(ToolUnavailable, match=f"{engine}_search_api_key"):
+async def test_without_a_key_caller_and_operator_are_told_where_to_put_one(
+    make: Make, engine: str, key: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ToolUnavailable, match=f'{{"{engine}_search_api_key": "..."}}') as refused:
         await search(make(key))
+
+    assert f"The operator sets {engine.upper()}_SEARCH_API_KEY (in AWS" in refused.value.message
+    assert "the parameter ToolsSecretArn" in refused.value.message
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        refused.value.message
+    ]
+
+
+async def test_an_engine_that_only_the_agent_chose_needs_a_setting_too(guard: Guard) -> None:
+    tool = WebSearch(Tavily(guard), "the key of Tavily", {"brave": Brave(guard)})
+    invocation = Invocation("web_search", {"query": "tea", "engine": "brave"}, "c", fixed=frozenset({"engine"}))
+
+    with pytest.raises(ToolUnavailable, match="sets STINT_WEB_SEARCH=brave and BRAVE_SEARCH_API_KEY "):
+        await tool.invoke(group(), invocation)
 
 
 async def test_a_wrong_key_is_unavailable_and_not_repeated(make: Make) -> None:

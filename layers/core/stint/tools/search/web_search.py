@@ -75,10 +75,11 @@ class WebSearch:
         """Search; see the port."""
         if invocation.tool_name not in (WEB_SEARCH.name, MODEL_NAMES[WEB_SEARCH.name]):
             return unknown_tool(invocation.tool_name, [WEB_SEARCH.name])
-        engine = self._engines.get(str(fixed_argument(invocation, "engine")), self._engine)
+        chosen = str(fixed_argument(invocation, "engine"))
+        engine = self._engines.get(chosen, self._engine)
         # The server's key is for its own engine: another one must not get it.
-        own = self._api_key if engine is self._engine else None
-        key = await find_key(engine.key_name, own, invocation, engine.name)
+        own, choice = (self._api_key, "") if engine is self._engine else (None, f"STINT_WEB_SEARCH={chosen}")
+        key = await find_key(engine.key_name, own, invocation, engine.name, choice)
         try:
             query = read_query(invocation.arguments)
             hits = await engine.search(query, limit_of({**toolgroup.config, **invocation.arguments}), key)

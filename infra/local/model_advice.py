@@ -1,4 +1,4 @@
-"""What `make run` says about its model servers, and the default model that follows from their lists.
+"""The words of `make run` about its model servers, and the default model that follows from their lists.
 
 Nothing of it ends the start: a server may be started later, and other models work without it.
 """

@@ -32,7 +32,7 @@ from stint.aws.environment import AwsEnvironment
 from stint.aws.s3_reader import S3Reader
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.chat_models import make_named
+from stint.bootstrap.chat_models import make_named, suggest
 from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.openai import compose_responses, compose_worker, delete_response_objects
@@ -137,7 +137,7 @@ class AppFixture:
         }
         if self.chat_url:
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, stall_timeout=120)
-        router = Router(models, settings.default_model)
+        router = Router(models, settings.default_model, suggest=lambda model_id: suggest(model_id, settings, router))
         kinds = delete_agent_objects(store, self.queue.send) | delete_knowledge_objects(store, self.get_index)
         deletions = Deletions(kinds, self.queue.send)
         all_deletions = Deletions(kinds | delete_response_objects(store), self.queue.send)

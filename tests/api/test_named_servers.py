@@ -104,7 +104,9 @@ def test_a_scripted_server_answers_under_its_own_name(http: httpx.Client, lab: L
     answer = complete(http, "toy/demo", messages=[{"role": "user", "content": "say: Hi"}])
 
     assert answer.json()["choices"][0]["message"]["content"] == "Hi"
-    assert "only toy/demo" in assert_error(complete(http, "toy/other"), 400, "model_not_found")["message"]
+    assert (
+        "no scripted model 'toy/other'" in assert_error(complete(http, "toy/other"), 400, "model_not_found")["message"]
+    )
     embedded = http.post("/v1/embeddings", json={"model": "toy/demo", "input": "Hi"})
     assert_error(embedded, 400, "model_not_found")
 

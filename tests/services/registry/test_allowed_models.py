@@ -11,13 +11,16 @@ from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
 from stint.apis.agents import AgentsServices
+from stint.bootstrap.adapters import Adapters
 from stint.caller import ModelAccess, set_principal
-from stint.domain.errors import Forbidden, NotFound
+from stint.domain.errors import Forbidden, InvalidRequest, NotFound
+from stint.domain.inference import InferenceRequest
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldRegisterRequest
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.paging import Window
 from stint.domain.principals import ANONYMOUS
+from stint.settings import Settings
 
 
 @pytest.fixture
@@ -125,3 +128,60 @@ async def test_a_message_that_must_wait_needs_the_model(cloud: Cloud, tenant: st
 
     assert [refused.value.code for refused in (of_turn, of_response)] == ["model_not_allowed"] * 2
     assert await waiting.places() == 0
+
+
+async def test_an_unknown_model_is_told_only_models_that_the_caller_may_use(services: AgentsServices) -> None:
+    registry = services.registry
+    limit()
+    for name in ("secret-one", "shared-one"):
+        await registry.register_model(ModelRegisterRequest(model_id=name, provider_model_id=f"scripted/{name}"))
+    limit("scripted/shared-*")
+
+    for asked, told in (("shared-on", "shared-one"), ("secret-on", "shared-one"), ("scripted/dmo", None)):
+        with pytest.raises((InvalidRequest, Forbidden)) as refused:
+            await registry.route(asked)
+        message = refused.value.message.replace(repr(asked), "")
+        assert (f"Did you mean {told!r}?" in message) is (told is not None), message
+        assert "secret" not in message
+        assert "demo" not in message
+    with pytest.raises(NotFound, match=r"not found\. Did you mean 'shared-one'\?"):
+        await registry.get_model("shared-on")
+
+
+async def test_an_ambiguous_id_is_told_only_models_that_the_caller_may_use(cloud: Cloud, tenant: str) -> None:
+    stack = TurnFixture(cloud.store, tenant, script(), models="scripted/twin,test/twin,test/other")
+    registry = stack.services.registry
+    for patterns, told in (((), ["scripted/twin", "test/twin"]), (("test/*",), ["test/twin"]), (("test/o*",), [])):
+        limit(*patterns)
+        with pytest.raises(InvalidRequest) as refused:
+            await registry.route("twin")
+
+        assert [each for each in ("scripted/twin", "test/twin") if repr(each) in refused.value.message] == told
+
+
+@pytest.mark.parametrize(
+    ("patterns", "near"),
+    [((), "scripted/demo"), (("scripted/*",), "scripted/demo"), (("scripted/d?o", "scripted/x*"), None)],
+)
+def test_a_provider_without_a_model_tells_only_models_that_the_caller_may_use(
+    patterns: tuple[str, ...], near: str | None
+) -> None:
+    settings = Settings(scripted_models=True, models="scripted/secret", default_model="openai/gpt-5")
+    model, name = Adapters(settings).router.resolve("scripted/dmo")
+    limit(*patterns)
+
+    with pytest.raises(InvalidRequest) as refused:
+        model.check(InferenceRequest(model=name, messages=()))
+
+    assert refused.value.message.startswith("There is no scripted model 'scripted/dmo'.")
+    assert refused.value.message.endswith(f" Did you mean {near!r}?") is (near is not None)
+    assert "secret" not in refused.value.message
+
+
+def test_a_provider_without_a_model_tells_none_if_the_caller_is_not_known() -> None:
+    model, name = Adapters(Settings(scripted_models=True)).router.resolve("scripted/dmo")
+
+    with pytest.raises(InvalidRequest) as refused:
+        model.check(InferenceRequest(model=name, messages=()))
+
+    assert "scripted/demo" not in refused.value.message

@@ -1,4 +1,4 @@
-"""What `make run` says about model servers, which are real HTTP servers on loopback."""
+"""The words of `make run` about model servers, which are real HTTP servers on loopback."""
 
 import json
 import socket

@@ -129,7 +129,7 @@ def compose(
 ) -> AgentsServices:
     """Make the use cases of a tenant. `transcripts` is the cache that all tenants of a process share."""
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
-    registry = make_registry(tenant, adapters, store)
+    registry = make_registry(tenant, settings, router, store)
     warn_of_short_keys(settings, registry.configured, adapters.model_servers)
     agents = Agents(tenant, store.agents, registry, deletions, cache_seconds=settings.agent_cache_seconds)
     transcripts = transcripts or TranscriptCache(settings.transcript_bytes)

@@ -32,7 +32,22 @@ def make_router(settings: "Settings", servers: "Sequence[ModelServer]", fetch: F
         **{server.id: partial(make_named, server, settings, fetch) for server in servers},
     }
     cache = None if settings.prompt_cache == "off" else PromptCache(settings.prompt_cache)
-    return Router(models, settings.default_model, cache, find_cache_keyed(settings, servers))
+    keyed = find_cache_keyed(settings, servers)
+    router = Router(models, settings.default_model, cache, keyed, lambda model_id: suggest(model_id, settings, router))
+    return router
+
+
+def suggest(model_id: str, settings: "Settings", router: Router) -> str:
+    """Return a sentence with a configured id that the caller probably means, and may use, or an empty text."""
+    from stint.bootstrap.defaults import configured, model_access  # noqa: PLC0415 - for errors only
+    from stint.caller import find_principal  # noqa: PLC0415
+    from stint.services.registry.near_models import did_you_mean, names_of  # noqa: PLC0415
+
+    principal = find_principal()
+    if principal is None:  # which models may be named is not known
+        return ""
+    access = model_access(principal.tenant, settings)
+    return did_you_mean(model_id, names_of(configured(settings, router), access.allows))
 
 
 def find_cache_keyed(settings: "Settings", servers: "Sequence[ModelServer]") -> frozenset[str]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from stint.bootstrap.adapters import Adapters
 from stint.caller import ModelAccess
 from stint.domain.llama_stack.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.llama_stack.registry import Model, Provider, ProviderHealth, ProviderList
@@ -160,9 +159,8 @@ def providers(settings: Settings) -> ProviderList:
     )
 
 
-def make_registry(tenant: str, adapters: Adapters, store: Store) -> Registry:
+def make_registry(tenant: str, settings: Settings, router: Router, store: Store) -> Registry:
     """Return the registry of a tenant, with the configured entries."""
-    settings, router = adapters.settings, adapters.router
     known = configured(settings, router)
     return Registry(
         tenant,

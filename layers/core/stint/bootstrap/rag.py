@@ -47,7 +47,7 @@ def compose_rag(
 
     `get_tools` returns the tools that write queries; without it, none can.
     """
-    get_registry = cache(lambda: make_registry(tenant, adapters, store))
+    get_registry = cache(lambda: make_registry(tenant, adapters.settings, adapters.router, store))
 
     async def find_models(model_id: str) -> Sequence[Model]:
         return await get_registry().find_models(model_id)

@@ -41,6 +41,12 @@ class StintError(Exception):
         self.turn_id: str | None = None
         self.response_id: str | None = None
 
+    def add(self, sentence: str) -> None:
+        """Add a sentence without secrets, which may be empty, to the message."""
+        if sentence:
+            self.message += f"{'' if self.message.endswith('.') else '.'} {sentence}"
+            self.args = (self.message,)
+
 
 class InvalidRequest(StintError):
     """The request is invalid."""

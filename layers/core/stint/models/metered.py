@@ -7,7 +7,7 @@ end costs what was reserved, or what was streamed if that is more, unless the pr
 """
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -33,18 +33,31 @@ COUNTING_TOKENS = 16
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 BEDROCK = "bedrock/"
+MODEL_NOT_FOUND = "model_not_found"
+
+Suggest = Callable[[str], str]
+"""A function that returns a sentence with the id that is meant by an unknown one, or an empty text."""
 
 
 class MeteredModel:
-    """A model of a provider. Outside of a run, nothing is counted."""
+    """A model of a provider. Outside of a run, nothing is counted. `suggest` is the router's."""
 
-    def __init__(self, model: ChatModel, provider: str) -> None:
+    def __init__(self, model: ChatModel, provider: str, suggest: Suggest = lambda _: "") -> None:
         self.wrapped = model
-        self._provider = provider
+        self._provider, self._suggest = provider, suggest
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse parameters that the provider lacks; see the port."""
-        self.wrapped.check(request)
+        try:
+            self.wrapped.check(request)
+        except InvalidRequest as error:
+            self._explain(error, request)
+            raise
+
+    def _explain(self, error: InvalidRequest, request: InferenceRequest) -> None:
+        """Add the id of another model to the error of an unknown one."""
+        if error.code == MODEL_NOT_FOUND:
+            error.add(self._suggest(f"{self._provider}/{request.model}"))
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens, if necessary by a short answer, which costs as much as the messages; see the port.
@@ -98,6 +111,8 @@ class MeteredModel:
                 call.refused = isinstance(error, InvalidRequest) or is_free(error)
             if isinstance(error, ModelError):
                 count_model_error(error)
+            elif isinstance(error, InvalidRequest):
+                self._explain(error, request)
             raise
         finally:
             if call:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import PromptCache
-from stint.models.metered import MeteredModel
+from stint.models.metered import MeteredModel, Suggest
 from stint.models.port import ChatModel
 
 DEMO_MODEL = "scripted/demo"
@@ -31,6 +31,7 @@ class Router:
     including its slashes: Llama Stack's ids have them. vLLM's model `openai/gpt-oss-20b` is `openai/openai/gpt-oss-20b`
     here. Adapters are made when first needed, and kept. Their calls are counted for the run that makes them. `cache` is
     what runs keep in a provider's cache by default. The servers of the providers `with_cache_keys` take a `cache_key`.
+    `suggest` returns what to add to the error of a provider that does not have a model.
     """
 
     def __init__(
@@ -39,13 +40,14 @@ class Router:
         default_model: str,
         cache: PromptCache | None = DEFAULT_CACHE,
         with_cache_keys: Set[str] = frozenset(),
+        suggest: Suggest = lambda _: "",
     ) -> None:
         self._factories = factories
         self.providers = sorted(factories)
         self.known_providers = frozenset({*factories, *HINTS})
         self.cache = cache
         self.with_cache_keys = with_cache_keys
-        self._default_model = default_model
+        self._default_model, self._suggest = default_model, suggest
         self._models: dict[str, ChatModel] = {}
 
     def resolve(self, model_id: str) -> tuple[ChatModel, str]:
@@ -57,7 +59,7 @@ class Router:
         provider, provider_model_id = self.route(model_id)
         if provider not in self._models:
             # The outermost wrapper, so that no call of a model can be made without being counted.
-            self._models[provider] = MeteredModel(self._factories[provider](), provider)
+            self._models[provider] = MeteredModel(self._factories[provider](), provider, self._suggest)
         return self._models[provider], provider_model_id
 
     def takes_cache_key(self, model: ChatModel) -> bool:

@@ -104,9 +104,8 @@ class Scripted:
     def check(self, request: InferenceRequest) -> None:
         """Refuse grammars, service tiers and unknown names; see the port."""
         if request.model not in self._names:
-            names = ", ".join(f"{self._provider}/{name}" for name in sorted(self._names))
             raise InvalidRequest(
-                f"There is no scripted model {request.model!r}, only {names}. "
+                f"There is no scripted model '{self._provider}/{request.model}'. GET /v1/models lists the models. "
                 "A real model's id begins with openai/ or bedrock/.",
                 code="model_not_found",
                 param="model",

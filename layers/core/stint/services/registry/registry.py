@@ -14,15 +14,16 @@ not use. A model that a shield asks is resolved without registrations, so that n
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stint.caller import ALL_MODELS, ModelAccess
-from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.errors import Forbidden, InvalidRequest, NotFound
 from stint.domain.llama_stack.registrations import (
     ModelRegisterRequest,
+    ModelType,
     Owner,
     RegisteredShield,
     ShieldRegisterRequest,
@@ -135,8 +136,18 @@ class Registry:
         """
         full_id = await self.find_route(model_id)
         # After the route is known: a name of one's own for a model would otherwise get past the limits of a key.
-        self.access.require(full_id)
+        try:
+            self.access.require(full_id)
+        except Forbidden as error:
+            error.add(self.suggest(full_id, await self.catalogue()))
+            raise
         return full_id
+
+    def suggest(self, model_id: str, known: Catalogue, types: Container[ModelType] = ("llm",)) -> str:
+        """Return a sentence with the id of a model that the caller probably means, and may use, or an empty text."""
+        from stint.services.registry.near_models import did_you_mean, names_of  # noqa: PLC0415 - for errors only
+
+        return did_you_mean(model_id, names_of(known, self.access.allows, types))
 
     async def find_route(self, model_id: str) -> str:
         """Return the router's id of a model. A registered model is another name of a provider's.
@@ -150,11 +161,12 @@ class Registry:
         found = await self.find_models(model_id, fresh=False)
         if self.find_full_id(model_id, found) is None:
             found = await self.find_models(model_id, fresh=True)
-        return self.require_full_id(model_id, found)
+        return self.require_full_id(model_id, found, await self.catalogue())
 
     def find_configured_route(self, model_id: str) -> str:
         """Return the router's id of a model without registrations, which others may change. Raises as `find_route`."""
-        return self.require_full_id(model_id, find_models(self.configured, model_id, self.router.names_provider))
+        found = find_models(self.configured, model_id, self.router.names_provider)
+        return self.require_full_id(model_id, found, self.configured)
 
     def find_full_id(self, model_id: str, found: Sequence[Model]) -> str | None:
         """Return the full id of the only model found for an id, or else of the one that the id names itself.
@@ -171,15 +183,20 @@ class Registry:
             return model_id
         return None if found else self.find_unlisted(model_id)
 
-    def require_full_id(self, model_id: str, found: Sequence[Model]) -> str:
-        """Return the full id as `find_full_id`. Raises InvalidRequest if there is none, or several."""
+    def require_full_id(self, model_id: str, found: Sequence[Model], known: Catalogue) -> str:
+        """Return the full id as `find_full_id`. Raises InvalidRequest if there is none, or several.
+
+        The error names ids that the caller may use.
+        """
         full_id = self.find_full_id(model_id, found)
         if full_id is not None:
             return full_id
         # Several models have the short id, and none of them is the one that it means.
-        if found:
-            raise ambiguous_model(model_id, [model.identifier for model in found])
-        raise unknown_model(model_id, self.router.providers)
+        if names := [model.identifier for model in found if self.access.allows(full_id_of(model))]:
+            raise ambiguous_model(model_id, names)
+        error = unknown_model(model_id, self.router.providers)
+        error.add(self.suggest(model_id, known))
+        raise error
 
     async def find_models(self, model_id: str, *, fresh: bool = True) -> list[Model]:
         """Return the models of an id: several if it is a short id and ambiguous."""
@@ -228,7 +245,9 @@ class Registry:
             full_id = self.find_unlisted(identifier) or identifier
             found = find_unlisted_models(full_id, self.router, self.providers.data, self.configured)
         if len(found) != 1 or not self.access.allows(full_id_of(found[0])):
-            raise NotFound("Model", identifier)
+            error = NotFound("Model", identifier)
+            error.add(self.suggest(identifier, await self.catalogue(), ("llm", "embedding")))
+            raise error
         (model,) = with_default_marks([named(found[0], identifier)], self.configured)
         return await asyncio.to_thread(masked_model, model)
 

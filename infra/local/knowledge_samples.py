@@ -31,8 +31,8 @@ from stint.domain.openai.vector_stores import CreateFileBatch, CreateVectorStore
 from stint.domain.tasks import DeletionTask, IngestionTask, WaitingTask
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
-from stint.services.knowledge.embedding_models import FindModels
 from stint.services.knowledge.files import NewFile
+from stint.services.registry.registry import Registry
 from stint.store.store import Store
 
 
@@ -40,7 +40,7 @@ class KnowledgeSamples:
     """The use cases that make the samples. What they insert is ingested at once."""
 
     def __init__(
-        self, adapters: Adapters, store: Store, index: VectorIndex, deletions: Deletions, find_models: FindModels
+        self, adapters: Adapters, store: Store, index: VectorIndex, deletions: Deletions, registry: Registry
     ) -> None:
         meters = make_meters(TENANT, adapters.settings, store)
         parts = KnowledgeParts(
@@ -50,7 +50,7 @@ class KnowledgeSamples:
             deletions,
             send=self.send,
             meters=lambda _: meters,
-            find_models=lambda _: find_models,
+            get_registry=lambda _: registry,
         )
         self.services = compose_knowledge(TENANT, parts, compose_vector_stores(TENANT, parts))
         self.ingestion = compose_ingestion(TENANT, parts)

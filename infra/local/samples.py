@@ -161,9 +161,7 @@ class Samples:
         deletions = Deletions(kinds, outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, queue=outbox, links=LinkCache())
-        self.knowledge = KnowledgeSamples(
-            adapters, store, index, deletions, find_models=self.agents.registry.find_models
-        )
+        self.knowledge = KnowledgeSamples(adapters, store, index, deletions, self.agents.registry)
         self.worker = compose_worker(TENANT, settings, store, self.openai, bus=outbox)
 
     async def make(self) -> None:

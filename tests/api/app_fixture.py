@@ -164,7 +164,7 @@ class AppFixture:
             deletions,
             self.queue.send,
             lambda _: services.meters,
-            lambda _: registry.find_models,
+            lambda _: registry,
         )
         self.ingestion = compose_ingestion(tenant, parts)
         knowledge = compose_knowledge(tenant, parts, compose_vector_stores(tenant, parts))

@@ -71,6 +71,14 @@ def test_invalid_requests_are_refused_with_the_field(http: httpx.Client, fields:
     assert error["param"].startswith(next(iter(fields)))
 
 
+def test_an_unknown_model_is_told_the_nearest_one_that_embeds(http: httpx.Client) -> None:
+    for wrong in ("hashd/words-384", "words-348"):
+        error = assert_error(embed(http, model=wrong), 400, "model_not_found")
+        assert error["message"].endswith(" Did you mean 'hashed/words-384'?")
+    error = assert_error(embed(http, model="dmo"), 400, "model_not_found")
+    assert "Did you mean" not in error["message"]
+
+
 @pytest.mark.parametrize("model", ["nope", "hashed/none", "scripted/words"])
 def test_an_unknown_model_is_refused(http: httpx.Client, model: str) -> None:
     assert_error(embed(http, model=model), 400, "model_not_found")

@@ -47,7 +47,7 @@ class KnowledgeComposition(AgentsComposition):
             deletions=self.deletions,
             send=self.queue.send,
             meters=lambda tenant: self.make_services(tenant).meters,
-            find_models=lambda tenant: self.make_services(tenant).registry.find_models,
+            get_registry=lambda tenant: self.make_services(tenant).registry,
         )
 
     def get_index(self) -> "VectorIndex":

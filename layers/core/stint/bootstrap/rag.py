@@ -1,13 +1,12 @@
 """Composition of vector dbs and of the retrieval of context. Functions load it when the first one is used."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import make_registry, model_access
 from stint.dataclasses import dataclass
 from stint.documents.document_reader import DocumentReader
-from stint.domain.llama_stack.registry import Model
 from stint.domain.tasks import SendTask
 from stint.services.deletions import delete_named_store
 from stint.services.knowledge.embedding_models import EmbeddingModels
@@ -49,13 +48,10 @@ def compose_rag(
     """
     get_registry = cache(lambda: make_registry(tenant, adapters.settings, adapters.router, store))
 
-    async def find_models(model_id: str) -> Sequence[Model]:
-        return await get_registry().find_models(model_id)
-
     text_models = TextModels(adapters.router, get_registry)
     queries = QueryGenerator(text_models, get_tools)
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
-    models = EmbeddingModels(adapters.embedders, find_models, model_access(tenant, adapters.settings))
+    models = EmbeddingModels(adapters.embedders, get_registry, model_access(tenant, adapters.settings))
     delete_store = delete_named_store(tenant, store, send)
     search = Search(tenant, store, lambda: adapters.vector_index, models, expired=ExpiredStores(tenant, store, send))
     insertions = Insertions(tenant, store, IngestionTasks(tenant, send))

@@ -8,7 +8,7 @@ An id is looked up in the registry first. One that begins with a provider need n
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from stint.caller import ALL_MODELS, ModelAccess
@@ -16,20 +16,16 @@ from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.llama_stack.registry import Model
 from stint.domain.vector_stores import EmbeddingChoice
-from stint.models.routing import ambiguous_model
 from stint.retrieval.embedder_router import EmbedderRouter
 from stint.retrieval.port import Embeddings, Vector
 from stint.services.registry.model_ids import is_embedding, is_own_name
+from stint.services.registry.registry import Registry
 
 PROBE = "dimension"
 """A text that is embedded to learn the dimension of a model that does not state it."""
 
 WORDS_ONLY = "hashed/"
 """The provider whose vectors compare words only."""
-
-FindModels = Callable[[str], Awaitable[Sequence[Model]]]
-"""A function that returns the models of an id in the registry: several if it is a short id and ambiguous."""
-
 
 logger = logging.getLogger(__name__)
 
@@ -38,11 +34,11 @@ logger = logging.getLogger(__name__)
 class EmbeddingModels:
     """Embeds texts with models of the registry, or those that a provider's prefix names.
 
-    Without `find_models`, there is no registry.
+    Without `get_registry`, which is called when a model is looked up, there is none.
     """
 
     router: EmbedderRouter
-    find_models: FindModels | None = None
+    get_registry: Callable[[], Registry] | None = None
     access: ModelAccess = ALL_MODELS
 
     async def choose(self, model_id: str | None = None, dimensions: int | None = None) -> EmbeddingChoice:
@@ -76,14 +72,15 @@ class EmbeddingModels:
 
     async def _find(self, model_id: str) -> tuple[str, int | None]:
         """Return the full id of a model, and the dimension that its registration states."""
-        if self.find_models is None:
+        if self.get_registry is None:
             return model_id, None
-        found = await self.find_models(model_id)
+        registry = self.get_registry()
+        found = await registry.find_models(model_id)
         if self.router.names_provider(model_id):  # a registration as an llm does not refuse it: a model may do both
             found = [model for model in found if is_embedding(model) or not is_own_name(model)]
         # A short id of several providers: a store would depend on the order of registrations.
         if len(found) > 1:
-            raise ambiguous_model(model_id, [model.identifier for model in found])
+            raise registry.explain_ambiguous(model_id, found)
         if found:
             refuse_other_types(found[0], model_id)
             dimension = found[0].metadata.get("embedding_dimension")
@@ -91,13 +88,15 @@ class EmbeddingModels:
             return full_id, dimension if isinstance(dimension, int) and dimension > 0 else None
         if self.router.names_provider(model_id) or self.router.is_alias(model_id):
             return model_id, None
-        raise InvalidRequest(
+        error = InvalidRequest(
             f"Model {model_id!r} not found. GET /v1/models lists the models; those with model_type embedding can be "
             f"used here. An id that begins with a provider ({', '.join(f'{name}/' for name in self.router.providers)}) "
             "need not be listed.",
             code="model_not_found",
             param="model",
         )
+        error.add(registry.suggest(model_id, await registry.catalogue(), ("embedding",)))
+        raise error
 
     async def embed(
         self, choice: EmbeddingChoice, texts: Sequence[str], kind: Literal["document", "query"] = "document"

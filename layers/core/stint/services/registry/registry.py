@@ -192,11 +192,16 @@ class Registry:
         if full_id is not None:
             return full_id
         # Several models have the short id, and none of them is the one that it means.
-        if names := [model.identifier for model in found if self.access.allows(full_id_of(model))]:
-            raise ambiguous_model(model_id, names)
+        if found:
+            raise self.explain_ambiguous(model_id, found)
         error = unknown_model(model_id, self.router.providers)
         error.add(self.suggest(model_id, known))
         raise error
+
+    def explain_ambiguous(self, model_id: str, found: Sequence[Model]) -> InvalidRequest:
+        """Return the error of an id that several models have, of which it names those that the caller may use."""
+        names = [model.identifier for model in found if self.access.allows(full_id_of(model))]
+        return ambiguous_model(model_id, names) if names else unknown_model(model_id, self.router.providers)
 
     async def find_models(self, model_id: str, *, fresh: bool = True) -> list[Model]:
         """Return the models of an id: several if it is a short id and ambiguous."""

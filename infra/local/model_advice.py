@@ -33,10 +33,12 @@ def advise(answers: Mapping[Server, Answer | None], default: str, *, is_chosen: 
 
 def choose_only(report: ModelReport, server: Server, answer: Answer | None) -> ModelReport:
     """Return a report whose default model is the only one of a server, if there is only one that writes."""
-    usable = [each for each in (answer and answer.models.ids) or () if can_be_default(each)]
+    ids = (answer and answer.models.ids) or ()
+    usable = [each for each in ids if can_be_default(each)]
     if len(usable) != 1:
         return report
-    note = f" (the only model of {server.shown}; STINT_DEFAULT_MODEL selects another)"
+    aside = " that writes" if len(ids) > 1 else ""
+    note = f" (the only model{aside} of {server.shown}; STINT_DEFAULT_MODEL selects another)"
     return replace(report, default=f"openai/{usable[0]}", note=note)
 
 

@@ -101,7 +101,7 @@ def parse_ids(body: bytes) -> tuple[str, ...] | None:
     except (ValueError, RecursionError):
         return None
     entries: Any = document.get("data", ...) if isinstance(document, dict) else document
-    if entries is None:
+    if entries is None and isinstance(document, dict):
         return ()
     if not isinstance(entries, list):
         return None

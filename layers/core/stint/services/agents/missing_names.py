@@ -38,13 +38,12 @@ def explain_names(config: AgentConfig, registry: Registry, catalogue: Catalogue)
 
 
 def explain_model(name: str, registry: Registry, catalogue: Catalogue) -> Iterator[str]:
-    """Yield why a model cannot answer, if it cannot. A caller with limits is told no other ids."""
+    """Yield why a model cannot answer, if it cannot. The error names only ids that the caller may use."""
     try:
         found = find_models(catalogue, name, registry.router.names_provider)
-        registry.router.route(registry.require_full_id(name, found))
+        registry.router.route(registry.require_full_id(name, found, catalogue))
     except InvalidRequest as error:
-        limited = f"Model {name!r} cannot be used. GET /v1/models lists the models of the caller."
-        yield limited if registry.access.is_limited else error.message
+        yield error.message
 
 
 def explain_toolgroup(name: str) -> str:

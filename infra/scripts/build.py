@@ -70,7 +70,7 @@ class Build:
         functions = (path for path in sorted((self.root / "functions").iterdir()) if path.is_dir())
         places += [(folder, self.folder / folder.name.capitalize()) for folder in functions]
         for sources, built in places:
-            for source in sources.rglob("*.py"):
+            for source in (*sources.rglob("*.py"), *sources.glob("http/static/*")):
                 yield source, built / source.relative_to(sources)
 
 

@@ -9,14 +9,13 @@ import pytest
 from infra.local.intrinsics import STACK
 from infra.local.invoke import EVENTS, prepare
 from infra.local.proxy_response import parse_buffered
+from infra.openapi.document import describe_api
 from tests.deploy.account import Account
 from tests.deploy.callers import authorize, create_key
 from tests.deploy.conftest import Update
 from tests.deploy.contents import sample_environment
 from tests.deploy.deployed_functions import WRAPPER, function_names
 from tests.samples.answers import FILES, REFUSED, Operation, check_answer, operation_of
-
-from stint.http.routes.inspection import describe_api
 
 STREAMING = {"turns", "responses", "knowledge", "october"}
 BUFFERED = [file for file in FILES if file.parent.name not in STREAMING]

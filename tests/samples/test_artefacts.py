@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from infra.local.engine import ROOT
+from infra.scripts.openapi import DOCUMENT
 
 from stint.archive import Archive
 
@@ -53,7 +54,8 @@ def test_every_function_fits_with_its_layers(build: Path, capsys: pytest.Capture
 def test_the_pages_are_shipped(build: Path) -> None:
     static = build / "CoreLayer" / "python" / "stint" / "http" / "static"
 
-    assert entries(static) == {"docs.html", "reference.css", "reference.js"}
+    assert entries(static) == {"docs.html", "openapi.json", "reference.css", "reference.js"}
+    assert (static / "openapi.json").read_bytes() == DOCUMENT.read_bytes()
 
 
 def test_the_console_is_shipped_without_its_sources_and_packages(build: Path) -> None:

@@ -10,12 +10,12 @@ from infra.local.routing import Router
 from infra.local.sample_ids import AGENT, AWAITING_TURN, COMPLETED_STEPS, COMPLETED_TURN, SESSION
 from infra.local.system import Invoke, Mock, Route, System
 from infra.local.translation import translate
+from infra.openapi.document import describe_api
 from tests.samples.answers import FILES, HTTP_FILES, Operation, operation_of
 from tests.system.data_outputs import OUTPUTS
 
 from stint.domain.ids import is_id
 from stint.domain.principals import Principal
-from stint.http.routes.inspection import describe_api
 
 OPERATIONS = Operation.all(describe_api())
 NULLABLE = {"queryStringParameters", "multiValueQueryStringParameters", "pathParameters", "stageVariables", "body"}

@@ -65,6 +65,20 @@ async def test_only_allowed_models_are_listed(services: AgentsServices) -> None:
     assert [model.identifier for model in await services.registry.list_models()] == every
 
 
+async def test_examples_name_the_first_configured_models_that_the_caller_may_use(services: AgentsServices) -> None:
+    registry = services.registry
+    limit()
+    await registry.register_model(ModelRegisterRequest(model_id="openai/cheap", provider_model_id="scripted/dear"))
+    default = registry.list_example_models()
+    limit("hashed/*")
+    limited = registry.list_example_models()
+    limit("openai/cheap")
+
+    assert default == {"llm": "scripted/demo", "embedding": "hashed/words-384"}
+    assert limited == {"embedding": "hashed/words-384"}
+    assert registry.list_example_models() == {}
+
+
 async def test_tenant_and_caller_must_both_allow_a_model(services: AgentsServices) -> None:
     registry = services.registry
     registry.access = ModelAccess(("openai/*", "bedrock/*"))

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
+from infra.openapi.document import describe_api
 from starlette.types import Receive, Scope, Send
 from tests.route_rules import ROUTE_SCOPES, ROUTERS
 
@@ -15,7 +16,6 @@ from stint.domain.principals import SCOPES, Principal
 from stint.domain.principals import Scope as CallerScope
 from stint.http.app import create_app
 from stint.http.requests import LazyRoute
-from stint.http.routes.inspection import describe_api
 from stint.http.scopes import OPEN_PATHS, requires
 from stint.settings import read_settings
 

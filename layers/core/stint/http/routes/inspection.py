@@ -1,69 +1,36 @@
 """The description of the whole API: its routes and its OpenAPI document.
 
-Each function has only its own routes. The document describes all of them, so the first request for it loads the routers
-of the other functions, and the classes of events, which no route returns as its response.
+Each function has only its own routes, so the first request for all of them loads the routers of the other functions.
+The document is built before (`make openapi`), because that takes seconds.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, RootModel
 
-from stint.domain.llama_stack.registry import LLAMA_STACK_VERSION, Route, RouteList
-from stint.domain.openai.chat_output import ChatCompletionChunk
-from stint.http.deferred_imports import NO_TELEMETRY
-from stint.http.errors import ErrorResponse
-from stint.http.examples import add_examples
+from stint.domain.llama_stack.registrations import ModelType
+from stint.domain.llama_stack.registry import Route, RouteList
+from stint.http.dependencies import AgentsServicesDep
 from stint.http.json_responses import document
 from stint.http.middleware.paths import OPENAI_PREFIX
-from stint.http.requests import LazyRoute, scoped_routes
+from stint.http.requests import LazyRoute
 from stint.http.routes import pages, registry, shields, tools
 from stint.http.scopes import requires
-from stint.http.sse import StreamError
+
+BUILT_URL = "http://127.0.0.1:8321"
+BUILT_MODEL = "openai/gpt-4.1-mini"
+BUILT_EMBEDDING_MODEL = "openai/text-embedding-3-small"
+BUILT_MODELS: dict[ModelType, str] = {"llm": BUILT_MODEL, "embedding": BUILT_EMBEDDING_MODEL}
+"""The models of the built document by their types. It has these texts, and BUILT_URL, nowhere else."""
+
+INDENTATION = re.compile(rb"\n *")
+PLAIN = re.compile(r"[A-Za-z0-9._:/@+-]+")
+"""Ids that mean themselves in JSON and in a command of a shell."""
 
 router = APIRouter(prefix="/v1", tags=["Registry"], route_class=LazyRoute)
-ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorResponse, "description": "The request is invalid."},
-    "5XX": {"model": ErrorResponse, "description": "The server, or a model's provider, failed."},
-}
-DESCRIPTION = """\
-Two APIs over one agent loop.
-
-* **Llama Stack's Agents API**, below `/v1`: agents, sessions, turns, tools, shields, models.
-  Set `base_url` of `llama-stack-client` to the server's URL.
-* **OpenAI's API**, below `/v1` and, as in Llama Stack, `/v1/openai/v1`: responses, conversations,
-  chat completions, models. Set `base_url` of `openai` to either address.
-"""
-LLAMA_STACK_API, OPENAI_API = "Llama Stack's Agents API", "OpenAI's API"
-TAGS = [
-    {"name": "Agents", "description": f"{LLAMA_STACK_API}: agents."},
-    {"name": "Sessions", "description": f"{LLAMA_STACK_API}: sessions of an agent."},
-    {"name": "Turns", "description": f"{LLAMA_STACK_API}: turns of a session, streamed or not, and their steps."},
-    {"name": "Inference", "description": f"{LLAMA_STACK_API}: inference without an agent, streamed or not."},
-    {"name": "Tools", "description": f"{LLAMA_STACK_API}: toolgroups, their tools, and the tool runtime."},
-    {"name": "Shields", "description": f"{LLAMA_STACK_API}: shields."},
-    {
-        "name": "Registry",
-        "description": f"{LLAMA_STACK_API}: models (also for OpenAI's API), providers, health, version.",
-    },
-    {
-        "name": "Vector DBs",
-        "description": "Llama Stack: vector databases, their chunks, and the tool that retrieves context from them.",
-    },
-    {"name": "Responses", "description": f"{OPENAI_API}: responses, at /v1 and at /v1/openai/v1."},
-    {"name": "Conversations", "description": f"{OPENAI_API}: conversations, at /v1 and at /v1/openai/v1."},
-    {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
-    {"name": "Embeddings", "description": "Embeddings of both APIs; OpenAI's at /v1 and at /v1/openai/v1."},
-    {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
-    {"name": "Containers", "description": f"{OPENAI_API}: containers of code, at /v1 and at /v1/openai/v1."},
-    {"name": "Administration", "description": "API keys and stops, for callers with the scope `admin`."},
-    {"name": "End users", "description": "What belongs to end users, for callers with the scope `admin`."},
-    {"name": "Vector stores", "description": f"{OPENAI_API}: vector stores, at /v1 and at /v1/openai/v1."},
-]
 OPENAI = (
     "/v1/responses",
     "/v1/conversations",
@@ -77,14 +44,6 @@ OPENAI = (
     "/v1/embeddings",
 )
 
-SCHEMES = {
-    "bearer": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "An API key (`stk_...`) or a token of the configured OIDC issuer.",
-    }
-}
-
 
 @router.get("/inspect/routes", response_model=RouteList)
 @requires("use")
@@ -95,9 +54,25 @@ async def list_routes() -> Response:
 
 @router.get("/openapi.json", response_model=None)
 @requires("use")
-async def get_openapi(request: Request) -> Response:
-    """Read the OpenAPI document of the whole API."""
-    return JSONResponse(describe_api_at(pages.base_url_of(request, "/v1/openapi.json")))
+async def get_openapi(request: Request, services: AgentsServicesDep) -> Response:
+    """Read the OpenAPI document of the whole API. Its examples name this server, and models that the caller may use."""
+    url, models = pages.base_url_of(request, "/v1/openapi.json"), services.registry.list_example_models()
+    described = describe_server(read_document(), url, models)
+    return Response(described, media_type="application/json", headers=pages.KEPT | {"vary": "authorization"})
+
+
+def read_document() -> bytes:
+    """Return the built OpenAPI document without its indentation, half of its size. No text in JSON has line breaks."""
+    return INDENTATION.sub(b"", (pages.STATIC / "openapi.json").read_bytes())
+
+
+def describe_server(built: bytes, url: str, models: Mapping[ModelType, str]) -> bytes:
+    """Return the built document with the URL of a server, as `base_url_of` returns it, and models of its own."""
+    for model_type, name in BUILT_MODELS.items():
+        own = models.get(model_type, name)
+        if PLAIN.fullmatch(own):
+            built = built.replace(name.encode(), own.encode())
+    return built.replace(BUILT_URL.encode(), url.encode())
 
 
 @cache
@@ -158,83 +133,3 @@ def routes_of_api() -> Iterator[Route]:
 def addresses_of(route: APIRoute) -> list[str]:
     """Return the paths of a route. Those of the OpenAI API have two."""
     return [route.path, route.path.replace("/v1/", OPENAI_PREFIX, 1)] if route.path.startswith(OPENAI) else [route.path]
-
-
-def describe_api_at(url: str) -> dict[str, Any]:
-    """Return the OpenAPI document with the servers at a URL. The operations of OpenAI's API have two paths."""
-    own = {"url": url, "description": "Both APIs"}
-    alias = {"url": f"{url}/v1/openai", "description": "OpenAI's API at Llama Stack's address, /v1/openai/v1"}
-    described = describe_api()
-    paths = {
-        path: {method: operation | {"servers": [own, alias]} for method, operation in item.items()}
-        if path.startswith(OPENAI)
-        else item
-        for path, item in described["paths"].items()
-    }
-    return described | {"servers": [own], "paths": paths}
-
-
-@cache
-def describe_api() -> dict[str, Any]:
-    """Make the OpenAPI document. Operations are named after their functions."""
-
-    app = FastAPI(
-        telemetry=NO_TELEMETRY,
-        title="Stint",
-        version=LLAMA_STACK_VERSION,
-        summary="Llama Stack's Agents API 0.2.12 and OpenAI's Responses API, on AWS.",
-        description=DESCRIPTION,
-        openapi_tags=TAGS,
-        generate_unique_id_function=lambda route: route.name,
-        separate_input_output_schemas=False,
-    )
-    for part in list_parts():
-        app.include_router(part, responses=ERRORS)
-    described = app.openapi()
-    for schema in streamed_schemas():
-        described["components"]["schemas"] |= schemas_of(schema)
-    add_examples(described)
-    add_security(described, list_parts())
-    return described
-
-
-def stream_event() -> type[BaseModel]:
-    """Make the class of a response's event data. It takes long, and only the description of the API needs it."""
-    from stint.domain.openai.response_events import ResponseEvent  # noqa: PLC0415
-
-    class ResponseStreamEvent(RootModel[ResponseEvent]):
-        """The data of an event."""
-
-    return ResponseStreamEvent
-
-
-def streamed_schemas() -> list[type[BaseModel]]:
-    """Return the classes of the data of all streams' events."""
-    from stint.domain.llama_stack.inference import (  # noqa: PLC0415 - as above
-        ChatCompletionResponseStreamChunk,
-        CompletionResponseStreamChunk,
-    )
-    from stint.http.routes.turns import StreamChunk  # noqa: PLC0415
-
-    chat: list[type[BaseModel]] = [ChatCompletionResponseStreamChunk, CompletionResponseStreamChunk]
-    return [StreamChunk, StreamError, stream_event(), ChatCompletionChunk, *chat]
-
-
-def schemas_of(schema: type[BaseModel]) -> dict[str, Any]:
-    """Return the schemas of a class and its parts as components."""
-    described = schema.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {**described.pop("$defs", {}), schema.__name__: described}
-
-
-def add_security(described: dict[str, Any], routers: Iterable[APIRouter]) -> None:
-    """Add the security scheme to a document, and to each operation the scope that it needs."""
-    described["components"]["securitySchemes"] = SCHEMES
-    described["security"] = [{"bearer": []}]
-    for route in (each for router in routers for each in scoped_routes(router)):
-        if isinstance(route, LazyRoute) and route.include_in_schema:
-            for method in route.methods or ():
-                operation = described["paths"][route.path_format][method.lower()]
-                if route.rule.scope is None:
-                    operation["security"] = []
-                else:
-                    operation["x-required-scope"] = route.rule.scope

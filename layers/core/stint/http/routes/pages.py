@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -121,14 +122,14 @@ def asset(name: str) -> Response:
 
 
 def base_path_of(request: Request, path: str) -> str:
-    """Return the part of a request's path before `path`: a stage, or a custom domain's base path."""
+    """Return the part of a request's path before `path`: a stage, or a custom domain's base path, without quotes."""
     context = request.scope.get("aws.event", {}).get("requestContext", {})
     asked = str(context.get("path") or request.scope["path"])
-    return asked.rstrip("/").removesuffix(path.rstrip("/"))
+    return quote(asked.rstrip("/").removesuffix(path.rstrip("/")), safe="/%")  # a base path may have "$" and "'"
 
 
 def base_url_of(request: Request, path: str) -> str:
-    """Return the API's URL."""
+    """Return the API's URL. It means itself also in HTML, in JSON and, between double quotes, in a shell."""
     host, scheme = request.headers.get("host", ""), request.headers.get("x-forwarded-proto", request.url.scheme)
     if not HOST.fullmatch(host) or scheme not in ("http", "https"):
         return base_path_of(request, path)

@@ -53,13 +53,19 @@ def with_short_ids(catalogue: Catalogue, names_provider: NamesProvider) -> list[
 
 def with_default_marks(models: Iterable[Model], configured: Catalogue) -> list[Model]:
     """Return models, of which those are marked that requests without a model use: the first configured of each type."""
-    first: dict[ModelType, str] = {}
-    for name, model in configured.models.items():
-        first.setdefault(model.model_type, name)
+    first = first_of_each_type(configured.models.values())
     return [
         model.model_copy(update={"default": True}) if first.get(model.model_type) == model.identifier else model
         for model in models
     ]
+
+
+def first_of_each_type(models: Iterable[Model]) -> dict[ModelType, str]:
+    """Return the id of the first model of each type."""
+    first: dict[ModelType, str] = {}
+    for model in models:
+        first.setdefault(model.model_type, model.identifier)
+    return first
 
 
 def named(model: Model, identifier: str) -> Model:

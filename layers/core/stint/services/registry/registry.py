@@ -36,6 +36,7 @@ from stint.services.registry.catalogue import Catalogue, R, Registered, merge, m
 from stint.services.registry.masking import masked_model, masked_shield
 from stint.services.registry.model_ids import (
     find_models,
+    first_of_each_type,
     full_id_of,
     is_embedding,
     is_own_name,
@@ -222,6 +223,11 @@ class Registry:
         )
         shown = [model for model in models if self.access.allows(full_id_of(model))]
         return await asyncio.to_thread(lambda: [masked_model(model) for model in shown])
+
+    def list_example_models(self) -> dict[ModelType, str]:
+        """Return the first configured model of each type that the caller may use, without reading registrations."""
+        configured = self.configured.models.values()
+        return first_of_each_type(model for model in configured if self.access.allows(full_id_of(model)))
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
         """Return a toolgroup. Raises NotFound."""

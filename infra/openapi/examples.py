@@ -1,15 +1,19 @@
 """Examples of request bodies, for the OpenAPI document.
 
-They are here instead of at the routes, because only the document needs them: a cold start would read all of them. The
-key is the name of the route's function, which is the operation's id in the document; an operation without an entry has
-no examples.
+The key is the name of the route's function, which is the operation's id in the document; an operation without an entry
+has no examples.
 """
 
 from typing import Any
 
-MODEL = "openai/gpt-4.1-mini"
+from stint.http.routes.inspection import BUILT_EMBEDDING_MODEL as EMBEDDING_MODEL
+from stint.http.routes.inspection import BUILT_MODEL as MODEL
+
+CALL_ID = "call_1"
 FILE_ID = "file-01a202309738700096f0a3d1a6c1f2aa"
-EMBEDDING_MODEL = "openai/text-embedding-3-small"
+PART_ID = "part_..."
+RESPONSE_ID = "resp_..."
+SESSION_ID = "01990000-0001-7000-8000-00000000000b"
 WEATHER = {
     "type": "object",
     "properties": {"city": {"type": "string", "description": "Name of the city."}},
@@ -34,7 +38,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         }
     },
     "stop_work": {
-        "A session": {"kind": "session", "id": "01990000-0001-7000-8000-00000000000b"},
+        "A session": {"kind": "session", "id": SESSION_ID},
         "A whole tenant": {"kind": "tenant"},
     },
     "rotate_key": {"An hour in which both secrets are valid": {"overlap_seconds": 3600}},
@@ -50,7 +54,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "create_turn": {"A streamed turn": {"messages": [QUESTION], "stream": True}},
     "resume_turn": {
         "The result of a waiting tool call": {
-            "tool_responses": [{"call_id": "call_1", "tool_name": "get_weather", "content": "sunny"}],
+            "tool_responses": [{"call_id": CALL_ID, "tool_name": "get_weather", "content": "sunny"}],
             "stream": True,
         }
     },
@@ -71,7 +75,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         },
         "In the background": {"model": MODEL, "input": "Write a long report.", "background": True},
     },
-    "compact_response": {"Compact the context of a response": {"model": MODEL, "previous_response_id": "resp_..."}},
+    "compact_response": {"Compact the context of a response": {"model": MODEL, "previous_response_id": RESPONSE_ID}},
     "count_input_tokens": {
         "Count the tokens of a text": {"model": MODEL, "input": "What is the boiling point of water?"}
     },
@@ -127,7 +131,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
             "purpose": "assistants",
         }
     },
-    "complete_upload": {"Two parts": {"part_ids": ["part_...", "part_..."]}},
+    "complete_upload": {"The parts, in their order": {"part_ids": [PART_ID]}},
     "create_container": {"A container with a file": {"name": "Analysis", "file_ids": [FILE_ID]}},
     "add_container_file": {"A file": {"file_id": FILE_ID}},
     "create_vector_store": {"A store with a file": {"name": "Llamas", "file_ids": [FILE_ID]}},

@@ -279,7 +279,7 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) requirements/october-0.0.40.in -o requirements/october-0.0.40.txt
 	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in $(if $(filter %-older-mcp,$(clients)),$(UNUSED_BY_OLDER_MCP:%=--no-emit-package %)) -o requirements/$(clients).txt &&) true
 
-openapi: $(VENV)/.installed ## write docs/openapi.json
+openapi: $(VENV)/.installed ## write docs/openapi.json, which the server returns
 	@$(BIN)/python -m infra.scripts.openapi
 
 docs: openapi ## write what is generated in docs: docs/openapi.json, the tables of docs/settings.md, tables of contents, docs/architecture.svg

@@ -24,8 +24,15 @@ VALUES = {
 }
 """Values of parameters in paths. Other ids are variables of the shell: `$AGENT_ID`."""
 
-OWN_VALUES = {"unregister_model": {"model_id": "fast"}, "unregister_toolgroup": {"toolgroup_id": "weather"}}
-"""Values for single operations: what the examples register."""
+CONTAINER_FILE = {"file_id": "$CONTAINER_FILE_ID"}
+OWN_VALUES = {
+    "get_container_file": CONTAINER_FILE,
+    "get_container_file_content": CONTAINER_FILE,
+    "delete_container_file": CONTAINER_FILE,
+    "unregister_model": {"model_id": "fast"},
+    "unregister_toolgroup": {"toolgroup_id": "weather"},
+}
+"""Values for single operations: ids of another kind, and what the examples register."""
 
 VARIABLES = {
     CALL_ID: "$CALL_ID",

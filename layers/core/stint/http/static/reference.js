@@ -20,6 +20,32 @@ function fold(title, fill) {
   return details;
 }
 
+/** The commands of an operation. All but the first one are folded. */
+function commands(samples) {
+  const [first, ...others] = samples;
+  const folded = others.map((sample) => fold([sample.label], () => command(sample)));
+  return [make("h3", {}, first.label ? `Example: ${first.label}` : "Example"), command(first), ...folded];
+}
+
+function command(sample) {
+  const code = make("code", {}, sample.source);
+  const button = make("button", { type: "button" }, "Copy");
+  button.addEventListener("click", () => copy(button, code));
+  return make("div", { class: "command" }, button, make("pre", { tabindex: 0 }, code));
+}
+
+/** Copy a text; select it where browsers do not let a page write to the clipboard, as over HTTP. */
+async function copy(button, code) {
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(code);
+    button.textContent = "Selected";
+  }
+  setTimeout(() => (button.textContent = "Copy"), 2000);
+}
+
 class Reference {
   constructor(document) {
     this.document = document;
@@ -69,39 +95,34 @@ class Reference {
     return make("div", { class: "body" }, ...(parts.length ? parts : [make("code", {}, this.nameOf(schema))]));
   }
 
-  field(name, schema, required) {
+  /** A field of an object, or a parameter, which has a place. */
+  field(name, schema, required, place) {
     const label = make("code", required.includes(name) ? { class: "required" } : {}, name);
-    const words = [" ", make("span", { class: "soft" }, [this.nameOf(schema), this.boundsOf(schema)].filter(Boolean).join("; "))];
+    const type = [place, this.nameOf(schema), this.boundsOf(schema)].filter(Boolean).join("; ");
+    const words = [" ", make("span", { class: "soft" }, type)];
     if (schema.description) words.push(make("span", {}, ` ${schema.description}`));
     if (this.objectsIn(schema).length) return fold([label, ...words], () => this.fields(schema));
     return make("p", {}, label, ...words);
   }
 
   parameters(list) {
-    const rows = list.map((each) => make("tr", {},
-      make("td", {}, make("code", each.required ? { class: "required" } : {}, each.name)),
-      make("td", {}, each.in),
-      make("td", {}, [this.nameOf(each.schema), this.boundsOf(each.schema), each.description].filter(Boolean).join("; "))));
-    return make("table", {}, make("tbody", {}, ...rows));
-  }
-
-  /** The commands that send the examples of an operation. */
-  examples(method, path, content, base) {
-    return Object.values(content.examples ?? {}).map((example) => {
-      const body = JSON.stringify(example.value, null, 2).replaceAll("'", "'\\''");
-      const command = `curl -sS -X ${method.toUpperCase()} ${base}${path} \\\n  -H 'content-type: application/json' -d '${body}'`;
-      return make("div", {}, make("p", {}, example.summary ?? "Example"), make("pre", {}, command));
-    });
+    const required = list.filter((each) => each.required).map((each) => each.name);
+    const rows = list.map(({ name, description, schema, in: place }) => this.field(name, { description, ...schema }, required, place));
+    return make("div", { class: "body" }, ...rows);
   }
 
   operation(method, path, operation, servers) {
     const title = [make("code", { class: `method ${method}` }, method.toUpperCase()), make("code", {}, path), ` ${operation.summary}`];
     return fold(title, () => {
       const parts = [make("p", {}, operation.description ?? "")];
+      const scope = operation["x-required-scope"];
+      if (scope) parts.push(make("p", {}, "Scope: ", make("code", {}, scope)));
       if (servers.length > 1) parts.push(make("p", {}, "Also at: ", ...servers.slice(1).map((server) => make("code", {}, server.url + path))));
-      if (operation.parameters?.length) parts.push(make("h4", {}, "Parameters"), this.parameters(operation.parameters));
-      const content = operation.requestBody?.content["application/json"];
-      if (content) parts.push(make("h4", {}, "Body"), this.fields(content.schema), ...this.examples(method, path, content, servers[0].url));
+      parts.push(...commands(operation["x-codeSamples"]));
+      if (operation.parameters?.length) parts.push(make("h3", {}, "Parameters"), this.parameters(operation.parameters));
+      for (const [type, content] of Object.entries(operation.requestBody?.content ?? {})) {
+        parts.push(make("h3", {}, `Body, ${type}`), this.fields(content.schema));
+      }
       for (const [status, response] of Object.entries(operation.responses)) {
         for (const [type, answer] of Object.entries(response.content ?? {})) {
           parts.push(fold([`Answer ${status}, ${type}`], () => this.fields(answer.schema ?? {})));

@@ -26,6 +26,7 @@ from urllib.parse import unquote
 from fastapi import FastAPI
 from functions.worker.app import handler
 from infra.local.engine import Engine
+from infra.openapi.document import describe_api
 from starlette.types import Receive, Scope, Send
 from tests.adversarial.case import Answer, Event, Request, get, post
 from tests.adversarial.meter import Meter
@@ -79,6 +80,7 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
 
 def warm_up(app: FastAPI) -> None:
     """Trigger the imports of a first request, with requests that are refused before anything is stored."""
+    describe_api()  # builds the routes
     prepare_mcp()
     for module in ("mcp.client.session", "mcp.client.sse", "mcp.client.streamable_http"):
         import_module(module)

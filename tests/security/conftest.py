@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from infra.local.engine import Engine
+from infra.openapi.document import describe_api
 from tests.security.registrations import CONFIGURED
 from tests.security.stack import Stack
 from tests.security.summary import pytest_unconfigure  # noqa: F401 - a hook
@@ -37,6 +38,5 @@ def stack(engine: Engine, mcp_server: str, model_server: ScriptedHTTPServer) -> 
             "STINT_IMAGE_MODEL": "vision/draw",
         }
         with Stack(engine, settings) as stack:
-            with stack.client(stack.create_key("warm").key) as http:
-                http.get("/v1/openapi.json")
+            describe_api()  # builds the routes, for which a first request would wait
             yield stack

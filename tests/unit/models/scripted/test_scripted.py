@@ -32,7 +32,7 @@ from stint.domain.inference import (
 )
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.models.scripted.messages import count_words
-from stint.models.scripted.model import Scripted
+from stint.models.scripted.model import LONGEST_REPETITION, Scripted, repetition_delay
 
 WEATHER = ToolSignature(
     "get_weather",
@@ -318,6 +318,11 @@ async def test_an_answer_can_be_cut_within_the_arguments_of_a_call() -> None:
     assert calls_in(chunks) == [("add", '{"a": ')]
     assert isinstance(chunks[-1], Finished)
     assert chunks[-1].reason is FinishReason.length
+
+
+def test_many_words_are_repeated_faster() -> None:
+    assert repetition_delay(0, 0.02) == repetition_delay(100, 0.02) == 0.02
+    assert 3_000 * repetition_delay(3_000, 0.02) == pytest.approx(LONGEST_REPETITION)
 
 
 async def test_slow_waits_before_the_first_chunk() -> None:

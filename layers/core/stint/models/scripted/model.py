@@ -63,6 +63,9 @@ WHO = re.compile(r"\b(?:who|what) are you\b", re.IGNORECASE)
 PIECE = re.compile(r"\S+\s*|\s+")
 MARK = "scripted-"
 
+LONGEST_REPETITION = 3.0
+"""Maximum seconds in which an answer repeats a message or the results of tools, such as those of a search."""
+
 
 class Scripted:
     """A model that follows rules. The same messages always get the same answer, word by word.
@@ -94,7 +97,7 @@ class Scripted:
     **Sampling**: `max_tokens` and `stop` end an answer. Temperature, top_p, top_k, penalties and seed are accepted and
     have no effect, because there is only one answer. Each word has the log probability 0.
     Only the first 20,000 characters of an input have an effect. Words are counted instead of tokens. `word_delay` is
-    in seconds. All `names` are the same model.
+    in seconds, and less for repetitions of many words. All `names` are the same model.
     """
 
     def __init__(self, word_delay: float = 0.02, names: Collection[str] = (DEMO,), provider: str = "scripted") -> None:
@@ -134,14 +137,20 @@ class Scripted:
         raise_failure(directives)
         limits = (request.decoding.max_tokens, directives.cut, directives.filter_after)
         sent = chunks[: min((limit for limit in limits if limit is not None), default=len(chunks))]
+        delay = self._word_delay if directives.says is not None else repetition_delay(len(sent), self._word_delay)
         for count, chunk in enumerate(sent):
             if count == directives.fail_after:
                 break
-            await asyncio.sleep(self._word_delay)
+            await asyncio.sleep(delay)
             yield _scored(chunk, request.top_logprobs)
         if directives.fail_after is not None:
             raise ModelError(f"The scripted model failed after {directives.fail_after} words, as the message asked")
         yield Finished(_reason(chunks, sent, directives), _usage(request, sent))
+
+
+def repetition_delay(words: int, longest: float) -> float:
+    """Return the seconds before each word of an answer that repeats so many words."""
+    return min(longest, LONGEST_REPETITION / max(words, 1))
 
 
 def _answer(request: InferenceRequest, directives: Directives) -> list[ModelChunk]:

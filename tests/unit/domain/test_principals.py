@@ -1,6 +1,6 @@
 import pytest
 
-from stint.domain.principals import ANONYMOUS, SCOPES, Budgets, Principal, is_tenant, scopes_of
+from stint.domain.principals import ANONYMOUS, SCOPES, Budgets, Principal, format_limit, is_tenant, scopes_of
 
 PRINCIPAL = Principal(
     tenant="acme",
@@ -89,3 +89,10 @@ def test_model_patterns_limit_a_principal() -> None:
 def test_unknown_scopes_are_ignored() -> None:
     assert scopes_of(["use", "openid", "Admin", "use"]) == {"use"}
     assert scopes_of(SCOPES) == ANONYMOUS.scopes
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"), [(0.00001, "0.00001"), (12.5, "12.5"), (100, "100"), (1_000_000, "1000000"), (0.3, "0.3")]
+)
+def test_a_limit_is_shown_without_an_exponent(limit: float, text: str) -> None:
+    assert format_limit(limit) == text

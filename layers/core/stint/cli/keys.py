@@ -19,7 +19,7 @@ from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, CreateApiKeyRe
 from stint.domain.expiry import DAY_SECONDS
 from stint.domain.ids import TENANT
 from stint.domain.paging import Page
-from stint.domain.principals import SCOPES
+from stint.domain.principals import SCOPES, format_limit
 
 if TYPE_CHECKING:
     from stint.cli.group import Subparsers
@@ -164,7 +164,7 @@ def show_key(key: ApiKeyWithSecret, arguments: argparse.Namespace) -> None:
             "subject": key.subject,
             "scopes": " ".join(key.scopes),
             "models": " ".join(key.models),
-            "budgets": ", ".join(f"{name} {value:g}" for name, value in budgets.items()),
+            "budgets": ", ".join(f"{name} {format_limit(value)}" for name, value in budgets.items()),
             "expires": format_time(key.expires_at),
         }
     )

@@ -53,6 +53,11 @@ class Budgets(BaseModel):
 NO_BUDGETS = Budgets()
 
 
+def format_limit(limit: float) -> str:
+    """Return the digits of a limit, to a millionth, without an exponent."""
+    return f"{limit:.6f}".rstrip("0").rstrip(".")
+
+
 @dataclass(frozen=True)
 class Principal:
     """An authenticated caller. `subject` is the key's owner, or the `sub` of a token.

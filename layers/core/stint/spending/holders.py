@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import QuotaExceeded, RateLimitExceeded
-from stint.domain.principals import Budgets
+from stint.domain.principals import Budgets, format_limit
 from stint.store.keys import Key
 
 REQUESTS, TOKENS, MICRODOLLARS = "requests", "tokens", "microdollars"
@@ -46,11 +46,12 @@ class BudgetHolder:
 
     def refuse_money(self, left: int, least: int) -> QuotaExceeded:
         """Return the error of a month's money of which less is left than needed, both in microdollars."""
-        limit = f"its {self.budgets.dollars_per_month:g} dollars of this month"
+        limit = f"its {format_limit(self.budgets.dollars_per_month or 0)} dollars of this month"
         if left <= 0:
             said = f"has spent {limit}, or requests that still run have reserved the rest"
         else:
-            said = f"has {left / MICRO:g} dollars left of {limit}, and this call needs at least {least / MICRO:g}"
+            left_over, needed = format_limit(left / MICRO), format_limit(least / MICRO)
+            said = f"has {left_over} dollars left of {limit}, and this call needs at least {needed}"
         return QuotaExceeded(f"{self.name} {said}. {WHAT_TO_DO}")
 
 

@@ -148,6 +148,7 @@ def test_the_api_of_october_2024_names_unknown_fields(http: httpx.Client) -> Non
     ("config", "message"),
     [
         ({"model": "nope"}, "Model 'nope' does not exist. GET /v1/models lists the models."),
+        ({"model": "scripted/dmo"}, "There is no scripted model 'scripted/dmo'."),
         ({"toolgroups": ["nope"]}, "Toolgroup 'nope' is not registered. GET /v1/toolgroups lists the registered ones."),
         ({"output_shields": ["nope"]}, "Shield 'nope' is not registered. GET /v1/shields lists the registered ones."),
     ],

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from itertools import chain
 
 from stint.domain.errors import InvalidRequest, NotSupported
+from stint.domain.inference import InferenceRequest
 from stint.domain.llama_stack.agents import AgentConfig
+from stint.models.routing import Router
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.model_ids import find_models
 from stint.services.registry.registry import Registry
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.port import REMOTE_EXECUTION
+
+SCRIPTED = "scripted"
 
 
 async def explain_missing_names(config: AgentConfig, registry: Registry) -> list[str]:
@@ -41,9 +45,19 @@ def explain_model(name: str, registry: Registry, catalogue: Catalogue) -> Iterat
     """Yield why a model cannot answer, if it cannot. The error names only ids that the caller may use."""
     try:
         found = find_models(catalogue, name, registry.router.names_provider)
-        registry.router.route(registry.require_full_id(name, found, catalogue))
+        check_scripted(registry.require_full_id(name, found, catalogue), registry.router)
     except InvalidRequest as error:
         yield error.message
+
+
+def check_scripted(full_id: str, router: Router) -> None:
+    """Raise InvalidRequest for an id without a provider, or that the scripted one does not have.
+
+    The models of other providers are known to these only.
+    """
+    provider, model_id = router.route(full_id)
+    if provider == SCRIPTED:
+        router.resolve(full_id)[0].check(InferenceRequest(model_id, ()))
 
 
 def explain_toolgroup(name: str) -> str:

@@ -76,7 +76,7 @@ async def test_what_another_process_has_registered_is_found(
 ) -> None:
     other = TurnFixture(cloud.store, tenant, script()).services
     await services.registry.catalogue()
-    await other.registry.register_model(ModelRegisterRequest(model_id="own", provider_model_id="test/x"))
+    await other.registry.register_model(ModelRegisterRequest(model_id="own", provider_model_id="scripted/demo"))
     await other.shields.register(ShieldRegisterRequest(shield_id="no-cards", params={"phrases": ["card"]}))
     await other.toolgroups.register(ToolGroupRegisterRequest(toolgroup_id="search", provider_id="brave-search"))
     names: dict[str, Any] = {"model": "own", "toolgroups": ["search"], "input_shields": ["no-cards"]}
@@ -100,7 +100,7 @@ async def test_an_unregistered_toolgroup_is_named(services: AgentsServices) -> N
 async def test_a_caller_with_limits_is_told_no_other_ids(services: AgentsServices) -> None:
     act(admin=True)
     for name in ("openai/secret", "bedrock/secret"):
-        await services.registry.register_model(ModelRegisterRequest(model_id=name, provider_model_id="test/x"))
+        await services.registry.register_model(ModelRegisterRequest(model_id=name, provider_model_id="scripted/x"))
     set_principal(replace(ANONYMOUS, models=("scripted/demo",)))
     limited = [await explain(services, model=model) for model in ("secret", "nope", "bedrock/")]
     set_principal(ANONYMOUS)

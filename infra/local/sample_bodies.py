@@ -1,6 +1,6 @@
 """The bodies of the requests that make the samples."""
 
-from base64 import b64encode
+from base64 import encodebytes
 from hashlib import shake_256
 
 from infra.local.sample_ids import VECTOR_DB
@@ -65,5 +65,6 @@ INSERTED_CHUNKS = {
 
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
 
-# Digits that hardly compress, too many for an item of the table, so that they are stored in the bucket.
-LONG_MESSAGE = {"role": "user", "content": f"say: Thank you\n{b64encode(shake_256().digest(320_000)).decode()}"}
+# Lines that hardly compress, too many for an item of the table, so that they are stored in the bucket. The scripted
+# model counts each as a word, so its tokens are plausible.
+LONG_MESSAGE = {"role": "user", "content": f"say: Thank you\n{encodebytes(shake_256().digest(320_000)).decode()}"}

@@ -1,6 +1,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from infra.local.engine import Engine
 from infra.local.sample_ids import (
     AGENT,
@@ -88,3 +89,11 @@ async def test_samples_have_the_ids_that_the_events_name(engine: Engine) -> None
     assert pending.step_id == PENDING_STEP
     assert [each.status for each in stored] == ["completed", "queued", "completed"]
     assert item.item.id == CONVERSATION_ITEM
+
+
+async def test_the_samples_of_an_event_log_no_warning(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    names = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
+
+    await store_samples(engine.environment() | names)
+
+    assert [record.getMessage() for record in caplog.records if record.levelname != "INFO"] == []

@@ -1,9 +1,11 @@
-"""The shell examples of the documentation, run as printed but for the port."""
+"""The examples of the documentation, run as printed but for the port."""
 
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from infra.local.engine import ROOT
@@ -52,3 +54,14 @@ def test_the_examples_of_shields(base: str) -> None:
     assert said.count('"user_message":"I do not talk about that."') >= 2
     assert '"code":"shield_failed"' in said
     assert said.count("The launch code is 0000") == 1
+
+
+def test_the_python_of_knowledge(base: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/knowledge.md").read_text(), flags=re.DOTALL)
+    script = "\n".join(blocks).replace("http://127.0.0.1:8321/v1", base)
+    (tmp_path / "handbook.pdf").write_bytes(b"%PDF-1.4" + bytes(5_000_000))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[:2] == ["We open at 9 on Saturdays.", "completed None"]
+    assert "hours.md We open at 9 on Saturdays." in done.stdout

@@ -56,12 +56,25 @@ def test_the_examples_of_shields(base: str) -> None:
     assert said.count("The launch code is 0000") == 1
 
 
-def test_the_python_of_knowledge(base: str, tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/knowledge.md").read_text(), flags=re.DOTALL)
-    script = "\n".join(blocks).replace("http://127.0.0.1:8321/v1", base)
-    (tmp_path / "handbook.pdf").write_bytes(b"%PDF-1.4" + bytes(5_000_000))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+def run_python(document: str, base: str, cwd: Path) -> list[str]:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), flags=re.DOTALL)
+    script = "\n".join(blocks).replace("http://127.0.0.1:8321", base.removesuffix("/v1"))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=cwd, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[:2] == ["We open at 9 on Saturdays.", "completed None"]
-    assert "hours.md We open at 9 on Saturdays." in done.stdout
+
+def test_the_python_of_knowledge(base: str, tmp_path: Path) -> None:
+    (tmp_path / "handbook.pdf").write_bytes(b"%PDF-1.4" + bytes(5_000_000))
+
+    said = run_python("docs/knowledge.md", base, tmp_path)
+
+    assert said[:2] == ["We open at 9 on Saturdays.", "completed None"]
+    assert said[2].endswith("hours.md We open at 9 on Saturdays.")
+
+
+def test_the_python_of_the_code_interpreter(base: str, tmp_path: Path) -> None:
+    said = run_python("docs/code-interpreter.md", base, tmp_path)
+
+    assert said[2:4] == ["month,sales", "May,20"]
+    assert [line.split()[0] for line in said[-2:]] == ["copy.csv", "sales.csv"]

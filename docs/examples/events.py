@@ -1,9 +1,10 @@
 """Request a response by an event on the local event bus, and wait for its completion event. Run it beside `make run`:
 
-.venv/bin/python docs/examples/events.py http://127.0.0.1:8321
+.venv/bin/python docs/examples/events.py http://127.0.0.1:8321 [STATE, the folder of `make run`: .stint]
 """
 
 import json
+import os
 import sys
 import time
 import urllib.request
@@ -39,9 +40,10 @@ def wait_for_completion(sqs: Any, url: str) -> dict[str, Any]:
 
 def main() -> None:
     base = sys.argv[1]
-    engine = State(Path(sys.argv[2] if len(sys.argv) > 2 else ".stint")).published_engine()
+    folder = sys.argv[2] if len(sys.argv) > 2 else ".stint"
+    engine = State(Path(folder)).published_engine()
     if engine is None:
-        sys.exit("Start `make run` first.")
+        sys.exit(f"No `make run` has the state {folder}. Start it, or add its STATE to this command.")
     sqs, events = engine.client("sqs"), engine.client("events")
     url = hear(sqs, events)
     began = time.monotonic()
@@ -49,7 +51,9 @@ def main() -> None:
     events.put_events(Entries=[entry | {"EventBusName": BUS}])
     end = wait_for_completion(sqs, url)
     print(f"{end['detail-type']} after {time.monotonic() - began:.1f} s: {end['detail']['status']}")
-    with urllib.request.urlopen(f"{base}/v1/responses/{end['detail']['response_id']}") as answer:  # noqa: S310
+    key = {"Authorization": f"Bearer {os.environ.get('STINT_API_KEY', '')}"}  # which `make run` ignores without AUTH=on
+    request = urllib.request.Request(f"{base}/v1/responses/{end['detail']['response_id']}", headers=key)  # noqa: S310
+    with urllib.request.urlopen(request) as answer:  # noqa: S310
         response = json.load(answer)
     print("metadata:", response["metadata"])
     print("answer:", response["output"][0]["content"][0]["text"])

@@ -78,3 +78,9 @@ def test_the_python_of_the_code_interpreter(base: str, tmp_path: Path) -> None:
 
     assert said[2:4] == ["month,sales", "May,20"]
     assert [line.split()[0] for line in said[-2:]] == ["copy.csv", "sales.csv"]
+
+
+def test_the_python_of_images(base: str, tmp_path: Path) -> None:
+    run_python("docs/images.md", base, tmp_path)
+
+    assert (tmp_path / "fox.png").read_bytes().startswith(b"\x89PNG")

@@ -89,3 +89,12 @@ def test_a_dry_run_says_that_nothing_was_written(shell: Shell, tmp_path: Path) -
         "import", "llama-stack", str(path), "--tenant", shell.tenant, "--dry-run"
     )
     assert shell.json("import", "llama-stack", str(path), "--tenant", shell.tenant)["agents"]["present"] == 0
+
+
+def test_without_a_stack_the_error_names_its_options(shell: Shell, tmp_path: Path) -> None:
+    path = write_kv_file(tmp_path / "kv.db", ROWS)
+
+    code, _, errors = shell.run("import", "llama-stack", str(path), options=())
+
+    assert code == 1
+    assert [option for option in ("--stack", "--data-table", "--bucket", "--state") if option not in errors] == []

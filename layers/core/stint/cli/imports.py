@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 HEAD = ("", "IN THE FILE", "IMPORTED", "ALREADY THERE")
 NO_STORE = (
-    "No table and bucket of data are named. Use --data-table and --bucket with the stack's outputs TableName and "
-    "BucketName, or --state with the folder of a running `make run`."
+    "No table and bucket of data are named. Use --stack with the name of a deployed stack, --data-table and --bucket "
+    "with its outputs TableName and BucketName, or --state with the folder of a running `make run`, such as .stint."
 )
 
 LONGEST_VALUE = 100_000_000

@@ -56,6 +56,14 @@ def test_the_examples_of_shields(base: str) -> None:
     assert said.count("The launch code is 0000") == 1
 
 
+def test_the_examples_of_concurrency(base: str) -> None:
+    said = run_shell(examples("docs/concurrency.md", "## Cancel a run"), base)
+
+    assert '"status":"cancelled"' in said
+    assert '"interval_seconds":5' in said
+    assert '"text":"Third"' in said
+
+
 def run_python(document: str, base: str, cwd: Path) -> list[str]:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), flags=re.DOTALL)
     script = "\n".join(blocks).replace("http://127.0.0.1:8321", base.removesuffix("/v1"))

@@ -62,7 +62,7 @@ class Settings(BaseModel):
     table: str = Field(default="", description="Name of the DynamoDB table.")
     key_layout: Literal["compatible", "spread"] = Field(
         default="compatible",
-        description="`compatible` writes the keys of the release before, too.",
+        description="Keys of records: `compatible` with the release before, or `spread`; see docs/production.md.",
     )
     keys_table: str = Field(default="", description="Name of the DynamoDB table of API keys.")
     bucket: str = Field(default="", description="Name of the S3 bucket for bodies over 300 KB.")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-MODEL = (TESTS.parent / "docs/security.md").read_text().split("\n## ")[1]
+MODEL = (TESTS.parent / "docs/security.md").read_text().split("\n## Threats and their tests\n")[1]
 NAMED = re.findall(r"^  `([a-z_/]+\.py)::(test_\w+)`$", MODEL, re.MULTILINE)
 
 

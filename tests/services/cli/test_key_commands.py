@@ -244,6 +244,18 @@ def test_a_table_of_another_region_is_named(shell: Shell, engine: Engine, monkey
     assert errors.startswith("stint: There is no such table in the region us-east-1. Use --table ")
 
 
+def test_it_ends_quietly_when_the_reader_of_its_output_has_ended(shell: Shell) -> None:
+    command = [sys.executable, "-m", "stint.cli", "keys", "list", "--json", "--state", str(shell.state)]
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    with os.fdopen(writer, "wb") as output:
+        environment = os.environ | {"PYTHONPATH": "layers/core"}
+        done = subprocess.run(command, env=environment, cwd=ROOT, stdout=output, stderr=subprocess.PIPE, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_it_is_a_program() -> None:
     command = [sys.executable, "-m", "stint.cli", "keys", "--help"]
 

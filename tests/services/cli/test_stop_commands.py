@@ -50,6 +50,12 @@ def test_an_unknown_key_and_a_stop_that_does_not_exist_are_errors(shell: Shell) 
         assert (code, errors.startswith("stint: ")) == (1, True)
 
 
+def test_a_stop_that_does_not_exist_is_not_logged_as_lifted(shell: Shell, caplog: pytest.LogCaptureFixture) -> None:
+    code, _, _ = shell.run("stop", "lift", "session", new_id(), "--tenant", shell.tenant)
+
+    assert (code, caplog.messages) == (1, [])
+
+
 def test_a_deployed_stack_needs_the_name_of_its_table(
     shell: Shell, engine: Engine, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:

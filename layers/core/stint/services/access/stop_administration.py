@@ -76,7 +76,8 @@ class Stops:
         require_id_of(kind, identifier)
         name = stop_name(kind, identifier)
         lifted = StopObject.of(tenant, name, await self._store.remove(tenant, name))
-        logger.warning("A stop was lifted", extra={"stopped_tenant": tenant, "stop": name})
+        if lifted.stopped_at is not None:
+            logger.warning("A stop was lifted", extra={"stopped_tenant": tenant, "stop": name})
         return lifted
 
 

@@ -8,7 +8,7 @@ from infra.bench.cost import SIZES, cpu_seconds_at, dollars, table
 from tests.adversarial.sizes import default_megabytes
 
 TEXT = (Path(__file__).parents[2] / "docs" / "memory.md").read_text()
-COMMANDS = re.findall(r"`python -m infra\.bench\.cost (\S+) (\S+) (\S+) (\S+)`", TEXT)
+COMMANDS = re.findall(r"^PYTHONPATH=\S+ \S+ -m infra\.bench\.cost (\S+) (\S+) (\S+) (\S+)$", TEXT, re.MULTILINE)
 
 
 def test_the_document_has_the_table_of_its_command() -> None:

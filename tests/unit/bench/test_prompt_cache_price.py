@@ -48,5 +48,5 @@ def test_a_short_beginning_is_not_kept() -> None:
 async def test_the_example_of_the_document_is_that_of_the_command() -> None:
     document = (Path(__file__).parents[3] / "docs" / "costs.md").read_text()
 
-    assert "`python -m infra.bench.prompt_cache`" in document
+    assert "`make bench CACHE=1`" in document
     assert await price_table() in document

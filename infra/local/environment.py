@@ -73,6 +73,18 @@ def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict
     return settings
 
 
+def find_misspelled(shell: Mapping[str, str]) -> list[str]:
+    """Return a warning for each variable of the shell that misspells the name of a setting, and so has no effect."""
+    from stint.domain.misspellings import find_intended  # noqa: PLC0415 - `make run` starts faster
+    from stint.settings import Settings, variable_of  # noqa: PLC0415 - as above
+
+    known = {variable_of(name).lower() for name in Settings.model_fields}
+    # A named model server may have its key in any variable.
+    unknown = [each for each in shell if each.lower() not in known and each not in shell.get("STINT_PROVIDERS", "")]
+    meant = {each: find_intended(each.lower(), known) for each in unknown if each.startswith(SETTINGS)}
+    return [f"Warning: {name} has no effect. Did you mean {each.upper()}?" for name, each in meant.items() if each]
+
+
 def refuse_invalid(settings: Mapping[str, str]) -> None:
     """Refuse settings with which no function would start."""
     from stint.settings import SettingsError, read_settings  # noqa: PLC0415 - `make run` starts faster

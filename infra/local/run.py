@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from infra.local.cloud import Cloud, Plan, running_cloud, serving_front
 from infra.local.engine import ROOT, RunningEngine, require_engine
-from infra.local.environment import model_note
+from infra.local.environment import find_misspelled, model_note
 from infra.local.errors import LocalCloudError
 from infra.local.event_sources import serving_sources
 from infra.local.server import listen
@@ -139,6 +139,7 @@ def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, access: Access
             f"  state  {folder} (to start empty: FRESH=1 make run)",
             f"  logs   {folder / 'logs'}",
             *models.warnings,
+            *find_misspelled(os.environ),
             "Send a request:",
             f"  {shlex.join(command)}",
             "Ctrl-C stops.",

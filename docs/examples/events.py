@@ -39,7 +39,7 @@ def wait_for_completion(sqs: Any, url: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    base = sys.argv[1]
+    base = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8321"
     folder = sys.argv[2] if len(sys.argv) > 2 else ".stint"
     engine = State(Path(folder)).published_engine()
     if engine is None:

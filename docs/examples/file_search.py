@@ -55,7 +55,8 @@ def search(client: OpenAI, store_id: str) -> None:
 
 
 def main() -> None:
-    client = OpenAI(base_url=f"{sys.argv[1]}/v1", api_key=os.environ.get("STINT_API_KEY", "none"))
+    url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8321"
+    client = OpenAI(base_url=f"{url}/v1", api_key=os.environ.get("STINT_API_KEY", "none"))
     store_id = make_store(client)
     ask(client, store_id)
     search(client, store_id)

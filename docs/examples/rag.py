@@ -73,4 +73,4 @@ def ask(client: LlamaStackClient, model: str, args: dict[str, object], question:
 
 
 if __name__ == "__main__":
-    answer_questions(*sys.argv[1:])
+    answer_questions(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8321")

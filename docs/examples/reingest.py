@@ -41,6 +41,8 @@ def ingest_again(client: OpenAI, store_id: str, file: VectorStoreFile) -> None:
 
 
 def main() -> None:
+    if len(sys.argv) < 2:
+        sys.exit("Name the base URL of the stack, without /v1: python docs/examples/reingest.py URL")
     client = OpenAI(base_url=f"{sys.argv[1]}/v1", api_key=os.environ.get("STINT_API_KEY", "none"))
     listed = [(store.id, file) for store in client.vector_stores.list() for file in files_of(client, store.id)]
     files = [(store_id, file) for store_id, file in listed if file.id.startswith("file-")]

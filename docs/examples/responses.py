@@ -56,7 +56,8 @@ def run_in_background(client: OpenAI) -> None:
 
 
 def main() -> None:
-    client = OpenAI(base_url=f"{sys.argv[1]}/v1", api_key=os.environ.get("STINT_API_KEY", "none"))
+    url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8321"
+    client = OpenAI(base_url=f"{url}/v1", api_key=os.environ.get("STINT_API_KEY", "none"))
     previous = stream(client)
     call_function(client, previous)
     run_in_background(client)

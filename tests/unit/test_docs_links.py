@@ -7,7 +7,7 @@ from pathlib import Path
 from infra.scripts.contents import headings_of
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*ROOT.glob("*.md"), ROOT / "events" / "README.md", *(ROOT / "docs").glob("*.md")]
+PAGES = [*ROOT.glob("*.md"), ROOT / "events" / "README.md", *(ROOT / "docs").rglob("*.md")]
 
 
 def links() -> Iterator[tuple[Path, str]]:

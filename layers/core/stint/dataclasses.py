@@ -5,7 +5,7 @@ compiled; the other methods are the same functions for all classes.
 
 https://docs.python.org/3/library/dataclasses.html
 
-docs/decisions.md, entry 72, has the reasons.
+docs/decisions.md, entry 73, has the reasons.
 """
 
 import dataclasses

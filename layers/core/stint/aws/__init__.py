@@ -11,5 +11,5 @@ function has. So the path of every request has its own clients, and rarer servic
 
 `stint.http1` has the connections.
 
-docs/decisions.md, entry 65, has the reasons.
+docs/decisions.md, entry 66, has the reasons.
 """

@@ -5,7 +5,7 @@ anew by each process, from the newest entries only. So each entry has a fixed ra
 the highest rank among those that leave between half and all of the space used: it moves only when that entry leaves
 this range, or one of a higher rank comes into it, which happens about twice while half of the space is filled.
 
-docs/decisions.md, entry 31, has the reasons.
+docs/decisions.md, entry 32, has the reasons.
 """
 
 from collections.abc import Sequence

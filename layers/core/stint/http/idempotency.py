@@ -27,7 +27,7 @@ How a request that ran has ended decides what its repetition finds:
 The status is sent before a stream fails, so failures are also read from the last event. The answer
 is stored before its last part is sent, so no client has it before the record does.
 
-docs/decisions.md, entry 54, has the reasons.
+docs/decisions.md, entry 55, has the reasons.
 """
 
 import json

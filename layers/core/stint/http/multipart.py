@@ -13,7 +13,7 @@ accepts more. Here,
 
 Browsers send a form to another origin without a preflight, unlike JSON, so FormRoute refuses forms of other sites.
 
-docs/decisions.md, entry 80, has the reasons.
+docs/decisions.md, entry 81, has the reasons.
 """
 
 import re

@@ -22,7 +22,7 @@ A POST may be sent again with the same Idempotency-Key, or by a client that retr
     RUN         gets the stored answer     finds the run               follows the run           finds the run
     RESUMPTION  gets the stored answer     runs                        follows the run           runs
 
-docs/decisions.md, entry 98, has the reasons.
+docs/decisions.md, entry 99, has the reasons.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
 """Jinja templates of callers, whose time and memory are bounded.
 
-docs/decisions.md, entry 39, has the reasons.
+docs/decisions.md, entry 40, has the reasons.
 """

@@ -18,7 +18,7 @@ weighed; what applies to its parts is bounded by the value, and by the budget of
 
 Subschemas are known by the `id` of their dicts, since the document holds the schema.
 
-docs/decisions.md, entry 43, has the reasons.
+docs/decisions.md, entry 44, has the reasons.
 """
 
 from collections.abc import Iterator

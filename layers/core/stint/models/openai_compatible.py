@@ -7,7 +7,7 @@ next one is, and the one that answered is remembered.
 No list says what a model accepts either. So a call is sent as the request asks, and adapted to what its model refuses.
 Both are learned from the words of errors, which may quote the caller: see `Adaptation`.
 
-docs/decisions.md, entry 28, has the reasons.
+docs/decisions.md, entry 29, has the reasons.
 """
 
 import asyncio

@@ -14,7 +14,7 @@ owner could answer with another address the second time. `check` is for an early
 What is refused wins over what is allowed. Loopback has millions of addresses, and `0.0.0.0` leads there, too, so a
 refused port on one of them is refused on all.
 
-docs/decisions.md, entry 90, has the reasons.
+docs/decisions.md, entry 91, has the reasons.
 """
 
 import asyncio

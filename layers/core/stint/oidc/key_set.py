@@ -10,7 +10,7 @@ token with an unknown key id, so there is a pause between two fetches: a minute,
 no keys at all. A new key of the issuer is therefore known after a minute at most. The age also limits how long a key is
 used that the issuer has withdrawn.
 
-docs/decisions.md, entry 97, has the reasons.
+docs/decisions.md, entry 98, has the reasons.
 """
 
 import logging

@@ -20,7 +20,7 @@ is emptied when it has too many, and a budget counts steps, about a microsecond 
 Threads share an instance. They may compute the same set twice, or empty the cache while another one searches. Both cost
 only time: of a set, only its `moves` change.
 
-docs/decisions.md, entry 42, has the reasons.
+docs/decisions.md, entry 43, has the reasons.
 """
 
 from bisect import bisect_right

@@ -30,7 +30,7 @@ long as the clock was ahead. So a record also has the lease time, and readers co
 (`settle`): a holder that lives renews its lease within it, and one that could not has stopped writing by then. They
 count from when they first see the lease, so a clock that differs never ends a lease that is renewed.
 
-docs/decisions.md, entry 15, has the reasons.
+docs/decisions.md, entry 16, has the reasons.
 """
 
 import logging

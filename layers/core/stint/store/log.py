@@ -39,7 +39,7 @@ response without a header.
     taken over, to resume the   is read, and then the turn is sealed, unless the holder has stored the results that the
     holder's turn               client sends again
 
-docs/decisions.md, entry 14, has the reasons.
+docs/decisions.md, entry 15, has the reasons.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable

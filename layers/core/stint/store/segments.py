@@ -19,7 +19,7 @@ they are needed, then the turns after `covered`. What a reader does with each se
 
 A writer that has lost its session cannot change a turn in a segment: the next holder seals the turn before it adds one.
 
-docs/decisions.md, entry 16, has the reasons.
+docs/decisions.md, entry 17, has the reasons.
 """
 
 import logging

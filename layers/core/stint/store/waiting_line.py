@@ -24,7 +24,7 @@ The order of writes, for a process that may die between any two:
 - To remove: the entry among the places that have left, then the place. To delete: the message, then the place. So a
   deletion of the conversation, which reads places, finds each message as long as it exists.
 
-docs/decisions.md, entry 50, has the reasons.
+docs/decisions.md, entry 51, has the reasons.
 """
 
 import re

@@ -16,7 +16,7 @@ tools return, and not in what models write, who may use the word.
 All known credentials are searched for in each text, so their total length is limited, and a long outcome is searched in
 a thread.
 
-docs/decisions.md, entry 105, has the reasons.
+docs/decisions.md, entry 106, has the reasons.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
 """Runtime that serves an ASGI app on AWS Lambda's managed Python runtimes and streams its responses.
 
-docs/decisions.md, entry 60, has the reasons.
+docs/decisions.md, entry 61, has the reasons.
 """

@@ -6,7 +6,7 @@ else is needed: a line of JSON for each item, after one that names the server an
 same for items after the first word of the answer. Items are opaque to others, so a request to another server or model
 omits them.
 
-docs/decisions.md, entry 30, has the reasons.
+docs/decisions.md, entry 31, has the reasons.
 """
 
 import json

@@ -5,7 +5,7 @@ punctuation marks, each with the space before it; 16 blanks; or one other charac
 The tokens of a text cover it without gaps. English has about 4.5 characters per token, as with the tokenizer of
 Llama 3. The count takes linear time, needs no vocabulary, and is the same in every version of Python.
 
-docs/decisions.md, entry 85, has the reasons.
+docs/decisions.md, entry 86, has the reasons.
 """
 
 import re

@@ -20,5 +20,5 @@ finds a part of them, and a deletion that was stopped is finished by its repetit
 A search reads a manifest and then its blocks. If a block was replaced meanwhile, its object may be missing; the search
 begins again with the new manifest.
 
-docs/decisions.md, entry 82, has the reasons.
+docs/decisions.md, entry 83, has the reasons.
 """

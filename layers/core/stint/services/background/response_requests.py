@@ -17,7 +17,7 @@ What becomes of a request is decided here, once, in this order:
 A message has the digits of its response's id, and it is deleted once its response is stored. So each operation on a
 response looks for a stored response first, then for a message, and then for a stored response again.
 
-docs/decisions.md, entry 45, has the reasons.
+docs/decisions.md, entry 46, has the reasons.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence

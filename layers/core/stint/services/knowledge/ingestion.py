@@ -17,7 +17,7 @@ Progress is taken out of the record by the write that acquires the lease, so a g
 process that dies while it continues one leaves no progress: the next attempt begins a new generation. `generations` has
 the number of chunks of each before they are written, so whoever completes the document can delete the others.
 
-docs/decisions.md, entry 81, has the reasons.
+docs/decisions.md, entry 82, has the reasons.
 """
 
 import asyncio

@@ -4,7 +4,7 @@ The results of a file search name the marker of each file. A marker is removed w
 `in Peru <|file-123|>.` reads `in Peru.`, with an annotation whose index is 7. Of any other `<|...|>`, those that name a
 file's id are removed without an annotation, because the model made them up, and the rest is text like any other.
 
-docs/decisions.md, entry 13, has the reasons.
+docs/decisions.md, entry 14, has the reasons.
 """
 
 import re

@@ -11,7 +11,7 @@ follows the run of an earlier attempt. It returns a handle, so that each API, th
 
 A failure before the first event is an HTTP status; after it, no status can report it, and it is an event.
 
-docs/decisions.md, entry 45, has the reasons.
+docs/decisions.md, entry 46, has the reasons.
 """
 
 import asyncio

@@ -18,7 +18,7 @@ The message is looked for before the turn: one that starts in between is found a
 could be missed in both places. The modules of retries and waiting lines are loaded by the first request that needs
 them, because most need neither.
 
-docs/decisions.md, entry 45, has the reasons.
+docs/decisions.md, entry 46, has the reasons.
 """
 
 from collections.abc import AsyncGenerator, Sequence

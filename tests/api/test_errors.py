@@ -154,6 +154,13 @@ def test_a_base_url_without_v1_or_with_two_is_named(http: httpx.Client, path: st
         assert "ends in one /v1" in message
 
 
+@pytest.mark.parametrize("path", ["/v1/agents//session", "/v1/agents//session//turn", "/v1/responses//cancel"])
+def test_an_empty_part_of_a_path_is_named(http: httpx.Client, path: str) -> None:
+    message = assert_error(http.post(path), 404, "route_not_found")["message"]
+
+    assert message.endswith("A part of the path is empty: is a variable in it, such as $AGENT_ID, not set?")
+
+
 @pytest.mark.parametrize("path", ["/v1/", "/v1/v1", "/nope", "/v1/v1/nope", "/v1" * 2_000, "/v1/responses/a/b/c"])
 def test_other_unknown_routes_are_told_where_the_routes_are(http: httpx.Client, path: str) -> None:
     message = assert_error(http.post(path, follow_redirects=True), 404, "route_not_found")["message"]

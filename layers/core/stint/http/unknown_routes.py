@@ -26,6 +26,7 @@ BASE_URL = (
     "none, because they add it."
 )
 RIGHT_BASES = (["v1"], ["v1", "openai", "v1"])
+EMPTY_PART = "A part of the path is empty: is a variable in it, such as $AGENT_ID, not set?"
 LIST = "GET /v1/inspect/routes lists the routes."
 
 
@@ -38,6 +39,8 @@ def describe_unknown_route(request: Request) -> str:
 
 def advise(request: Request, path: str) -> str:
     """Return what to do about a path that does not exist."""
+    if "//" in path:
+        return EMPTY_PART
     parts = [part for part in path.removeprefix(request.scope.get("root_path", "")).split("/") if part]
     base = list(takewhile(lambda part: part in ("v1", "openai"), parts))
     rest = parts[len(base) :]

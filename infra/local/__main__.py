@@ -22,19 +22,22 @@ def main() -> int:
     from infra.local.errors import LocalCloudError  # noqa: PLC0415
     from infra.local.invoke import invoke, usage  # noqa: PLC0415
     from infra.local.run import run  # noqa: PLC0415
-    from infra.local.tool_functions import TOOLS  # noqa: PLC0415
+    from infra.local.template_file import read_template  # noqa: PLC0415
+    from infra.local.tool_functions import TOOLS, is_default  # noqa: PLC0415
 
     visibility = getattr(arguments, "visibility", None)
     shared = getattr(arguments, "concurrency", "lambda") == "shared"
     plan = Plan(
         DEFAULTS | os.environ,
-        tools=(arguments.tools or TOOLS).absolute(),
+        tools=arguments.tools or TOOLS,
         visibility=visibility,
         shared=shared,
         checks_models=arguments.command == "run",
         authorize=getattr(arguments, "auth", "on") == "on",
     )
     try:
+        if not is_default(plan.tools):
+            read_template(plan.tools)  # a broken one is told before anything starts
         if arguments.command == "run":
             asyncio.run(run(plan, arguments.port, arguments.state, fresh=arguments.fresh, began=began))
             return 0

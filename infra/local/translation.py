@@ -15,6 +15,7 @@ from typing import Any
 
 from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
+from infra.local.template_file import read_template, set_sources
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -22,26 +23,20 @@ KEPT = ROOT / ".stint" / "translations"
 MOST_KEPT = 40
 """Translations in the folder. The oldest ones are removed."""
 
-# The translator accepts code from S3 only, so a local folder is written as the key of an object in this bucket.
 _BUCKET = "local"
-_SOURCES = {"AWS::Serverless::Function": "CodeUri", "AWS::Serverless::LayerVersion": "ContentUri"}
 
 
 def translate(template: Path, region: str, *, change: Change | None = None) -> dict[str, Any]:
     """Translate a SAM template, after a change of its parsed form.
 
-    Raises LocalCloudError with the translator's messages if it is not valid.
+    Raises LocalCloudError if it is not valid, with the translator's messages.
     """
     from samtranslator import __version__ as version  # noqa: PLC0415 - only this function needs it
 
-    if not template.is_file():
-        raise LocalCloudError(f"there is no template {template}")
-    document = _parse(template.read_text())
+    document = read_template(template)
     if change:
         change(document)
-    for resource in document["Resources"].values():
-        if source := _SOURCES.get(resource["Type"]):
-            resource["Properties"][source] = f"s3://{_BUCKET}/{resource['Properties'][source]}"
+    set_sources(template, document, _BUCKET)
     inputs = json.dumps([version, region, document], default=str)
     place = KEPT / f"{hashlib.sha256(inputs.encode()).hexdigest()}.json"
     with suppress(OSError, ValueError):
@@ -52,16 +47,6 @@ def translate(template: Path, region: str, *, change: Change | None = None) -> d
         _keep(place, text)
     translated: dict[str, Any] = json.loads(text)
     return translated
-
-
-def _parse(text: str) -> Any:
-    """Parse a template like the translator's own reader, and faster where PyYAML has libyaml."""
-    import yaml  # noqa: PLC0415 - only this function needs these
-    from samtranslator.yaml_helper import intrinsics_multi_constructor  # noqa: PLC0415
-
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loader.add_multi_constructor("!", intrinsics_multi_constructor)
-    return yaml.load(text, loader)  # noqa: S506 - both are safe
 
 
 def _translate(template: Path, document: dict[str, Any], region: str) -> dict[str, Any]:

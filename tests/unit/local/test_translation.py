@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import pytest
 from infra.local import translation
 from infra.local.engine import ROOT
+from infra.local.template_file import read_template
 from infra.local.translation import translate
 from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
@@ -95,6 +96,6 @@ def test_the_oldest_are_removed(kept: Path, template: Path, monkeypatch: pytest.
 
 
 def test_the_systems_template_is_parsed_like_by_the_translator() -> None:
-    text = (ROOT / "template.yaml").read_text()
+    template = ROOT / "template.yaml"
 
-    assert translation._parse(text) == yaml_parse(text)
+    assert read_template(template) == yaml_parse(template.read_text())

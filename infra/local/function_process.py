@@ -20,7 +20,7 @@ import os
 import signal
 import uuid
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -66,6 +66,8 @@ class FunctionSpec:
     """Those of asynchronous invocations."""
     at_once: int = 1
     """Invocations that a process runs at a time, more than one on Managed Instances only."""
+    reloads: bool = False
+    """A change of a file in `code` starts a new process for the next invocation."""
 
     @property
     def arn(self) -> str:
@@ -204,10 +206,15 @@ class FunctionProcess:
         rest = b""
         while self._process.stdout and (data := await self._process.stdout.read(64 * 1024)):
             *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                log(self._spec.name, line.decode("utf-8", "replace"))
+            self._log_lines(log, lines)
         if rest:
-            log(self._spec.name, rest.decode("utf-8", "replace"))
+            self._log_lines(log, [rest])
+
+    def _log_lines(self, log: Log, lines: Sequence[bytes]) -> None:
+        """Log lines of output. AWS's runtime writes a traceback as one, in the form that CloudWatch displays."""
+        for line in lines:
+            for part in line.rstrip(b"\r").decode("utf-8", "replace").split("\r"):
+                log(self._spec.name, part.replace("\N{NO-BREAK SPACE}", " "))
 
 
 def timed_out(invocation: Invocation, seconds: float) -> FunctionError:

@@ -48,6 +48,17 @@ async def test_a_managed_function_that_raises_is_an_error(service: Start) -> Non
     assert (invocation.error.type, invocation.error.message) == ("LookupError", "no luck")
 
 
+async def test_a_traceback_of_the_managed_runtime_is_logged_as_lines_with_plain_spaces(service: Start) -> None:
+    function = await service("plain.failing", wrapper=None)
+
+    await (await function.start({}, stream=False)).read()
+    await function.functions.stop()
+
+    assert "Traceback (most recent call last):" in function.lines
+    assert any(line.startswith("  File ") and line.endswith("in failing") for line in function.lines)
+    assert not {"\r", "\N{NO-BREAK SPACE}"} & set("".join(function.lines))
+
+
 async def test_a_buffered_answer_over_6_mb_is_an_error(service: Start) -> None:
     managed = await service("plain.large", wrapper=None)
     streaming = await service()

@@ -158,6 +158,8 @@ def make_specs(
     """Return what the functions of the system and of the tools need to run, with their environments in this order."""
     pairs = zip((*system.functions, *tools), environments, strict=True)
     specs = [function_spec(function, each, links, plan.python) for function, each in pairs]
+    edited = {tool.name for tool in tools}
+    specs = [replace(spec, reloads=spec.name in edited) for spec in specs]
     failures = retries(system)
     specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
     return [with_concurrency(spec) for spec in specs] if plan.shared else specs

@@ -23,6 +23,7 @@ from infra.local.delivery import Delivery
 from infra.local.function_process import INIT_TIMEOUT, FunctionProcess, FunctionSpec
 from infra.local.invocation import Invocation
 from infra.local.shared_process import SharedProcess
+from infra.local.source_version import source_version
 
 # Seconds that a call waits for a process that has responded but not yet requested an event, before it starts another.
 _WIND_DOWN = 0.25
@@ -62,7 +63,8 @@ class ProcessPool:
     def __init__(self, spec: FunctionSpec, concurrency: int, start: Callable[[], Awaitable[FunctionProcess]]) -> None:
         self.spec = spec
         self._start = start
-        self._processes: set[FunctionProcess] = set()
+        self._processes: dict[FunctionProcess, int] = {}
+        """Each with the version of its code."""
         self._idle: list[FunctionProcess] = []
         self._freed = asyncio.Event()
         self._slots = asyncio.Semaphore(concurrency)
@@ -101,22 +103,24 @@ class ProcessPool:
             self._idle.append(process)
             self._freed.set()
         else:
-            self._processes.discard(process)
+            self._processes.pop(process, None)
 
     async def _take(self) -> FunctionProcess:
-        """Return an idle process, or start one. Waits briefly for one that has just responded."""
+        """Return an idle process with the current code, or start one. Waits briefly for one that has just responded."""
         if not self._idle and any(process.is_finishing for process in self._processes):
             self._freed.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._freed.wait(), _WIND_DOWN)
+        # Before the start: a file that changes meanwhile is seen by the next call.
+        version = source_version(self.spec.code) if self.spec.reloads else 0
         while self._idle:
             process = self._idle.pop()
-            if process.alive:
+            if process.alive and self._processes[process] == version:
                 return process
-            self._processes.discard(process)
             await process.stop()
+            self._processes.pop(process, None)
         process = await self._start()
-        self._processes.add(process)
+        self._processes[process] = version
         return process
 
 

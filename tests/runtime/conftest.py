@@ -37,6 +37,7 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
         retry_delay: float = 0.0,
         at_once: int = 1,
         throttle: bool = True,
+        reloads: bool = False,
     ) -> Service:
         lines: list[str] = []
         spec = FunctionSpec(
@@ -50,6 +51,7 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
             wrapper=wrapper,
             python=Path(sys.executable),
             at_once=at_once,
+            reloads=reloads,
         )
         functions = Functions(
             [spec],

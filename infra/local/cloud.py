@@ -34,6 +34,7 @@ from infra.local.environment import (
     service_environment,
     shell_region,
     shell_settings,
+    warn_of_bedrock,
 )
 from infra.local.errors import LocalCloudError
 from infra.local.front import Front, Log
@@ -65,7 +66,8 @@ _STREAMING = "/opt/stint-runtime"
 class Cloud:
     """A running local cloud.
 
-    `models` has the default model; `services` are the environment variables through which functions find AWS.
+    `models` has the default model; `services` are the environment variables through which functions find AWS; `tools`
+    are the names of the user's functions.
     """
 
     system: System
@@ -74,6 +76,7 @@ class Cloud:
     queues: Queues
     models: ModelReport
     services: Mapping[str, str]
+    tools: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,8 @@ async def running_cloud(
         links = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stint-layers-")))
         listener = stack.enter_context(contextlib.closing(listen_apart()))
         signs = await asyncio.to_thread(has_credentials)
+        if plan.checks_models and not signs:
+            models = replace(models, warnings=(*models.warnings, *warn_of_bedrock(settings)))
         services = service_environment(engine.environment(), base_url(listener), settings, signs=signs)
         tools = tool_functions(plan.tools, translated_tools, region, system.functions)
         environments = [own_environment(function, services, system.functions) for function in system.functions]
@@ -147,9 +152,10 @@ async def running_cloud(
             specs, concurrency=plan.concurrency, log=log, throttle=not plan.shared, send_failure=queues.send_failure
         )
         stack.push_async_callback(functions.stop)
-        allowed = {tool.name for tool in tools} | {one.name for one in system.functions if one.logical_id == SANDBOX}
+        names = [tool.name for tool in tools]
+        allowed = {*names} | {one.name for one in system.functions if one.logical_id == SANDBOX}
         await stack.enter_async_context(serving(lambda_api(functions, allowed), listener))
-        yield Cloud(system, engine, functions, queues, models=models, services=services)
+        yield Cloud(system, engine, functions, queues, models=models, services=services, tools=names)
 
 
 def make_specs(

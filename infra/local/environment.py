@@ -35,6 +35,7 @@ _PREFIXES = (*SETTINGS, "AWS_")
 _STORES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3")
 _NAMES = ("HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_MODELS = ("STINT_DEFAULT_MODEL", "STINT_EMBEDDING_MODEL", "STINT_IMAGE_MODEL")
 _PROVIDERS = ("openai", "bedrock", "scripted")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
@@ -180,6 +181,16 @@ def proxy_exceptions(settings: Mapping[str, str]) -> str:
 def has_credentials() -> bool:
     """Return whether this shell can sign requests to AWS, without a request to the metadata service of EC2."""
     return _session().get_credentials() is not None
+
+
+def warn_of_bedrock(settings: Mapping[str, str]) -> list[str]:
+    """Return a warning if a default model is one of Bedrock, for a shell without credentials."""
+    chosen = [name for name in _MODELS if settings.get(name, "").startswith("bedrock/")]
+    if not chosen:
+        return []
+    told = f"bedrock/ models need AWS credentials, and this shell has none ({', '.join(chosen)} names one)"
+    advice = "Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    return [f"Warning: {told}.\n  {advice}. Until then, bedrock/ models fail, and others work."]
 
 
 def local_region(shell: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ import shlex
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -26,8 +27,12 @@ from infra.local.errors import LocalCloudError
 from infra.local.event_sources import serving_sources
 from infra.local.server import listen
 from infra.local.state import State
+from infra.local.tool_functions import describe_tools
 
 WATCH_SECONDS = 2.0
+PORT = 8321
+STATE = Path(".stint")
+"""The port and the state folder of `make run` without variables."""
 CONSOLE = ROOT / "functions" / "console" / "static" / "index.html"
 
 
@@ -39,9 +44,10 @@ async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float)
     require_engine()
     stop_on_signals()
     await State(folder).wait_for_engine()
-    with contextlib.closing(listen_on(port)) as listener, State(folder) as state:
-        if fresh:
-            state.clear()
+    elsewhere = State(folder, other=make_command(Path("other"), port))
+    with contextlib.closing(listen_on(port, folder)) as listener, elsewhere as state:
+        if fresh and state.clear():
+            print_line(f"FRESH=1: the data in {folder} was deleted")
         with contextlib.closing(Logs(state.logs)) as logs, contextlib.suppress(asyncio.CancelledError):
             async with (
                 running_cloud(plan, state.engine, logs, state.lock) as cloud,
@@ -50,7 +56,8 @@ async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float)
             ):
                 state.publish(url, cloud.engine)
                 access = await describe_access(plan, cloud, folder)
-                print_line(welcome(cloud, url, folder, time.monotonic() - began, access=access))
+                lines = describe_tools(plan.tools, cloud.tools)
+                print_line(welcome(cloud, url, folder, time.monotonic() - began, access=access, tools=lines))
                 await watch(cloud.engine, state)
         print_line(f"Stopped. The state is kept in {folder}.")
 
@@ -90,14 +97,22 @@ def stop_on_signals() -> None:
         loop.add_signal_handler(each, stop, each)
 
 
-def listen_on(port: int) -> socket.socket:
+def make_command(folder: Path, port: int, *, fresh: bool = False) -> str:
+    """Return the command that starts a cloud with this state folder and port; those of the Makefile are left out."""
+    variables = [f"STATE={shlex.quote(str(folder))}"] if folder != STATE else []
+    variables += [f"PORT={port}"] if port not in (0, PORT) else []
+    return " ".join((*variables, *(["FRESH=1"] if fresh else []), "make run"))
+
+
+def listen_on(port: int, folder: Path) -> socket.socket:
     try:
         return listen(port)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise LocalCloudError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from error
         raise LocalCloudError(
-            f"port {port} is in use: stop the process that uses it, or use another port: PORT={port + 1} make run"
+            f"port {port} is in use: stop the process that uses it, or use another port:"
+            f" {make_command(folder, port + 1)}"
         ) from error
 
 
@@ -123,7 +138,7 @@ async def describe_access(plan: Plan, cloud: Cloud, folder: Path) -> Access:
     )
 
 
-def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, access: Access) -> str:
+def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, *, access: Access, tools: Sequence[str]) -> str:
     models = cloud.models
     request = {"model": models.default, "input": "Say hello."}
     command = ["curl", "-sS", f"{url}/v1/responses", "-H", "content-type: application/json", "-d", json.dumps(request)]
@@ -133,10 +148,11 @@ def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, access: Access
             f"Stint serves {url} (ready in {seconds:.1f} s)",
             f"  model  {models.default}{model_note(os.environ) if models.note is None else models.note}",
             *(f"         {line}" for line in models.lines),
+            *tools,
             *access.lines,
             *([f"  page   {url}/console"] if CONSOLE.is_file() else []),
             f"  docs   {url}/docs",
-            f"  state  {folder} (to start empty: FRESH=1 make run)",
+            f"  state  {folder} (to start empty: {make_command(folder, PORT, fresh=True)})",
             f"  logs   {folder / 'logs'}",
             *models.warnings,
             *find_misspelled(os.environ),

@@ -24,10 +24,14 @@ PAUSE_SECONDS = 0.05
 
 
 class State:
-    """A state folder, locked by one process at a time. Entering raises LocalCloudError if another process has it."""
+    """A state folder, locked by one process at a time. Entering raises LocalCloudError if another process has it.
 
-    def __init__(self, folder: Path) -> None:
+    `other` is the command or the variable that selects another folder, for this error.
+    """
+
+    def __init__(self, folder: Path, other: str = "STATE=other") -> None:
         self.folder = folder
+        self._other = other
         self.engine = folder / "engine"
         self.logs = folder / "logs"
         self._lock = folder / "lock"
@@ -48,7 +52,8 @@ class State:
                     " Start again in a few seconds"
                 ) from error
             raise LocalCloudError(
-                f"{self.folder} is in use by process {pid or 'unknown'} ({url or 'starting'}). Stop that process first"
+                f"{self.folder} is in use by process {pid or 'unknown'} ({url or 'starting'})."
+                f" Stop that process first, or use another folder: {self._other}"
             ) from error
         self._write({"pid": os.getpid()})
         return self
@@ -75,10 +80,12 @@ class State:
         saved = self.engine / "state" / "dynamodb.json"
         return datetime.fromtimestamp(saved.stat().st_mtime, UTC) if saved.exists() else None
 
-    def clear(self) -> None:
-        """Delete all stored data."""
+    def clear(self) -> bool:
+        """Delete all stored data, and return whether there was some."""
+        was_stored = self.engine.exists()
         for folder in (self.engine, self.logs):
             shutil.rmtree(folder, ignore_errors=True)
+        return was_stored
 
     def publish(self, url: str, engine: RunningEngine) -> None:
         """Write the address of the cloud that uses this folder, and the variables for commands that use its data."""

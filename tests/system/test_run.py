@@ -42,10 +42,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
     runs: list[Run] = []
 
     def start(
-        *options: str, port: int | None = None, state: Path = tmp_path / "state", shell: dict[str, str] | None = None
+        *options: str,
+        port: int | None = None,
+        state: Path = tmp_path / "state",
+        shell: dict[str, str] | None = None,
+        tools: Path | None = None,
     ) -> Run:
         """With a port of its own it is awaited; with a given one the test looks at what happens."""
-        run = Run(state, port or 0, *options, shell=shell)
+        run = Run(state, port or 0, *options, shell=shell, tools=tools)
         runs.append(run)
         if port is None:
             run.read_until("Ctrl-C stops")
@@ -107,6 +111,9 @@ def test_signals_leave_no_process_and_state_is_kept_until_it_is_cleared(start: S
     assert len(processes) >= 6
     assert (interrupted, first_ended, kept) == (0, True, 200)
     assert (terminated, second_ended, cleared) == (0, True, 404)
+    assert third.lines[0] == f"FRESH=1: the data in {third.state} was deleted\n"
+    assert not any("FRESH=1:" in line for line in first.lines + second.lines)
+    assert f"(to start empty: STATE={third.state} FRESH=1 make run)" in "".join(third.lines)
 
 
 def test_a_process_killed_hard_leaves_no_other(start: Start) -> None:
@@ -199,6 +206,33 @@ def test_a_second_run_on_the_same_state_is_refused(start: Start, running: Run) -
     assert code == 1
     assert f"is in use by process {running.process.pid}" in "".join(second.lines)
     assert f"http://127.0.0.1:{running.port}" in "".join(second.lines)
+    assert "Stop that process first, or use another folder: STATE=other make run\n" in "".join(second.lines)
+
+
+def test_a_broken_tools_template_is_one_line_and_nothing_is_started(start: Start, tmp_path: Path) -> None:
+    template = tmp_path / "template.yaml"
+    template.write_text("Resources:\n  Tool:\n    Type: x\n   Properties: {}\n")
+
+    run = start(port=0, tools=template)
+
+    assert run.wait() == 1
+    error = f"stint: {template}, line 4: not valid YAML (did not find expected key): check the indentation\n"
+    assert "".join(run.lines) == error
+    assert not (tmp_path / "state").exists()
+
+
+def test_the_welcome_names_the_users_functions_and_missing_credentials(start: Start, tmp_path: Path) -> None:
+    function = "{CodeUri: code, Handler: app.handler, Runtime: python3.13, FunctionName: order-status}"
+    resources = f"Resources: {{Tool: {{Type: AWS::Serverless::Function, Properties: {function}}}}}"
+    template = tmp_path / "template.yaml"
+    template.write_text(f"Transform: AWS::Serverless-2016-10-31\n{resources}\n")
+    (tmp_path / "code").mkdir()
+    no_credentials = {"AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CONFIG_FILE": "/dev/null"}
+
+    run = start(tools=template, shell={"STINT_DEFAULT_MODEL": "bedrock/amazon.nova-lite-v1:0", **no_credentials})
+
+    assert f"  tools  order-status ({template})\n" in run.lines
+    assert any(line.startswith("Warning: bedrock/ models need AWS credentials") for line in run.lines)
 
 
 def test_the_shell_sets_the_model_and_cors(start: Start) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with a template is one line with its file, its line and what to do."""
+"""A fault of a template is one line with its file, its line and what to do."""
 
 from pathlib import Path
 

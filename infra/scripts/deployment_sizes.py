@@ -41,7 +41,14 @@ def read_deployed(stack: str, region: str) -> Mapping[str, str] | None:
     """Return the parameters of a deployed stack; empty if it cannot be read. None if there is no such stack."""
     import boto3  # noqa: PLC0415 - not for a deployment that is refused before
     from botocore.config import Config  # noqa: PLC0415
-    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError  # noqa: PLC0415
+    from botocore.exceptions import (  # noqa: PLC0415
+        BotoCoreError,
+        ClientError,
+        ConfigParseError,
+        NoCredentialsError,
+        PartialCredentialsError,
+        ProfileNotFound,
+    )
 
     try:
         config = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
@@ -54,6 +61,8 @@ def read_deployed(stack: str, region: str) -> Mapping[str, str] | None:
         return {}
     except NoCredentialsError:
         raise Refused("there are no AWS credentials: set AWS_ACCESS_KEY_ID and its secret, or AWS_PROFILE") from None
+    except (ConfigParseError, PartialCredentialsError, ProfileNotFound) as error:
+        raise Refused(f"there are no AWS credentials: {error}") from None
     except BotoCoreError as error:
         print(f"stint: warning: the parameters of the stack cannot be read: {error}", file=sys.stderr)
         return {}

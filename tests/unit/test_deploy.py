@@ -305,6 +305,37 @@ def test_a_deployment_without_credentials_says_what_to_set(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
+    ("variables", "named"),
+    [({"AWS_PROFILE": "nope"}, "nope"), ({"AWS_ACCESS_KEY_ID": "AKIA"}, "secret_key")],
+)
+def test_a_deployment_with_unusable_credentials_is_refused(
+    variables: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {**variables, "AWS_CONFIG_FILE": str(tmp_path / "none")}.items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(Refused, match=f"there are no AWS credentials: .*{named}"):
+        read_deployed("shop", "us-east-1")
+
+
+@pytest.mark.parametrize("text", [None, "[nonsense"])
+def test_an_unusable_profile_without_a_region_is_one_line(
+    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    if text is not None:
+        (tmp_path / "config").write_text(text)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+
+    assert deploy(root, STACK="shop", AWS_REGION="") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("variables", "region"),
     [
         ({"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "us-east-1"}, "eu-west-1"),

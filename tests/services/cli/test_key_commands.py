@@ -214,7 +214,9 @@ def test_an_unreachable_table_is_one_line(shell: Shell) -> None:
     code, _, errors = shell.run("keys", "list", options=("--table", "keys"))
 
     assert code == 1
-    assert errors.startswith("stint: The database does not respond. Try again. The region is us-east-1. (")
+    assert errors.startswith(
+        "stint: The database does not respond. Try again. The region is us-east-1: is it that of the stack? ("
+    )
     assert len(errors.splitlines()) == 1
 
 
@@ -232,6 +234,31 @@ def test_missing_credentials_are_named(
     code, _, errors = shell.run("keys", "list", options=("--table", "keys"))
 
     assert (code, errors) == (1, "stint: There are no AWS credentials. Set AWS_ACCESS_KEY_ID, or a profile.\n")
+
+
+@pytest.mark.parametrize("options", [("--table", "keys"), ("--stack", "shop")])
+@pytest.mark.parametrize("region", ["", "us-east-1"])
+def test_an_unknown_profile_is_named(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: tuple[str, str], region: str
+) -> None:
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_REGION", region)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+
+    code, _, errors = shell.run("keys", "list", options=options)
+
+    assert (code, errors.count("\n")) == (1, 1)
+    assert "The config profile (nope) could not be found" in errors
+
+
+def test_an_error_has_nothing_that_a_terminal_obeys(shell: Shell) -> None:
+    code, _, errors = shell.run("keys", "revoke", "a\x1b[31m\x9b31m\u202e", options=("--state", str(shell.state)))
+
+    assert code == 1
+    assert errors.rstrip("\n").isprintable()
 
 
 def test_a_table_of_another_region_is_named(shell: Shell, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,9 @@ class Credentials:
     def __post_init__(self) -> None:
         # They become values of headers: a line break in one would add a header.
         if not (self.access_key and self.secret_key and PRINTABLE.fullmatch(self.access_key + self.token)):
-            raise CredentialsError("The AWS credentials are incomplete or malformed.")
+            raise CredentialsError(
+                "The AWS credentials are incomplete or malformed. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+            )
 
 
 class CredentialsProvider(Protocol):

@@ -118,7 +118,7 @@ class ChainCredentials:
 
     def _read(self, renewed: bool) -> Credentials:
         from botocore.credentials import RefreshableCredentials  # noqa: PLC0415 - slow, and functions do not need it
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError, ConfigParseError, ProfileNotFound  # noqa: PLC0415
         from botocore.session import get_session  # noqa: PLC0415
 
         try:
@@ -128,6 +128,10 @@ class ChainCredentials:
             if self._found is None:
                 raise CredentialsError("There are no AWS credentials. Set AWS_ACCESS_KEY_ID, or a profile.")
             keys = self._found.get_frozen_credentials()
+        except (ProfileNotFound, ConfigParseError) as error:
+            raise CredentialsError(
+                f"There are no AWS credentials: {error}. Correct AWS_PROFILE or the file."
+            ) from error
         except (BotoCoreError, RuntimeError, ValueError, OSError) as error:
             raise CredentialsError(f"The AWS credentials could not be loaded ({type(error).__name__}).") from error
         refreshed = isinstance(self._found, RefreshableCredentials)

@@ -29,7 +29,7 @@ class AwsEnvironment:
 
     @property
     def region(self) -> str:
-        """Return the region: of the environment, or else of the profile."""
+        """Return the region: of the environment, or else of the profile. Raises AwsConfigurationError."""
         region = self.get("AWS_REGION") or self.get("AWS_DEFAULT_REGION") or self._region_of_profile()
         if not REGION.fullmatch(region):
             raise AwsConfigurationError("There is no AWS region, or a malformed one. Set AWS_REGION.")
@@ -54,9 +54,13 @@ class AwsEnvironment:
         return next((name for name in names if self.get(name)), "")
 
     def _region_of_profile(self) -> str:
-        from botocore.session import get_session  # noqa: PLC0415 - slow, and no function needs it
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - slow, and no function needs it
+        from botocore.session import get_session  # noqa: PLC0415
 
-        return str(get_session().get_config_variable("region") or "")
+        try:
+            return str(get_session().get_config_variable("region") or "")
+        except BotoCoreError as error:  # an unknown profile, or a file that cannot be parsed
+            raise AwsConfigurationError(f"{error}. Correct AWS_PROFILE or the file, or set AWS_REGION.") from error
 
 
 def read_environment() -> AwsEnvironment:

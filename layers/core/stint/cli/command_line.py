@@ -116,7 +116,7 @@ def explain(error: StintError) -> str:
         case CredentialsError():
             return str(cause)
         case NoResponse():
-            return f"{error} The region is {read_environment().region}. ({cause})"
+            return f"{error} The region is {read_environment().region}: is it that of the stack? ({cause})"
         case ServiceError(code=code) if code in UNKNOWN_CREDENTIALS:
             return f"AWS does not accept the credentials ({code}). Check them with `aws sts get-caller-identity`."
         case ServiceError(code="ResourceNotFoundException"):
@@ -127,5 +127,7 @@ def explain(error: StintError) -> str:
 
 
 def fail(message: str) -> int:
-    print(f"stint: {message}", file=sys.stderr)
+    """Print an error, without what a terminal would obey: AWS and files have written a part of it."""
+    shown = "".join(each if each.isprintable() or each == "\n" else "?" for each in message)
+    print(f"stint: {shown}", file=sys.stderr)
     return 1

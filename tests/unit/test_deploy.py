@@ -306,7 +306,7 @@ def test_a_deployment_without_credentials_says_what_to_set(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("variables", "named"),
-    [({"AWS_PROFILE": "nope"}, "nope"), ({"AWS_ACCESS_KEY_ID": "AKIA"}, "secret_key")],
+    [({"AWS_PROFILE": "nope"}, "nope"), ({"AWS_ACCESS_KEY_ID": "AKIA"}, "SECRET_ACCESS_KEY")],
 )
 def test_a_deployment_with_unusable_credentials_is_refused(
     variables: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -214,9 +214,7 @@ def test_an_unreachable_table_is_one_line(shell: Shell) -> None:
     code, _, errors = shell.run("keys", "list", options=("--table", "keys"))
 
     assert code == 1
-    assert errors.startswith(
-        "stint: The database does not respond. Try again. The region is us-east-1: is it that of the stack? ("
-    )
+    assert errors.startswith("stint: The database does not respond. Try again. The region is us-east-1: is it that of")
     assert len(errors.splitlines()) == 1
 
 
@@ -237,14 +235,16 @@ def test_missing_credentials_are_named(
 
 
 @pytest.mark.parametrize("options", [("--table", "keys"), ("--stack", "shop")])
-@pytest.mark.parametrize("region", ["", "us-east-1"])
+@pytest.mark.parametrize("region", [None, "us-east-1"])
 def test_an_unknown_profile_is_named(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: tuple[str, str], region: str
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: tuple[str, str], region: str | None
 ) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_REGION", region)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "")
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    if region:
+        monkeypatch.setenv("AWS_REGION", region)
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     monkeypatch.setenv("AWS_PROFILE", "nope")
 

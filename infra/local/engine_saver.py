@@ -16,7 +16,7 @@ from typing import Any
 
 from infra.local.web_pages import App, Message, Receive, Scope, Send
 
-ALARM_SECONDS = 60
+ALARM_SECONDS = 20
 READS = ("Get", "BatchGet", "TransactGet", "Query", "Scan", "List", "Describe", "ReceiveMessage")
 
 

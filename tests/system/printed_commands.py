@@ -7,6 +7,7 @@ file that runs alone. If a block of text follows, the output must have this text
 Only addresses differ from what is printed: the port of this machine, and those of `replaced`.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -24,6 +25,7 @@ from tests.system.run_process import clean_shell
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^(#+ [^\n]*)$", re.MULTILINE | re.DOTALL)
 FAILURE = re.compile(r'"error": ?\{|Traceback \(most recent call last\)')
 STARTS = re.compile(r"^(?:[A-Z_]+=\S+ )*make run\b")
+CLOSED = "http://127.0.0.1:9"
 READY, LONGEST = "Ctrl-C stops", 240
 
 
@@ -88,6 +90,7 @@ class Desk:
                 (self.folder / entry.name).symlink_to(entry)
         self.terminal = Terminal(["bash"], self.folder, self.environment)
         self.server: Terminal | None = None
+        self.is_broken = False
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -97,10 +100,13 @@ class Desk:
     @property
     def environment(self) -> dict[str, str]:
         own = {"PORT": str(self.port), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        own |= {"HTTPS_PROXY": CLOSED, "NO_PROXY": "127.0.0.1,localhost"}  # no page calls a server of others
         return {**clean_shell(), **own, **self.variables}
 
     def run(self, block: Block) -> str:
         """Run a block and return its output. Fails if a command or a request fails, or prints something not shown."""
+        assert not self.is_broken, "an earlier block of the page failed"
+        self.is_broken = True
         text = self.replace(block.text)
         if block.starts_server:
             output = "".join(self.start_server(line) for line in text.splitlines())
@@ -111,6 +117,7 @@ class Desk:
             output = self.terminal.run(text)
         assert block.shows_failure or not FAILURE.search(output), f"{block.text}\nprinted\n{output}"
         assert block.output is None or matches(output, self.replace(block.output)), f"{block.text}\nprinted\n{output}"
+        self.is_broken = False
         return output
 
     def replace(self, text: str) -> str:
@@ -177,7 +184,7 @@ class Terminal:
 
     def stop(self, number: int) -> None:
         """Send a signal to the process and its children, as Ctrl-C does, and wait for the end."""
-        if self.process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):  # all have ended
             os.killpg(self.process.pid, number)
         self.process.wait(timeout=LONGEST)
         self.reader.join(timeout=LONGEST)

@@ -44,11 +44,11 @@ VARIABLES = {
 """The same variables in place of the ids in bodies."""
 
 FORMS = {
-    "add_container_file": ("file=@llamas.txt",),
-    "create_file": ("purpose=assistants", "file=@llamas.txt"),
-    "create_upload_part": ("data=@llamas.txt",),
+    "add_container_file": ("file=@README.md",),
+    "create_file": ("purpose=assistants", "file=@README.md"),
+    "create_upload_part": ("data=@README.md",),
 }
-"""Fields of forms. The file is one of the caller's."""
+"""Fields of forms. The file is in the folder of the repository, so that the command runs there as it is copied."""
 
 LONGEST_LINE = 80
 """A longer body has a line for each value."""

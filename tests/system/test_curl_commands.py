@@ -102,7 +102,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 def test_commands_work_as_they_are_copied(run: Run, tmp_path: Path) -> None:
     (key,) = set(re.findall(r"stk_\w+", "".join(run.lines)))
-    (tmp_path / "llamas.txt").write_text("Llamas hum.")
+    (tmp_path / "README.md").write_text("Llamas hum.")
     headers = {"authorization": f"Bearer {key}"}
     url = f"http://127.0.0.1:{run.port}/prod/v1/openapi.json"
     document: dict[str, Any] = httpx.get(url, headers=headers, trust_env=False, timeout=120).json()

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from infra.local.engine import ROOT
 from infra.openapi.commands import write_body, write_command
 from infra.openapi.document import describe_api
 
@@ -90,6 +91,14 @@ def test_ids_in_bodies_are_the_variables_of_paths() -> None:
     body = write_body({"file_id": "file-01a202309738700096f0a3d1a6c1f2aa"})
 
     assert body == """-d '{"file_id": "'"$FILE_ID"'"}'"""
+
+
+def test_a_file_that_a_command_sends_is_in_the_folder_of_the_repository() -> None:
+    fields = [field for *_, command in COMMANDS for field in options(shlex.split(command), "-F")]
+    names = {field.partition("=@")[2] for field in fields if "=@" in field}
+
+    assert names
+    assert all((ROOT / name).is_file() for name in names)
 
 
 def test_a_download_is_written_to_a_file() -> None:

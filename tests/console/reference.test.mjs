@@ -120,3 +120,48 @@ test("a link opens its operation, and words find operations", async () => {
   assert.equal(await page.locator("#create_agent").isVisible(), false);
   await end();
 });
+
+test("a search without a match says so", async () => {
+  const { page, problems, close: end } = await openReference({ viewport: SMALL_PHONE });
+  const found = page.getByRole("status");
+  await page.getByLabel("Find").fill(" <b>unicorn</b> ");
+  await found.getByText("No operation matches “<b>unicorn</b>”.").waitFor();
+  assert.equal(await page.locator("#groups li:visible, section:visible").count(), 0);
+  await page.getByLabel("Find").fill("u".repeat(500));
+  await check(page, problems, "reference-nothing");
+  await page.getByLabel("Find").fill("conversation");
+  await page.locator("#create_conversation").waitFor();
+  assert.equal(await found.innerText(), "");
+  await end();
+});
+
+test("the groups are listed, and a link jumps to its group", async () => {
+  const { page, operations, close: end } = await openReference({ viewport: SMALL_PHONE });
+  const links = page.getByRole("navigation", { name: "Groups" }).getByRole("link");
+  const names = new Set(operations.map((each) => each.tags.at(-1)));
+  assert.deepEqual(new Set(await links.allInnerTexts()), names);
+  await page.getByRole("link", { name: "Vector stores", exact: true }).click();
+  const top = await page
+    .getByRole("heading", { name: "Vector stores" })
+    .evaluate((each) => each.getBoundingClientRect().top);
+  assert.ok(top >= 0 && top < SMALL_PHONE.height / 2, `the heading is at ${top}`);
+  await page.getByLabel("Find").fill("create_vector_store");
+  assert.deepEqual(await links.allInnerTexts(), ["Vector stores"]);
+  await end();
+});
+
+test("code in descriptions is code, required fields have a legend, and what is always null is not supported", async () => {
+  const { page, close: end } = await openReference({ path: "/docs#create_response" });
+  await page.getByText("* marks required fields and parameters.").waitFor();
+  await page.locator("#create_response .command").first().waitFor();
+  await unfold(page, 1);
+  const texts = await page.locator("p, summary").allInnerTexts();
+  assert.deepEqual(
+    texts.filter((text) => text.includes("`")),
+    [],
+  );
+  assert.ok((await page.locator("#create_response > .body > p code").allInnerTexts()).includes("stream"));
+  const prompt = page.locator("#create_response p", { has: page.locator("code", { hasText: /^prompt$/ }) }).first();
+  assert.equal(await prompt.innerText(), "prompt not supported: always null");
+  await end();
+});

@@ -11,6 +11,11 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** The nodes of a text; what is between backticks is code. */
+function prose(text) {
+  return text.split(/`([^`]+)`/).map((part, index) => (index % 2 ? make("code", {}, part) : part));
+}
+
 /** A folded part, which is filled when it is first opened. */
 function fold(title, fill) {
   const details = make("details", {}, make("summary", {}, ...title));
@@ -90,7 +95,7 @@ class Reference {
   fields(schema) {
     const parts = this.objectsIn(schema).map((object) => {
       const rows = Object.entries(object.properties).map(([name, field]) => this.field(name, field, object.required ?? []));
-      return make("div", {}, make("p", { class: "soft" }, object.title ?? "", object.description ? `: ${object.description}` : ""), ...rows);
+      return make("div", {}, make("p", { class: "soft" }, object.title ?? "", ...prose(object.description ? `: ${object.description}` : "")), ...rows);
     });
     return make("div", { class: "body" }, ...(parts.length ? parts : [make("code", {}, this.nameOf(schema))]));
   }
@@ -98,9 +103,10 @@ class Reference {
   /** A field of an object, or a parameter, which has a place. */
   field(name, schema, required, place) {
     const label = make("code", required.includes(name) ? { class: "required" } : {}, name);
-    const type = [place, this.nameOf(schema), this.boundsOf(schema)].filter(Boolean).join("; ");
+    const kind = schema.type === "null" ? ["not supported: always null"] : [this.nameOf(schema), this.boundsOf(schema)];
+    const type = [place, ...kind].filter(Boolean).join("; ");
     const words = [" ", make("span", { class: "soft" }, type)];
-    if (schema.description) words.push(make("span", {}, ` ${schema.description}`));
+    if (schema.description) words.push(make("span", {}, ...prose(` ${schema.description}`)));
     if (this.objectsIn(schema).length) return fold([label, ...words], () => this.fields(schema));
     return make("p", {}, label, ...words);
   }
@@ -114,7 +120,7 @@ class Reference {
   operation(method, path, operation, servers) {
     const title = [make("code", { class: `method ${method}` }, method.toUpperCase()), make("code", {}, path), ` ${operation.summary}`];
     return fold(title, () => {
-      const parts = [make("p", {}, operation.description ?? "")];
+      const parts = [make("p", {}, ...prose(operation.description ?? ""))];
       const scope = operation["x-required-scope"];
       if (scope) parts.push(make("p", {}, "Scope: ", make("code", {}, scope)));
       if (servers.length > 1) parts.push(make("p", {}, "Also at: ", ...servers.slice(1).map((server) => make("code", {}, server.url + path))));
@@ -148,6 +154,31 @@ class Reference {
   }
 }
 
+/** Show the sections, and a link to each. */
+function fillPage(main, sections) {
+  main.replaceChildren();
+  for (const section of sections) {
+    const { name, description } = section.tag;
+    const id = `group-${name.toLowerCase().replaceAll(" ", "-")}`;
+    const heading = [make("h2", {}, name), make("p", { class: "soft" }, ...prose(description ?? ""))];
+    section.element = make("section", { id }, ...heading, ...section.operations.map((each) => each.element));
+    section.link = make("li", {}, make("a", { href: `#${id}` }, name));
+    main.append(section.element);
+    document.getElementById("groups").append(section.link);
+  }
+}
+
+/** Show only the operations that have all words of a text. */
+function find(text, sections) {
+  const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const section of sections) {
+    for (const each of section.operations) each.element.hidden = !wanted.every((word) => each.words.includes(word));
+    section.link.hidden = section.element.hidden = section.operations.every((each) => each.element.hidden);
+  }
+  const isFound = sections.some((section) => !section.element.hidden);
+  document.getElementById("found").textContent = isFound ? "" : `No operation matches “${text.trim()}”.`;
+}
+
 async function show() {
   const main = document.getElementById("operations");
   try {
@@ -156,24 +187,13 @@ async function show() {
     const described = await answer.json();
     const sections = new Reference(described).sections();
     document.getElementById("about").textContent = described.info.summary;
-    main.replaceChildren();
-    for (const section of sections) {
-      const heading = [make("h2", {}, section.tag.name), make("p", { class: "soft" }, section.tag.description ?? "")];
-      section.element = make("section", {}, ...heading, ...section.operations.map((each) => each.element));
-      main.append(section.element);
-    }
+    fillPage(main, sections);
     const linked = document.getElementById(location.hash.slice(1));
     if (linked) {
       linked.open = true;
       linked.scrollIntoView();
     }
-    document.getElementById("find").addEventListener("input", (event) => {
-      const wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
-      for (const section of sections) {
-        for (const each of section.operations) each.element.hidden = !wanted.every((word) => each.words.includes(word));
-        section.element.hidden = section.operations.every((each) => each.element.hidden);
-      }
-    });
+    document.getElementById("find").addEventListener("input", (event) => find(event.target.value, sections));
   } catch (error) {
     main.textContent = `The OpenAPI document could not be read: ${error.message}`;
   }

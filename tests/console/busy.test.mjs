@@ -31,6 +31,9 @@ for (const { size, viewport, scheme } of LOOKS) {
     const path = await createSession();
     const { page, problems, close: end } = await open({ viewport, scheme, path });
     const busy = page.getByLabel("While another one runs");
+    await busy.waitFor();
+    const choices = ["default (reject)", "reject: refuse this message", "enqueue: wait in line"];
+    assert.deepEqual((await busy.locator("option").allInnerTexts()).slice(0, 3), choices);
     await send(page, "long: 300 words");
     await answersOf(page).getByText("word5 ").waitFor();
     await busy.selectOption("reject");
@@ -151,5 +154,13 @@ test("a stream that breaks goes on, and one that stays broken can be joined agai
   await answersOf(page).getByText("You said: Hello again").waitFor();
   await answersOf(page).getByText("tokens").waitFor();
   assert.equal((await answersOf(page).innerText()).match(/You said: Hello again/g).length, 1);
+  await end();
+});
+
+test("the first choice for a busy session names the agent's setting", async () => {
+  const { page, close: end } = await open({ path: await createSession({ when_busy: "merge" }) });
+  const busy = page.getByLabel("While another one runs");
+  await busy.waitFor();
+  assert.equal(await busy.locator("option").first().innerText(), "agent's setting (merge)");
   await end();
 });

@@ -67,6 +67,20 @@ for (const { size, viewport, scheme } of LOOKS) {
     await page.getByText(/\d+ tokens/).waitFor();
     assert.equal(await page.getByLabel("Message").inputValue(), "");
     await check(page, problems, `steps-later-${size}`);
+
+    await page.getByRole("link", { name: "new response that searches it" }).click();
+    await page.getByRole("checkbox", { name: /First documents/, checked: true }).waitFor();
+    await page.getByLabel("Message", { exact: true }).fill('Use file search for "When is the shop open?"');
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.locator(".run-answer").getByText("opening-hours.md").first().waitFor();
+    await page.reload();
+    await page
+      .locator(".run-answer")
+      .getByText(/\d+ tokens/)
+      .waitFor();
+    await page.locator("summary", { hasText: "Settings" }).click();
+    await page.getByRole("checkbox", { name: /First documents/, checked: true }).waitFor();
+    await check(page, problems, `steps-asked-${size}`);
     await end();
   });
 }

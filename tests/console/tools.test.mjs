@@ -172,3 +172,33 @@ test("a key that may not register is offered no change", async () => {
   assert.equal(await page.getByRole("button", { name: "Remove" }).count(), 0);
   await end();
 });
+
+test("the list of toolgroups says what the tools call", async () => {
+  const { api: other, open: openOther } = await prepare("tools-targets", ["use", "registry:write", "admin"]);
+  const tool = (name, target) => ({ name, description: "A tool.", parameters: { type: "object" }, ...target });
+  const status = tool("a", { function: "order-status" });
+  const arn = tool("b", { function: "arn:aws:lambda:eu-west-1:123456789012:function:refund-the-order" });
+  const endpoint = tool("c", { url: mcp.url });
+  for (const [id, provider, tools] of [
+    ["one", "lambda-function", [status, tool("again", { function: "order-status" })]],
+    ["two", "lambda-function", [status, arn]],
+    ["web", "remote-execution", [endpoint]],
+  ]) {
+    await other.call("POST", "/v1/toolgroups", { toolgroup_id: id, provider_id: provider, args: { tools } });
+  }
+  const { page, problems, close: end } = await openOther({ path: "/console/tools" });
+  for (const [id, words] of [
+    ["one", "Lambda function order-status"],
+    ["two", "2 Lambda functions"],
+    ["web", `HTTP endpoint ${mcp.url}`],
+    ["builtin::rag", "part of Stint"],
+  ]) {
+    const row = page.getByRole("row", { name: new RegExp(`^${id} `) });
+    assert.equal(await row.getByRole("cell").last().innerText(), words);
+  }
+  await check(page, problems, "tools-targets");
+  await page.getByLabel("Find by name").fill("refund-the");
+  await page.getByRole("link", { name: "two" }).waitFor();
+  assert.equal(await page.getByRole("row").count(), 2);
+  await end();
+});

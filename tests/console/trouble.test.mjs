@@ -67,7 +67,7 @@ for (const { size, viewport, scheme } of LOOKS) {
     });
     await page.route("**/events*", (route) => route.abort("connectionrefused"));
     await page.getByRole("button", { name: "Send" }).click();
-    await page.getByText("The connection broke. Trying again").waitFor();
+    await page.getByText("The connection broke. Trying again … Is “make run” still running?").waitFor();
     await passTimeUntil(page, page.getByRole("alert"));
     assert.match(await page.getByRole("alert").innerText(), /No connection/);
     assert.match(await page.locator(".message-of-user").innerText(), new RegExp(TYPED));

@@ -91,6 +91,11 @@ export function signOut(): void {
   );
 }
 
+/** Return the words for a stream that broke and is opened again. */
+export function reconnectingWords(): string {
+  return `The connection broke. Trying again …${config.value?.local ? " Is “make run” still running?" : ""}`;
+}
+
 /** Return whether people sign in with the issuer. */
 export function hasIssuer(): boolean {
   return Boolean(config.value?.issuer && config.value.client_id) && config.value?.auth !== "none";

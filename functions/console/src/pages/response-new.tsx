@@ -27,6 +27,8 @@ import { sentFrom } from "../talk/turn-run";
 
 /** The parameter with the response that the page shows, so that a reload shows it again. */
 const SHOWN = "response";
+/** The parameter with the vector store that is searched, which stays for a reload. */
+const STORE = "store";
 
 export default function ResponsePage(): JSX.Element {
   const chain = useMemo(() => new ResponseChain(), []);
@@ -64,8 +66,10 @@ function initialSettings({ models }: OfferedToResponses): Values {
   const { query } = place.peek();
   const previous = query.get("previous");
   const conversation = query.get("conversation");
+  const store = query.get(STORE);
   return {
     model: models[0] ?? "",
+    ...(store && { tools: [{ type: "file_search", vector_store_ids: [store] }] }),
     ...(previous && { previous_response_id: previous }),
     ...(conversation && { conversation }),
   };
@@ -80,8 +84,9 @@ const INCLUDE = [
 
 function ResponseTalk({ offered, chain }: { offered: OfferedToResponses; chain: ResponseChain }): JSX.Element {
   const initial = useMemo(() => initialSettings(offered), []);
+  const store = useMemo(() => place.peek().query.get(STORE) ?? "", []);
   const settings = useSettings(
-    `response.${textAt(initial, "previous_response_id")}${textAt(initial, "conversation")}`,
+    `response.${textAt(initial, "previous_response_id")}${textAt(initial, "conversation")}${store}`,
     initial,
   );
   const composer = useComposer("response");
@@ -103,7 +108,8 @@ function ResponseTalk({ offered, chain }: { offered: OfferedToResponses; chain: 
     goToEnd();
     const lost = await chain.send(body, sent, key, (id) => {
       composer.arrived();
-      navigate(`/responses/new?${SHOWN}=${encodeURIComponent(id)}`, { replace: true });
+      const query = new URLSearchParams({ [SHOWN]: id, ...(store && { [STORE]: store }) });
+      navigate(`/responses/new?${query}`, { replace: true });
       if (!body.conversation && body.store !== false) settings.set("previous_response_id", id);
     });
     if (lost && message) composer.restore(message);

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { Check } from "../components/check";
 import { type FieldProblem, isRecord } from "../errors";
-import { BUSY_WORDS } from "./busy-field";
+import { BUSY_WORDS, DEFAULT_BUSY } from "./busy-field";
 import {
   ChoiceSetting,
   Group,
@@ -77,10 +77,7 @@ export function AgentFields({ settings, problems, offered }: AgentFieldsProps): 
           {...common}
           path="when_busy"
           label="When a message arrives during a turn"
-          choices={[
-            ["", "default: refuse"],
-            ...BUSY_WORDS.map(([each, words]) => [each, `${each}: ${words}`] as const),
-          ]}
+          choices={[["", DEFAULT_BUSY], ...BUSY_WORDS.map(([each, words]) => [each, `${each}: ${words}`] as const)]}
         />
       </div>
       <Check

@@ -9,6 +9,9 @@ export const BUSY_WORDS: readonly [WhenBusy, string][] = [
   ["merge", "add this to it"],
 ];
 
+/** The choice that leaves `when_busy` out. */
+export const DEFAULT_BUSY = "default (reject)";
+
 /** What happens with a message while another one runs. */
 export function BusyField({
   value,
@@ -20,12 +23,11 @@ export function BusyField({
   inherited?: WhenBusy | null | undefined;
   onChange: (value: WhenBusy | "") => void;
 }): JSX.Element {
-  const own = BUSY_WORDS.find(([each]) => each === (inherited ?? "reject"))![1];
   return (
     <label class="inline-field">
       <span>While another one runs</span>
       <select value={value} onChange={(event) => onChange(event.currentTarget.value as WhenBusy | "")}>
-        <option value="">{inherited ? `agent's setting: ${own}` : `default: ${own}`}</option>
+        <option value="">{inherited ? `agent's setting (${inherited})` : DEFAULT_BUSY}</option>
         {BUSY_WORDS.map(([each, words]) => (
           <option key={each} value={each}>
             {each}: {words}

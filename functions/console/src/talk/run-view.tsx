@@ -7,6 +7,7 @@ import { WindowList } from "../components/window-list";
 import type { ApiError } from "../errors";
 import { cut } from "../format";
 import { Link } from "../router";
+import { reconnectingWords } from "../session";
 import { Images, PartView } from "./part-view";
 import type { Run, Sent } from "./run";
 
@@ -43,7 +44,7 @@ export function RunView<D, E>(props: RunViewProps<D, E>): JSX.Element {
           {(part) => <PartView part={part} />}
         </WindowList>
         <p class="run-state hint" role="status">
-          {isReconnecting && "The connection broke. Trying again …"}
+          {isReconnecting && reconnectingWords()}
           {!isReconnecting && phase === "sending" && "Sent. Waiting for its turn to start …"}
           {!isReconnecting && phase === "running" && parts.length === 0 && "Waiting for the model …"}
           {!isReconnecting && phase === "running" && parts.length > 0 && "Running …"}

@@ -11,6 +11,7 @@ import { Step } from "../../components/step";
 import { Badge, Time } from "../../components/values";
 import { ApiError, toApiError } from "../../errors";
 import { formatBytes, formatCount } from "../../format";
+import { Link } from "../../router";
 import { may } from "../../session";
 import { wait } from "../../stream";
 
@@ -110,6 +111,13 @@ function MadeStore({ store, onChange }: { store: Store; onChange: (store: Store)
           ["Created", <Time at={store.created_at} />],
         ]}
       />
+      {completed > 0 && (
+        <p>
+          Ask about it: open a{" "}
+          <Link to={`/responses/new?store=${encodeURIComponent(store.id)}`}>new response that searches it</Link>, and
+          write, for example, <code>Use file search for "When is the shop open?"</code>
+        </p>
+      )}
       {error && <ErrorState error={error} onRetry={() => setAttempt(attempt + 1)} />}
     </div>
   );

@@ -7,6 +7,7 @@ import { TextField } from "../../components/field";
 import { ErrorState } from "../../components/states";
 import { Step } from "../../components/step";
 import { type ApiError, toApiError } from "../../errors";
+import { reconnectingWords } from "../../session";
 import { plain, Run } from "../../talk/run";
 import { PartView } from "../../talk/part-view";
 import { type TurnRun, turnReader } from "../../talk/turn-run";
@@ -125,7 +126,7 @@ function Exchange({ run }: { run: TurnRun }): JSX.Element {
           <PartView key={part.id} part={part} />
         ))}
         {parts.length === 0 && isRunning && <p class="hint">Waiting for the model …</p>}
-        {isReconnecting && <p class="hint">The connection broke. Trying again …</p>}
+        {isReconnecting && <p class="hint">{reconnectingWords()}</p>}
         {document && <TurnFacts turn={document} />}
       </div>
     </div>

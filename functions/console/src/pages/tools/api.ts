@@ -1,6 +1,7 @@
 /** What the pages of tools read. */
 import { signal } from "@preact/signals";
 import type { Schemas } from "../../api";
+import { isRecord } from "../../errors";
 import { fillPath } from "../../router";
 import { parseJson } from "../../schema";
 
@@ -11,6 +12,21 @@ export const MCP = "model-context-protocol";
 
 export const groupPath = (group: string): string => fillPath("/tools/:group", { group });
 export const toolPath = (group: string, tool: string): string => fillPath("/tools/:group/:tool", { group, tool });
+
+/** Providers whose tools are in the args, with the field of a tool that names what is called. */
+const TARGETS: Readonly<Record<string, readonly [kind: string, field: string]>> = {
+  "lambda-function": ["Lambda function", "function"],
+  "remote-execution": ["HTTP endpoint", "url"],
+};
+
+/** Return what the tools of a toolgroup call: a kind in words, and names. Both are empty for a part of Stint. */
+export function targetsOf({ provider_id, mcp_endpoint, args }: Group): { kind: string; names: readonly string[] } {
+  if (mcp_endpoint) return { kind: "", names: [mcp_endpoint.uri] };
+  const [kind, field] = TARGETS[provider_id] ?? ["", ""];
+  const tools: readonly unknown[] = field && Array.isArray(args?.["tools"]) ? args["tools"] : [];
+  const names = tools.filter(isRecord).map((tool) => tool[field]);
+  return { kind, names: [...new Set(names.filter((name) => typeof name === "string"))] };
+}
 
 /** The reader's own credentials for tools, as JSON. They live as long as the page, and go to the API with each call. */
 export const providerData = signal("");

@@ -7,12 +7,15 @@ import { FindField, useFindLocal } from "../../components/find";
 import { PageHead } from "../../components/head";
 import { type Column, Table } from "../../components/list";
 import { EmptyState } from "../../components/states";
-import { formatName } from "../../format";
+import { cut, formatCount, formatName } from "../../format";
 import { useResource } from "../../resource";
 import { Link } from "../../router";
 import { may } from "../../session";
-import { type Group, groupPath } from "./api";
+import { type Group, groupPath, targetsOf } from "./api";
 import { Register } from "./register";
+
+/** The characters that are shown of a name. */
+const SHOWN = 200;
 
 const COLUMNS: readonly Column<Group>[] = [
   {
@@ -27,21 +30,30 @@ const COLUMNS: readonly Column<Group>[] = [
     ),
   },
   { title: "Provider", cell: ({ provider_id: provider }) => provider },
-  {
-    title: "Server",
-    cell: ({ mcp_endpoint: endpoint }) =>
-      endpoint ? <code>{formatName(endpoint.uri)}</code> : <span class="hint">part of Stint, or in its args</span>,
-  },
+  { title: "Server", cell: (group) => <Server group={group} /> },
 ];
+
+/** The server of a toolgroup, or what its tools call. */
+function Server({ group }: { group: Group }): JSX.Element {
+  const { kind, names } = targetsOf(group);
+  const [name, ...others] = names;
+  if (!name) return <span class="hint">{kind || "part of Stint"}</span>;
+  if (others.length > 0) return <>{`${formatCount(names.length)} ${kind}s`}</>;
+  return (
+    <>
+      {kind} <code class="wrap">{formatName(cut(name, SHOWN))}</code>
+    </>
+  );
+}
 
 export default function ToolsPage(): JSX.Element {
   const groups = useResource<readonly Group[]>(
     useCallback(async (signal: AbortSignal) => (await get("/v1/toolgroups", { signal })).data, []),
   );
-  const found = useFindLocal<Group>(groups, ({ identifier, provider_id: provider, mcp_endpoint: endpoint }) => [
-    identifier,
-    provider,
-    endpoint?.uri ?? "",
+  const found = useFindLocal<Group>(groups, (group) => [
+    group.identifier,
+    group.provider_id,
+    ...targetsOf(group).names,
   ]);
   const [isNew, setNew] = useState(false);
   return (

@@ -3,7 +3,7 @@
 Forms of OpenAI's API reference, and `reasoning_content`, which other servers have for the reasoning of an answer.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
@@ -88,12 +88,16 @@ AnswerContent = Annotated[
 
 
 class CalledFunction(Request):
+    input_fields: ClassVar[frozenset[str]] = frozenset({"parsed_arguments"})  # OpenAI's client sends what it parsed
+
     name: str
     arguments: str
 
 
 class ChatToolCall(Request):
-    """A call of a function. `arguments` is the text that the model wrote."""
+    """A call of a function. `arguments` is the text that the model wrote. Calls from a stream have an `index`."""
+
+    input_fields: ClassVar[frozenset[str]] = frozenset({"index"})
 
     id: str
     type: Literal["function"] = "function"
@@ -118,7 +122,12 @@ class ChatUserMessage(Request):
 
 
 class ChatAssistantMessage(Request):
-    """An earlier answer. It has content, a refusal or tool calls, and may have `reasoning_content`."""
+    """An earlier answer. It has content, a refusal or tool calls, and may have `reasoning_content`.
+
+    Clients send it back as it was returned, with `annotations`, and OpenAI's client with what it `parsed`.
+    """
+
+    input_fields: ClassVar[frozenset[str]] = frozenset({"annotations", "parsed"})
 
     role: Literal["assistant"]
     content: AnswerContent = Field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What Stint returned, sent back unchanged: no field of it is unknown, so there is no header x-stint-warning."""
+"""Answers of Stint, sent back unchanged: no field is unknown, so there is no header x-stint-warning."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ WARNING = "x-stint-warning"
 CALL = 'call: get_weather {"city": "Rome"}'
 FUNCTION = {"type": "function", "function": {name: WEATHER[name] for name in ("name", "description", "parameters")}}
 OF_OTHERS = {"audio": None, "function_call": None, "parsed": None}
-"""What a message of OpenAI's own servers, or of the `parse` of its client, has besides."""
+"""The fields that a message of OpenAI's own servers, or of the `parse` of its client, has besides."""
 
 
 def assert_no_warning(answer: httpx.Response) -> Any:

@@ -150,6 +150,7 @@ def test_the_api_of_october_2024_names_unknown_fields(http: httpx.Client) -> Non
         ({"model": "nope"}, "Model 'nope' does not exist. GET /v1/models lists the models."),
         ({"model": "scripted/dmo"}, "There is no scripted model 'scripted/dmo'."),
         ({"toolgroups": ["nope"]}, "Toolgroup 'nope' is not registered. GET /v1/toolgroups lists the registered ones."),
+        ({"toolgroups": ["builtin::rag/serch"]}, "Toolgroup 'builtin::rag' has no tool 'serch'. Its tools are:"),
         ({"output_shields": ["nope"]}, "Shield 'nope' is not registered. GET /v1/shields lists the registered ones."),
     ],
 )

@@ -24,7 +24,7 @@ async def services(cloud: Cloud, tenant: str) -> AgentsServices:
 
 async def explain(services: AgentsServices, **config: Any) -> list[str]:
     config = {"model": "scripted/demo", "instructions": ""} | config
-    return await explain_missing_names(AgentConfig(**config), services.registry)
+    return await explain_missing_names(AgentConfig(**config), services.toolgroups.tools)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,11 @@ async def test_configured_names_are_found_without_a_read(
         ({"toolgroups": ["nope"]}, "Toolgroup 'nope' is not registered. GET /v1/toolgroups lists"),
         ({"toolgroups": [{"name": "a/b", "args": {}}]}, "Toolgroup 'a/b' is not registered."),
         ({"toolgroups": ["mcp::photogen"]}, "'mcp::photogen' is not supported: use builtin::photogen"),
+        (
+            {"toolgroups": ["builtin::rag/knowledge_serch"]},
+            "Toolgroup 'builtin::rag' has no tool 'knowledge_serch'. Its",
+        ),
+        ({"toolgroups": [{"name": "builtin::rag/", "args": {}}]}, "Toolgroup 'builtin::rag' has no tool ''. Its"),
         ({"input_shields": ["nope", "nope"]}, "Shield 'nope' is not registered. GET /v1/shields lists"),
         ({"tool_shields": {"t": {"output_shields": ["nope"]}}}, "Shield 'nope' is not registered."),
     ],
@@ -85,6 +90,35 @@ async def test_what_another_process_has_registered_is_found(
     assert await explain(services, **names) == []
     assert await explain(services, **names) == []
     assert dict(cloud.calls) == {"Query": 1}  # the second time, this process knows them
+
+
+async def test_the_tools_of_a_registration_are_known_and_those_of_a_server_are_not(
+    services: AgentsServices, cloud: Cloud
+) -> None:
+    act(admin=True)
+    defined = {"name": "get_time", "function": "clock"}
+    requests: list[dict[str, Any]] = [
+        {"toolgroup_id": "clock", "provider_id": "lambda-function", "args": {"tools": [defined]}},
+        {"toolgroup_id": "search", "provider_id": "brave-search"},
+        {
+            "toolgroup_id": "wiki",
+            "provider_id": "model-context-protocol",
+            "mcp_endpoint": {"uri": "https://1.1.1.1/mcp"},
+        },
+    ]
+    for each in requests:
+        request = ToolGroupRegisterRequest(**each)
+        await services.toolgroups.register(request)
+    await services.registry.catalogue()
+    found = ["clock/get_time", "search/web_search", "search/brave_search", "wiki/nope"]
+    cloud.forget()
+
+    assert await explain(services, toolgroups=found) == []
+    assert cloud.calls.total() == 0
+    assert await explain(services, toolgroups=["clock/get_tiem", "search/web_serch"]) == [
+        "Toolgroup 'clock' has no tool 'get_tiem'. Its tools are: ['get_time']",
+        "Toolgroup 'search' has no tool 'web_serch'. Its tools are: ['web_search']",
+    ]
 
 
 async def test_an_unregistered_toolgroup_is_named(services: AgentsServices) -> None:

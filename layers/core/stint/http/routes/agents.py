@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
 @router.post("", response_model=AgentCreateResponse)
 @requires("use", repeated=RETRIED)
 async def create_agent(body: AgentCreateRequest, request: Request, services: AgentsServicesDep) -> Response:
-    """Create an agent. A header names models, toolgroups and shields that do not exist, without which turns fail."""
+    """Create an agent. A header names models, toolgroups, tools and shields that its turns would not find."""
     from stint.http.agent_warnings import warn_of_missing_names  # noqa: PLC0415 - not at the start of a function
 
     if any(isinstance(group, AgentToolGroupWithArgs) for group in body.agent_config.toolgroups):
@@ -30,7 +30,7 @@ async def create_agent(body: AgentCreateRequest, request: Request, services: Age
         await check_endpoints(body.agent_config.toolgroups, services.toolgroups.tools)
     create = partial(services.agents.create, body.agent_config)
     agent_id = await services.creations.run(services.agents.find_created, create)
-    await warn_of_missing_names(request, body.agent_config, services.registry)
+    await warn_of_missing_names(request, body.agent_config, services.toolgroups.tools)
     return document(AgentCreateResponse(agent_id=agent_id))
 
 

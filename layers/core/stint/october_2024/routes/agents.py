@@ -69,7 +69,7 @@ async def create_october_agent(
     await check_endpoints(config, body.agent_config.tools, services.toolgroups.tools)
     create = partial(services.agents.create, config)
     agent_id = await services.creations.run(services.agents.find_created, create)
-    await warn_of_missing_names(request, config, services.registry)
+    await warn_of_missing_names(request, config, services.toolgroups.tools)
     return document(AgentCreateResponse(agent_id=agent_id))
 
 

@@ -68,6 +68,59 @@ def test_openais_api_names_other_unknown_fields_in_the_header(
     assert WARNING not in http.post(f"/v1/{path}", json=body | {"stream": stream}).headers
 
 
+FILE = {"file": ("a.txt", b"x")}
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "param", "intended"),
+    [
+        (
+            "files",
+            {"purpose": "assistants", "expires_aftr[seconds]": "3600"},
+            "expires_aftr[seconds]",
+            "expires_after[seconds]",
+        ),
+        ("files", {"purpse": "assistants"}, "purpse", "purpose"),
+        ("containers/cntr_1/files", {"fileid": "x"}, "fileid", "file_id"),
+    ],
+)
+def test_openais_api_refuses_a_misspelled_field_of_a_form(
+    http: httpx.Client, path: str, form: dict[str, str], param: str, intended: str
+) -> None:
+    error = assert_error(http.post(f"/v1/{path}", data=form, files=FILE), 400, "unknown_parameter")
+
+    assert error["message"] == f"Unknown parameter: {param!r}. Did you mean {intended!r}?"
+
+
+def test_other_unknown_fields_of_a_form_are_named_in_the_header(http: httpx.Client) -> None:
+    stored = http.post("/v1/files", data={"purpose": "assistants", "colour": "red"}, files=FILE)
+
+    assert stored.status_code == 200, stored.text
+    assert stored.headers[WARNING] == "Unknown field 'colour' is ignored."
+    assert WARNING not in http.post("/v1/files", data={"purpose": "assistants"}, files=FILE).headers
+
+
+@pytest.mark.parametrize(
+    "path", ["responses", "agents", "chat/completions", "conversations", "files", "vector_stores", "containers"]
+)
+def test_unknown_parameters_of_a_query_are_named_in_the_header(http: httpx.Client, path: str) -> None:
+    for base in ("/v1", "/v1/openai/v1"):
+        if path == "agents" and base != "/v1":
+            continue
+        answer = http.get(f"{base}/{path}?limt=3&x")
+        assert answer.headers[WARNING] == (
+            "Unknown query parameter 'limt' is ignored. Did you mean 'limit'? Unknown query parameter 'x' is ignored."
+        )
+        assert WARNING not in http.get(f"{base}/{path}?limit=3&order=asc").headers
+
+
+@pytest.mark.parametrize(
+    "path", ["tools?toolgroup_id[name]=builtin::rag", "chat/completions?metadata[topic]=x", "responses?include[]=x"]
+)
+def test_parameters_with_brackets_are_not_checked(http: httpx.Client, path: str) -> None:
+    assert WARNING not in http.get(f"/v1/{path}").headers
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_llama_stacks_api_ignores_a_misspelled_field_and_names_it(http: httpx.Client, stream: bool) -> None:
     session = open_session(http)
@@ -135,7 +188,7 @@ def test_the_api_of_october_2024_names_unknown_fields(http: httpx.Client) -> Non
     config = {"model": "scripted/demo", "instructions": "", "enable_session_persistence": False, "tool_chioce": "auto"}
 
     created = http.post("/agents/create", json={"agent_config": config})
-    read = http.post("/models/get", json={"identifier": "scripted/demo", "identifer": 1})
+    read = http.post("/models/get?identifer=x", json={"identifier": "scripted/demo"})
 
     assert created.status_code == 200, created.text
     assert created.headers[WARNING] == (

@@ -17,7 +17,7 @@ docs/decisions.md, entry 81, has the reasons.
 """
 
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request, Response
@@ -130,9 +130,18 @@ def refuse_other_sites(request: Request) -> None:
         )
 
 
-async def form_of(request: Request) -> Form:
-    """Parse the body of a request. Raises UnsupportedMediaType and InvalidRequest."""
-    return parse_form(await request.body(), request.headers.get("content-type", ""))
+async def form_of(request: Request, known: Set[str]) -> Form:
+    """Parse the body of a request. `known` has the names of its parts.
+
+    Raises UnsupportedMediaType, and InvalidRequest also for a misspelled name.
+    """
+    form = parse_form(await request.body(), request.headers.get("content-type", ""))
+    given = form.fields.keys() | form.files.keys()
+    if not given <= known:
+        from stint.http.unknown_fields import note_unknown_parts  # noqa: PLC0415 - few forms have any
+
+        note_unknown_parts(given, known, request.scope)
+    return form
 
 
 def parse_form(body: bytes, content_type: str) -> Form:

@@ -110,6 +110,10 @@ class LazyRoute(APIRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in (self.methods or ()):  # otherwise the answer is a 405
             check_scope(self.rule.scope, scope)
+            if scope.get("query_string"):
+                from stint.http.unknown_fields import note_unknown_parameters  # noqa: PLC0415 - few requests have any
+
+                note_unknown_parameters(self, scope)
         if scope["method"] != "POST":
             await super().handle(scope, receive, send)
         elif "idempotency-key" in Headers(scope=scope):

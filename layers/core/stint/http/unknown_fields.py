@@ -1,5 +1,7 @@
 """Unknown fields of request bodies, which are ignored: the caller is told in a header of the response.
 
+They are those of JSON and of forms. Unknown parameters of a query are always ignored, and named in the header.
+
 OpenAI's servers refuse an unknown field, and Llama Stack's ignore it. Clients of OpenAI also send what only other
 servers know, such as `top_k`, and newer clients what is new. So here
 
@@ -11,10 +13,14 @@ servers know, such as `top_k`, and newer clients what is new. So here
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from itertools import islice
 from typing import Any
+from urllib.parse import parse_qsl
 
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
+from fastapi.routing import APIRoute
 from starlette.types import Scope
 
 from stint.dataclasses import dataclass
@@ -41,9 +47,9 @@ class UnknownField:
     intended: str | None
     is_intended_given: bool
 
-    def describe(self) -> str:
+    def describe(self, kind: str = "field") -> str:
         advice = f" Did you mean {self.intended!r}?" if self.intended else ""
-        return f"Unknown field {self.path!r} is ignored.{advice}"
+        return f"Unknown {kind} {self.path!r} is ignored.{advice}"
 
 
 def note_unknown_fields(given: object, read: object, scope: Scope) -> None:
@@ -53,11 +59,42 @@ def note_unknown_fields(given: object, read: object, scope: Scope) -> None:
     """
     fields = list(find_unknown_fields(given, read))
     if type(read).__module__.startswith(OPENAI):
-        for field in fields:
-            if field.intended is not None and not field.is_intended_given:
-                message = f"Unknown parameter: {field.path!r}. Did you mean {field.intended!r}?"
-                raise InvalidRequest(message, code="unknown_parameter", param=field.path)
+        refuse_misspelled(fields)
     add_warnings(scope, [field.describe() for field in fields])
+
+
+def note_unknown_parts(given: Collection[str], known: Set[str], scope: Scope) -> None:
+    """Name the unknown parts of a form in a header of the response. Raises InvalidRequest for a misspelled one."""
+    fields = compare_names(given, known)
+    refuse_misspelled(fields)
+    add_warnings(scope, [field.describe() for field in fields])
+
+
+def note_unknown_parameters(route: APIRoute, scope: Scope) -> None:
+    """Name the unknown parameters of a query in a header of the response."""
+    # The script of a page may read a query, and routes that describe one read and check the whole of it themselves.
+    if not route.include_in_schema or "parameters" in (route.openapi_extra or {}):
+        return
+    known = {field.alias for field in get_flat_params(route.dependant) if isinstance(field.field_info, Query)}
+    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    # Functions of routes read objects such as `metadata[topic]` from the query by themselves.
+    fields = compare_names(list(dict.fromkeys(name for name, _ in query if "[" not in name)), known)
+    add_warnings(scope, [field.describe("query parameter") for field in fields])
+
+
+def compare_names(given: Collection[str], known: Set[str]) -> list[UnknownField]:
+    """Return the names that are unknown, up to MOST_FIELDS."""
+    unknown = islice((name for name in given if name not in known), MOST_FIELDS)
+    found = ((name, find_intended(name, known)) for name in unknown)
+    return [UnknownField(join("", name), intended, intended in given) for name, intended in found]
+
+
+def refuse_misspelled(fields: Iterable[UnknownField]) -> None:
+    """Raise InvalidRequest for a field that misspells a known one, which is not given."""
+    for field in fields:
+        if field.intended is not None and not field.is_intended_given:
+            message = f"Unknown parameter: {field.path!r}. Did you mean {field.intended!r}?"
+            raise InvalidRequest(message, code="unknown_parameter", param=field.path)
 
 
 def find_unknown_fields(given: object, read: object) -> Iterator[UnknownField]:

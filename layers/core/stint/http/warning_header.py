@@ -24,6 +24,8 @@ CONTROLS = re.compile(r"[^\x20-\x7e]")
 
 def add_warnings(scope: Scope, warnings: Sequence[str]) -> None:
     """Add sentences to the header of the response. Long ones are cut, and the header says so if there are too many."""
+    if not warnings:
+        return
     known = [*scope.get(WARNINGS, ()), *map(escape, warnings[: MOST_WARNINGS + 1])]
     scope[WARNINGS] = known[: MOST_WARNINGS + 1]
     scope[WARNING] = write_header(scope[WARNINGS])

@@ -81,7 +81,7 @@ async def delete_container(container_id: str, services: KnowledgeServicesDep) ->
 async def read_addition(request: Request) -> AddContainerFile | FormFile:
     """Read the body of a request that adds a file to a container: an uploaded file, or the id of a stored one."""
     if is_form(request):
-        form = await form_of(request)
+        form = await form_of(request, {"file", "file_id"})
         if "file" in form.files or "file_id" not in form.fields:
             return form.file("file")
         given: Any = {"file_id": form.field("file_id")}

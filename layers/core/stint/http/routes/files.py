@@ -57,7 +57,7 @@ async def limit_of(
 @requires("use", repeated=OBJECT)
 async def create_file(request: Request, services: KnowledgeServicesDep) -> Response:
     """Upload a file of up to 4.4 MB. Larger ones are uploaded in parts."""
-    form = await form_of(request)
+    form = await form_of(request, FILE_FORM["properties"].keys())
     new = NewFile(form.file("file").filename, purpose_of(form.field("purpose")), expiry_of(form.fields))
     return document(await services.files.create(new, form.file("file").content))
 

@@ -29,7 +29,7 @@ async def create_upload(body: CreateUpload, services: KnowledgeServicesDep) -> R
 @requires("use", repeated=OBJECT)
 async def create_upload_part(upload_id: str, request: Request, services: KnowledgeServicesDep) -> Response:
     """Add a part of up to 4.4 MB."""
-    form = await form_of(request)
+    form = await form_of(request, {"data"})
     return document(await services.uploads.add_part(upload_id, form.file("data").content))
 
 

@@ -129,6 +129,7 @@ async def running_cloud(
         translated, translated_tools = await translating
         models = await checking if checking else ModelReport(settings["STINT_DEFAULT_MODEL"])
         settings["STINT_DEFAULT_MODEL"] = models.default
+        settings |= {"STINT_MODELS": ",".join(models.listed)} if models.listed else {}
         system = System(
             plan.template,
             translated,

@@ -3,6 +3,7 @@
 Nothing of it ends the start: a server may be started later, and other models work without it.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,10 +18,17 @@ from stint.tools.masking import mask_url
 OPENAI = "OPENAI_BASE_URL"
 SHOWN = 10
 MOST_COMPARED = 500
+EMBEDS = re.compile(r"embed|minilm|mpnet|paraphrase|labse|(?:^|[/_-])(?:bge|gte|e5|uae|voyage)-")
+"""In the ids of models that embed texts. A server does not list what its models do."""
 
 
-def advise(answers: Mapping[Server, Answer | None], default: str, *, is_chosen: bool) -> ModelReport:
-    """Return what to say about the answers of servers. The default model is the user's choice, or not."""
+def advise(
+    answers: Mapping[Server, Answer | None], default: str, *, is_chosen: bool, stand_in: str = ""
+) -> ModelReport:
+    """Return what to say about the answers of servers. The default model is the user's choice, or not.
+
+    `stand_in` is the model of the example if there is a warning about the default model or its server.
+    """
     report = ModelReport(default)
     for server, answer in answers.items():
         if not is_chosen and server.provider == "openai" and not server.is_of_openai:
@@ -28,6 +36,8 @@ def advise(answers: Mapping[Server, Answer | None], default: str, *, is_chosen: 
         lines, warning = describe(server, answer, report.default, is_chosen=is_chosen)
         warnings = [f"Warning: {warning}"] if warning else []
         report = replace(report, lines=(*report.lines, *lines), warnings=(*report.warnings, *warnings))
+        if warning and report.default.startswith(f"{server.provider}/"):
+            report = replace(report, stand_in=stand_in)
     return report
 
 
@@ -70,8 +80,10 @@ def describe_missing(server: Server, default: str, near: Sequence[str], *, is_ch
     """Return a warning about a default model that a server does not list."""
     role = "which STINT_DEFAULT_MODEL names" if is_chosen else "the default model"
     best = next(filter(can_be_default, near), None)
-    advice = f"\n  Choose one of its models, for example:\n  {command_with(server, best)}" if best else ""
-    return f"{server.shown} does not list {default}, {role}.{advice}"
+    advice = "None of its models can be the default. Load one that writes, with Ollama by `ollama pull MODEL`."
+    if best:
+        advice = f"Choose one of its models, for example:\n  {command_with(server, best)}"
+    return f"{server.shown} does not list {default}, {role}.\n  {advice}"
 
 
 def describe_failure(server: Server, answer: Answer, *, is_chosen: bool) -> tuple[list[str], str]:
@@ -136,11 +148,11 @@ def command_with(server: Server, model: str) -> str:
     return f"{address}STINT_DEFAULT_MODEL={shlex.quote(f'{server.provider}/{model}')} make run"
 
 
-def nearest(wanted: str, ids: Sequence[str]) -> list[str]:
+def nearest(wanted: str, ids: Sequence[str], count: int = SHOWN) -> list[str]:
     """Return some of the ids, those first that resemble the wanted one."""
-    if not wanted:
-        return list(ids[:SHOWN])
-    return get_close_matches(wanted, ids[:MOST_COMPARED], SHOWN, cutoff=0.0)
+    if not wanted or not count:
+        return list(ids[:count])
+    return get_close_matches(wanted, ids[:MOST_COMPARED], count, cutoff=0.0)
 
 
 def has_model(wanted: str, ids: Sequence[str]) -> bool:
@@ -162,4 +174,4 @@ def can_be_default(model_id: str) -> bool:
         check_identifier(f"openai/{model_id}")
     except ValueError:
         return False
-    return "embed" not in model_id.lower()
+    return not EMBEDS.search(model_id.lower())

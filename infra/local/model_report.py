@@ -1,19 +1,29 @@
 """The default model of a local cloud, and what its welcome says about the models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from infra.local.environment import openai_variable
+from infra.local.environment import OFFLINE_MODEL, openai_variable
 
 
 @dataclass(frozen=True)
 class ModelReport:
-    """The default model with a note about its choice, if a server chose it, lines about models, and warnings."""
+    """The default model with a note about its choice, if a server chose it, lines about models, and warnings.
+
+    `listed` has ids for STINT_MODELS. `stand_in` is the model of the example while the default one does not work.
+    """
 
     default: str
     note: str | None = None
     lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
+    stand_in: str = ""
+
+    @property
+    def example(self) -> str:
+        """Return the model of the request that the welcome shows."""
+        return self.stand_in or self.default
 
 
 async def report_models(settings: Mapping[str, str], shell: Mapping[str, str]) -> ModelReport:
@@ -23,7 +33,13 @@ async def report_models(settings: Mapping[str, str], shell: Mapping[str, str]) -
     if not (uses_openai or settings.get("STINT_PROVIDERS")):
         return ModelReport(default)
     # The client of the product, which other starts do not need.
+    from infra.local.listed_models import select_models  # noqa: PLC0415
     from infra.local.model_advice import advise  # noqa: PLC0415
     from infra.local.model_check import ask_servers  # noqa: PLC0415
 
-    return advise(await ask_servers(settings, uses_openai=uses_openai), default, is_chosen=is_chosen)
+    from stint.settings import read_settings  # noqa: PLC0415
+
+    answers = await ask_servers(settings, uses_openai=uses_openai)
+    stand_in = OFFLINE_MODEL if read_settings(settings).scripted_models else ""
+    report = advise(answers, default, is_chosen=is_chosen, stand_in=stand_in)
+    return report if shell.get("STINT_MODELS") else replace(report, listed=select_models(answers, report.default))

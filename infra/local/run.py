@@ -140,7 +140,7 @@ async def describe_access(plan: Plan, cloud: Cloud, folder: Path) -> Access:
 
 def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, *, access: Access, tools: Sequence[str]) -> str:
     models = cloud.models
-    request = {"model": models.default, "input": "Say hello."}
+    request = {"model": models.example, "input": "Say hello."}
     command = ["curl", "-sS", f"{url}/v1/responses", "-H", "content-type: application/json", "-d", json.dumps(request)]
     command[3:3] = access.header
     return "\n".join(
@@ -156,7 +156,7 @@ def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, *, access: Acc
             f"  logs   {folder / 'logs'}",
             *models.warnings,
             *find_misspelled(os.environ),
-            "Send a request:",
+            f"Send a request{f' to {models.stand_in}, which works meanwhile' if models.stand_in else ''}:",
             f"  {shlex.join(command)}",
             "Ctrl-C stops.",
         )

@@ -18,7 +18,9 @@ from infra.local.errors import LocalCloudError
 from infra.local.server import listen
 from infra.local.state import State
 from starlette.routing import Route
-from tests.servers.chat_completions import ChatCompletionsServer, document
+from tests.servers.chat_completions import ChatCompletionsServer, document, error
+from tests.servers.chat_completions import answer as answer_chat
+from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from tests.system.run_process import Run, all_end, clean_shell
 
 from stint.domain.principals import ANONYMOUS
@@ -271,6 +273,56 @@ def test_what_is_wrong_with_a_model_server_is_told_before_the_example(start: Sta
     *_, warning, advice, _, _, _ = run.lines
     assert warning.startswith(f"Warning: {model.url} answers, but not as a model server: /v1 is missing.")
     assert advice == f"  OPENAI_BASE_URL={model.base_url} make run\n"
+
+
+def test_the_example_works_as_printed_while_the_default_model_does_not(start: Start) -> None:
+    run = start(shell={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+    command = next(line for line in run.lines if line.lstrip().startswith("curl"))
+
+    answer = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=120).stdout
+
+    assert "cannot be reached" in "".join(run.lines)
+    assert json.loads(answer)["status"] == "completed"
+
+
+def test_the_models_of_a_server_are_listed_and_an_unknown_id_suggests_the_nearest(start: Start) -> None:
+    with ScriptedHTTPServer(answer_twelve) as model:
+        run = start(shell={"OPENAI_BASE_URL": f"{model.url}/v1"})
+        with httpx.Client(base_url=f"{run.url}/v1", trust_env=False, timeout=120) as client:
+            listed = {each["id"] for each in client.get("/models").json()["data"]}
+            asked = {"model": "openai/modle-3", "input": "Hi."}
+            refused = client.post("/responses", json=asked)
+            streamed = client.post("/responses", json=asked | {"stream": True})
+            short = client.post("/responses", json={"model": "modle-3", "input": "Hi."})
+            served = client.post("/responses", json={"model": "model-11", "input": "Hi."})
+            config = {"model": "modle-3", "instructions": "Answer briefly."}
+            agent = client.post("/agents", json={"agent_config": config})
+            turn = send_turn(client, "openai/modle-3")
+
+    assert {f"openai/model-{number}" for number in range(12)} <= listed
+    near = "Did you mean 'openai/model-3'?"
+    texts = [*(each.text for each in (refused, streamed, short, turn)), str(agent.headers)]
+    assert [text for text in texts if near not in text] == []
+    assert [each.status_code for each in (refused, short, served)] == [400, 400, 200]
+
+
+def answer_twelve(received: Received) -> Reply:
+    """Answer as Ollama with twelve models."""
+    ids = [f"model-{number}" for number in range(12)]
+    if received.path == "/v1/models":
+        return document({"object": "list", "data": [{"id": each} for each in ids]})
+    if received.json().get("model") not in ids:
+        return error(404, "model 'x' not found", type="not_found_error")
+    return answer_chat(received)
+
+
+def send_turn(client: httpx.Client, model: str) -> httpx.Response:
+    """Create an agent with a session, and return the response to a turn."""
+    config = {"model": model, "instructions": "Answer briefly."}
+    agent = f"/agents/{client.post('/agents', json={'agent_config': config}).json()['agent_id']}"
+    session = client.post(f"{agent}/session", json={"session_name": "s"}).json()["session_id"]
+    messages = [{"role": "user", "content": "Hi."}]
+    return client.post(f"{agent}/session/{session}/turn", json={"messages": messages, "stream": True})
 
 
 def test_invoke_uses_the_data_of_the_running_cloud(running: Run, tmp_path: Path) -> None:

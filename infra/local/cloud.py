@@ -40,7 +40,7 @@ from infra.local.errors import LocalCloudError
 from infra.local.front import Front, Log
 from infra.local.functions import Functions, FunctionSpec
 from infra.local.lambda_api import lambda_api
-from infra.local.model_report import ModelReport, report_models
+from infra.local.model_servers.report import ModelReport, report_models
 from infra.local.opt import layer_folders
 from infra.local.queues import Queues
 from infra.local.server import listen_apart, serving

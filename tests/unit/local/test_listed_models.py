@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from infra.local.environment import shell_settings
-from infra.local.model_report import ModelReport, report_models
+from infra.local.model_servers.report import ModelReport, report_models
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.settings import read_settings

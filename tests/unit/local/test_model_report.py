@@ -5,10 +5,10 @@ import socket
 from collections.abc import Iterator, Mapping
 
 import pytest
-from infra.local import model_check
 from infra.local.environment import shell_settings
 from infra.local.errors import LocalCloudError
-from infra.local.model_report import ModelReport, report_models
+from infra.local.model_servers import check as model_check
+from infra.local.model_servers.report import ModelReport, report_models
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
 KEY = "sk-hunter2-hunter2"

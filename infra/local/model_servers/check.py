@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from infra.local.environment import proxy_exceptions
-from infra.local.model_list import ModelList, make_client, request_list
+from infra.local.model_servers.model_list import ModelList, make_client, request_list
 
 from stint.bootstrap.model_servers import ModelServer, read_model_servers
 from stint.http1.client import HttpClient

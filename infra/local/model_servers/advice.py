@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from infra.local.model_check import Answer, Server
-from infra.local.model_report import ModelReport
+from infra.local.model_servers.check import Answer, Server
+from infra.local.model_servers.report import ModelReport
 
 from stint.domain.llama_stack.registrations import check_identifier
 from stint.tools.masking import mask_url

@@ -33,9 +33,9 @@ async def report_models(settings: Mapping[str, str], shell: Mapping[str, str]) -
     if not (uses_openai or settings.get("STINT_PROVIDERS")):
         return ModelReport(default)
     # The client of the product, which other starts do not need.
-    from infra.local.listed_models import select_models  # noqa: PLC0415
-    from infra.local.model_advice import advise  # noqa: PLC0415
-    from infra.local.model_check import ask_servers  # noqa: PLC0415
+    from infra.local.model_servers.advice import advise  # noqa: PLC0415
+    from infra.local.model_servers.check import ask_servers  # noqa: PLC0415
+    from infra.local.model_servers.listed_models import select_models  # noqa: PLC0415
 
     from stint.settings import read_settings  # noqa: PLC0415
 

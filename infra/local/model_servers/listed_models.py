@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from infra.local.model_advice import can_be_default, nearest
-from infra.local.model_check import Answer, Server
+from infra.local.model_servers.advice import can_be_default, nearest
+from infra.local.model_servers.check import Answer, Server
 
 from stint.domain.llama_stack.registrations import ModelRegisterRequest
 from stint.services.registry.near_models import MOST

@@ -372,11 +372,11 @@ async def test_a_conversation_in_use_is_not_listed_by_each_attempt(early: Proces
     await early.talk(conversation, "one")
     other = early.other(said("elsewhere"))
     run = await other.start("two", conversation=conversation)
-    for queries in (1, 0, 0):
+    for most in (1, 0, 0):  # the first attempt may be refused before its list is requested
         early.cloud.forget()
         with pytest.raises(Conflict):
             await early.start("three", conversation=conversation)
-        assert early.cloud.calls["Query"] == queries
+        assert early.cloud.calls["Query"] <= most
 
     await other.play(run)
     await early.talk(conversation, "three")

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 
 from infra.local.engine import ROOT
@@ -175,12 +175,21 @@ class Terminal:
 
     def lines_until(self, end: str) -> Iterator[str]:
         seen = []
-        while (line := self.lines.get(timeout=LONGEST)) is not None:
+        while (line := self.next_line()) is not None:
             seen.append(line)
             yield line
             if end in line:
                 return
         raise AssertionError(f"ended before {end!r}:\n{''.join(seen)}")
+
+    def next_line(self) -> str | None:
+        """Return the next line; None if the process has ended, whose background processes may keep its output open."""
+        for _ in range(LONGEST):
+            with contextlib.suppress(Empty):
+                return self.lines.get(timeout=1)
+            if self.process.poll() is not None:
+                return None
+        raise AssertionError(f"no output for {LONGEST} s")
 
     def stop(self, number: int) -> None:
         """Send a signal to the process and its children, as Ctrl-C does, and wait for the end."""

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,7 +49,19 @@ def move_mcp_server(desk: Desk) -> dict[str, str]:
 
 @pytest.mark.parametrize("number", range(len(local_blocks())))
 def test_each_block_prints_what_it_shows(desk: Desk, number: int) -> None:
-    desk.run(local_blocks()[number])
+    block = local_blocks()[number]
+    if "grep -h $TURN .stint/logs" in block.text:
+        wait_for_log(desk, "The turn failed")
+    desk.run(block)
+
+
+def wait_for_log(desk: Desk, text: str) -> None:
+    """Wait until a function's log has a text: it is written after the response."""
+    for _ in range(300):
+        if any(text in log.read_text() for log in (desk.folder / ".stint" / "logs").iterdir()):
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"no log has {text!r}")
 
 
 def test_a_function_of_the_stack_is_registered_and_invoked_with_a_key(tmp_path: Path) -> None:

@@ -389,7 +389,7 @@ def test_a_key_that_the_second_refuses_is_a_fault_of_the_first(peers: Peers) -> 
 @pytest.mark.parametrize("provider", ["peer", "plain"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_model_that_the_second_lacks_is_named(peers: Peers, provider: str, streamed: bool) -> None:
-    with pytest.raises((BadRequestError, NotFoundError), match="no scripted model 'nobody'") as refused:
+    with pytest.raises((BadRequestError, NotFoundError), match="no scripted model 'scripted/nobody'") as refused:
         peers.client.responses.create(model=f"{provider}/scripted/nobody", input="Hello", stream=streamed)
 
     assert (refused.value.param, refused.value.code) == ("model", "model_not_found")

@@ -129,6 +129,7 @@ def test_the_vector_bucket_is_created_for_one_of_the_two_indexes(translated: dic
     assert translated["Parameters"]["VectorIndex"]["Default"] == "s3-vectors"
 
 
+@pytest.mark.timeout(600)  # cfn-lint takes more than a minute of CPU time, and other tests run beside it
 def test_cfn_lint_sees_the_translated_template(tmp_path: Path) -> None:
     require_cfn_lint()
     broken = tmp_path / "template.yaml"

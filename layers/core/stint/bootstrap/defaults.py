@@ -1,4 +1,8 @@
-"""The configured models, toolgroups and shields, the table of providers, and the cache keys of models."""
+"""The configured models, toolgroups and shields, the table of providers, and the cache keys of models.
+
+What is configured is the same for all tenants, and made without a read of the store. The registry of a tenant merges
+the tenant's registrations into it, and the cache keys of a model are read when the model is first called.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import cache

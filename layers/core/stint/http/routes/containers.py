@@ -1,4 +1,8 @@
-"""Routes of containers, whose files the code of responses reads and writes."""
+"""Routes of containers, whose files the code of responses reads and writes.
+
+A file is added as JSON, which names an uploaded one, or as a form with the bytes. So its route reads the body itself,
+and checks it as FastAPI checks the others.
+"""
 
 from json import JSONDecodeError
 from typing import Annotated, Any

@@ -1,4 +1,8 @@
-"""Routes of files."""
+"""Routes of files.
+
+Uploads are forms. `form_of` reads their parts, which are checked here. `FILE_FORM` describes them in the OpenAPI
+document, and names those that are known.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -1,4 +1,8 @@
-"""The web pages: a home page, and the API reference."""
+"""The web pages: a home page, and the API reference.
+
+Both show the URL of the request, which its Host header has. So it is matched against a pattern and escaped before it is
+written, and a policy allows no script but that of the reference.
+"""
 
 import re
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,5 @@
 import asyncio
+import re
 import secrets
 import time
 from contextlib import suppress
@@ -33,7 +34,7 @@ async def delete_agent(store: Store, tenant: str, agent_id: str, deadline: float
 
 def kinds(cloud: Cloud, tenant: str) -> set[str]:
     """The kinds of records that a tenant has."""
-    return {item["pk"]["S"].split("#")[1].split(":")[0] for item in cloud.items(tenant)}
+    return {re.split("[:.]", item["pk"]["S"].split("#")[1])[0] for item in cloud.items(tenant)}
 
 
 async def fill(session_fixture: SessionFixture) -> None:
@@ -201,7 +202,7 @@ async def test_a_deleted_agent_leaves_nothing(cloud: Cloud, tenant: str) -> None
     done = await delete_agent(cloud.store, tenant, created.agent_id)
 
     assert done
-    assert all(other.agent_id in item["pk"]["S"] + item["sk"]["S"] for item in cloud.items(tenant))
+    assert all(other.agent_id in str(item) for item in cloud.items(tenant))
     assert all(other.agent_id in key for key in cloud.blobs(tenant))
     assert len(await other.turns()) == 3
     with pytest.raises(NotFound):
@@ -217,7 +218,7 @@ async def test_the_deletion_of_an_agent_stops_at_its_deadline(cloud: Cloud, tena
 
     assert not done
     assert (await cloud.store.agents.list(tenant, Window())).data == []
-    assert kinds(cloud, tenant) == {"agent", "session", "in_progress_tool_call_step"}
+    assert kinds(cloud, tenant) == {"agent", "session", "all_sessions", "in_progress_tool_call_step"}
     assert await cloud.store.deletion.delete_agent(tenant, session_fixture.agent_id, NEVER)
     assert cloud.items(tenant) == []
     assert cloud.blobs(tenant) == []

@@ -26,7 +26,7 @@ from stint.store.sessions import LastTurn
 from stint.store.store import Store
 from stint.store.table import LIVE, Table
 
-LISTED = {"pk", "sk", "nonce", "name", "started_at", "moved_at"}
+LISTED = {"pk", "sk", "name", "started_at", "moved_at"}
 
 
 @pytest.fixture

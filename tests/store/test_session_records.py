@@ -60,7 +60,7 @@ async def test_a_session_costs_one_transaction_and_one_read(cloud: Cloud, tenant
     await cloud.store.sessions.create(tenant, agent_id, session(), None)
 
     assert cloud.calls == {"TransactWriteItems": 1, "GetItem": 1}
-    assert cloud.units == {"TransactWriteItems": 4, "GetItem": 1}
+    assert cloud.units == {"TransactWriteItems": 6, "GetItem": 1}
 
 
 @pytest.mark.parametrize("removed", [False, True])

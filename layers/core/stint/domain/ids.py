@@ -108,6 +108,16 @@ def is_foreign(identifier: str) -> bool:
     return is_id(identifier) and identifier[14] != "7"
 
 
+def inline_agent_id(session_id: str) -> str:
+    """Return the id of the agent that only one session has: that of the session as a UUIDv8 (RFC 9562, section 5.8)."""
+    return f"{session_id[:14]}8{session_id[15:]}"
+
+
+def is_inline_agent(agent_id: str) -> bool:
+    """Return whether only one session has an agent, which is in no list."""
+    return agent_id[14:15] == "8"
+
+
 def is_id(value: str) -> bool:
     """Return whether a string has the form of an id. No stored object has any other name."""
     return PATTERN.fullmatch(value) is not None

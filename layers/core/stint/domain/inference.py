@@ -267,6 +267,9 @@ class Usage(Schema):
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in Usage.model_fields})
 
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(**{name: getattr(self, name) - getattr(other, name) for name in Usage.model_fields})
+
 
 class FinishReason(StrEnum):
     """The reason why a model stopped. `budget`: the money of its caller did not suffice for the rest of the answer."""

@@ -20,6 +20,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from stint.domain.errors import NotFound
+from stint.domain.ids import is_inline_agent
 from stint.store import keys
 from stint.store.agents import AgentStore
 from stint.store.blobs import Blobs
@@ -131,6 +132,7 @@ class Deletion:
             async for _ in self._empty_session(tenant, agent_id, session_id, ephemeral=ephemeral):
                 if time.monotonic() >= deadline:
                     return False
+        await self._remove_inline_agent(tenant, agent_id)
         return True
 
     async def _has_source(self, tenant: str, agent_id: str, session_id: str, fork: Item) -> bool:
@@ -166,8 +168,17 @@ class Deletion:
                 return False
         # The record names the end users, so it is deleted after their entries.
         await remove_owners(self._table, tenant, session, "session", agent_id, session_id)
+        await self._remove_inline_agent(tenant, agent_id)
         await self._records.remove(tenant, agent_id, session_id)
         return True
+
+    async def _remove_inline_agent(self, tenant: str, agent_id: str) -> None:
+        """Delete the agent that only the session has which is being deleted; do nothing for another agent."""
+        if is_inline_agent(agent_id):
+            for expires in (False, True):
+                async for _ in self._blobs.delete_prefix(keys.agent_blobs(tenant, agent_id, expires=expires)):
+                    pass
+            await self._agents.remove(tenant, agent_id)
 
     async def _stop(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:
         """Seal the next writes of a turn's writer, for an hour: log, header and pending calls."""

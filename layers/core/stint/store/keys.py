@@ -18,7 +18,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
-from stint.domain.ids import HEX, TENANT_PATTERN, is_name, order_of
+from stint.domain.ids import HEX, TENANT_PATTERN, is_inline_agent, is_name, order_of
 from stint.domain.ids import PATTERN as UUID
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ def short_hash(text: str) -> str:
 
 
 CHECKS: Mapping[str, Callable[[str], str]] = {
+    "call": short_hash,
     "digest": checked_digest,
     "document": _document,
     "entity": short_hash,
@@ -236,13 +237,16 @@ CHECKS: Mapping[str, Callable[[str], str]] = {
     "subject": short_hash,
     "tenant": checked_tenant,
 }
-"""The placeholders of other texts. Entities and subjects may have any characters, so keys have their hashes."""
+"""The placeholders of other texts. Calls, entities and subjects may have any characters, so keys have their hashes."""
 
 
 # Agents, sessions and turns. A list entry exists as long as its agent.
 agents = Partition("agent")
-agent = agents.record("{agent}")
-agent_config = Partition("agent:{agent}").record("config")
+_listed_agent = agents.record("{agent}")
+_agent_records = Partition("agent:{agent}")
+_inline_agent = _agent_records.record("entry")
+agent_config = _agent_records.record("config")
+changed_agent = _agent_records.record("changed")
 agent_blobs = Prefix("{agent}/", expiring="ephemeral")
 sessions = Partition("session:{agent}")
 session = sessions.record("{session}")
@@ -251,14 +255,18 @@ session_files = Prefix("{agent}/{session}/files/", expiring="ephemeral")
 turns = Partition("session:{agent}:{session}")
 session_state = turns.record("state")
 session_name = turns.record("name")
+session_settings = turns.record("settings")
 turn = turns.record("{turn}")
 turn_blobs = Prefix("{agent}/{session}/{turn}/", expiring="ephemeral")
 segment = turns.record("history:{turn}")
 imported_turn = turns.record("imported:{turn}")
 pending_calls = Partition("in_progress_tool_call_step:{agent}:{session}")
 pending = pending_calls.record("{turn}")
+call_result = pending_calls.record("{turn}:{call}")
 session_partials = Partition("partial_step:{agent}:{session}")
 session_places = Partition("waiting_session:{agent}:{session}")
+all_sessions = Shards("all_sessions", "{session}")
+listed_session = all_sessions.entry
 waiting_turns = Partition("waiting_turn:{agent}:{session}")
 session_waiting_blobs = Prefix("{agent}/{session}/waiting/", expiring="ephemeral")
 
@@ -345,6 +353,11 @@ AFTER_INDEXES = "a"
 
 AFTER_RECORDS = "n"
 """Sorts after the log, the lease and the header of a response, and before its stored stream."""
+
+
+def agent(tenant: str, agent_id: str) -> Key:
+    """The entry of an agent: in the list of all, or, if only one session has it, beside its configuration."""
+    return (_inline_agent if is_inline_agent(agent_id) else _listed_agent)(tenant, agent_id)
 
 
 def record(tenant: str, agent_id: str, session_id: str, turn_id: str, index: int) -> Key:

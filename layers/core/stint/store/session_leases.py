@@ -35,6 +35,7 @@ from typing import TypeAlias
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, Forbidden, NotFound
 from stint.domain.ids import new_id
+from stint.domain.inference import Usage
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
@@ -44,7 +45,7 @@ from stint.store.log import ENDS
 from stint.store.owners import add_entries
 from stint.store.records import is_live
 from stint.store.session_records import UNMOVED, SessionRecords
-from stint.store.sessions import UNKNOWN, LastTurn, last_turn
+from stint.store.sessions import UNKNOWN, LastTurn, last_turn, pack_usage, unpack_usage
 from stint.store.table import LIVE, Table, take
 
 IS_LAST = "last_turn = :set_lease_turn"
@@ -82,6 +83,14 @@ class SessionLease:
     """The hash of the session's end user, or empty."""
     files: str | None = None
     """The name, bytes and SHA-256 of the list of the files for the session's code, with colons; None without files."""
+    settings: str | None = None
+    """The version of the session's own settings; None if it has none."""
+    usage: str | None = None
+    """The tokens of the session's turns, as its record has them."""
+
+    def add_usage(self, usage: Usage) -> None:
+        """Count tokens of the session, which a release stores."""
+        self.usage = pack_usage(usage if self.usage is None else unpack_usage(self.usage) + usage)
 
     def forget_last(self) -> None:
         """Note that the history may have changed in a way that is not known, so that no process trusts its memory."""
@@ -105,7 +114,8 @@ class SessionLease:
     async def release(self) -> None:
         """Release the lease and store the end of the history; do nothing if the lease is lost."""
         last = self.last
-        await self.lease.release({"last_turn": last.turn_id, "last_records": last.records} if last else {})
+        ended: Item = {"last_turn": last.turn_id, "last_records": last.records} if last else {}
+        await self.lease.release(ended | ({"used_tokens": self.usage} if self.usage else {}))
 
 
 class SessionLeases:
@@ -286,6 +296,8 @@ def session_lease(tenant: str, agent_id: str, session_id: str, lease: Lease) -> 
         vector_db_id=item.get("vector_db_id"),
         owner=item.get("end_users", ""),
         files=item.get("files"),
+        settings=item.get("settings"),
+        usage=item.get("used_tokens"),
     )
     # The last holder has not stored the end of its turn, and may still be writing.
     if lease.taken_over is not None:

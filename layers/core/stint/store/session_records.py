@@ -45,7 +45,7 @@ OWN = frozenset({"pk", "sk", "nonce", "moved_at"})
 
 CHANGING = (
     *("lease_id", "lease_until", "last_turn", "last_records", "cancelled_turn", "heartbeat_turn", "heartbeat_at"),
-    *("vector_db_id", "files", "end_users", "unchecked"),
+    *("vector_db_id", "files", "end_users", "unchecked", "settings", "input_at"),
 )
 """The attributes by which a move recognizes that the entry was not changed since it was read."""
 
@@ -84,19 +84,22 @@ class SessionRecords:
         found = await self._table.get_many(list(states.values()), attributes=OF_LAST_TURN) if states else {}
         return own | {session_id: found[key] for session_id, key in states.items() if key in found}
 
-    async def create(self, session: Item) -> None:
-        """Store a new session, whose key is that of its list entry: one unit, or four with `spread`.
+    async def create(self, tenant: str, agent_id: str, session: Item) -> None:
+        """Store a new session, whose key is that of its list entry, with its entry in the list of all sessions.
 
-        Raises ConditionFailed if there is one.
+        Six units, or four with `compatible`. Raises ConditionFailed if there is one.
         """
-        if not self.spread:
-            await self._table.put_new(session)
-            return
         from stint.store.transactions import Put  # noqa: PLC0415 - few functions create sessions
 
+        end = {"expires_at": session["expires_at"]} if "expires_at" in session else {}
+        listed = Put(keys.listed_session(tenant, session["sk"])._asdict() | {"agent_id": agent_id} | end)
+        if not self.spread:
+            await self._transactions().write([Put(session), listed])
+            return
         entry = {name: value for name, value in session.items() if name in LISTED | OWN}
         # A retry of a write alone could store a record again that a deletion has removed in the meantime.
-        await self._transactions().write([Put(entry | {"moved_at": int(time.time())}), Put(state_of(session))])
+        own = Put(entry | {"moved_at": int(time.time())})
+        await self._transactions().write([own, Put(state_of(session)), listed])
 
     async def update(
         self,
@@ -158,6 +161,7 @@ class SessionRecords:
     async def remove(self, tenant: str, agent_id: str, session_id: str) -> None:
         """Delete the records of a session."""
         await self._table.delete(keys.session_state(tenant, agent_id, session_id))
+        await self._table.delete(keys.listed_session(tenant, session_id))
         await self._table.delete(keys.session(tenant, agent_id, session_id))
 
 

@@ -15,13 +15,16 @@ An owner's entry and a long name are written before the session, and removed wit
 record and the list entry.
 """
 
+import time
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
-from stint.domain.llama_stack.sessions import ForkedFrom, Session
+from stint.domain.ids import new_id
+from stint.domain.inference import Usage
+from stint.domain.llama_stack.sessions import ForkedFrom, Session, SessionSettings
 from stint.domain.llama_stack.turns import TurnStatus, TurnSummary
 from stint.domain.paging import Page, Window
 from stint.domain.schema import Schema
@@ -32,9 +35,10 @@ from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import settle
 from stint.store.owners import add_entries, hash_users, remove_owners
+from stint.store.records import expiry as expiry_of
 from stint.store.records import is_expired, is_live
 from stint.store.session_records import SessionRecords
-from stint.store.table import Table
+from stint.store.table import LIVE, Table
 
 MAX_INLINE_NAME = 200
 """Maximum bytes of a name in the session's record, which stays under 1 KB so that a lease costs one unit."""
@@ -98,6 +102,12 @@ class SessionRecord:
     """The records of the last copied turn, if it is a fork."""
     unchecked: bool = False
     """Whether it is still to be checked that the session existed that its first turns were copied from."""
+    settings: str | None = None
+    """The version of the session's own settings; None if it has none."""
+    input_at: int | None = None
+    """The time of the last input that no request waits for, in milliseconds since 1970."""
+    usage: Usage | None = None
+    """The tokens of its turns; None if none has ended since the release that counts them."""
 
 
 class SessionName(Schema):
@@ -128,11 +138,12 @@ class SessionStore:
         *,
         owner: str = "",
         files: str | None = None,
+        settings: SessionSettings | None = None,
     ) -> None:
         """Store a session. `expires_at` (seconds of the epoch) is the end of one without persistence.
 
         `last` is the end of the history of one whose turns are stored. `owner` is the hash of an end user, in place of
-        `users`. `files` names the list of its files.
+        `users`. `files` names the list of its files. `settings` are those that differ from its agent's.
 
         The agent's existence is checked after the write, so that a later deletion finds the session. Raises NotFound
         after an earlier deletion.
@@ -155,11 +166,14 @@ class SessionStore:
             # The beginning is for searches of names only.
             name = {"name_size": name_bytes(session.session_name), "name_start": beginning(session.session_name)}
             await self._put_name(tenant, agent_id, session, expiry)
-        await self._records.create(key._asdict() | started | name | expiry | ended | owned)
+        if settings is not None:
+            ended |= {"settings": await self._put_settings(tenant, agent_id, session.session_id, settings, expires_at)}
+        await self._records.create(tenant, agent_id, key._asdict() | started | name | expiry | ended | owned)
         # After the write: a deletion that has read the agent's sessions before it has marked the agent before that.
         if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
             await self._records.remove(tenant, agent_id, session.session_id)
             await self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
+            await self._table.delete(keys.session_settings(tenant, agent_id, session.session_id))
             await remove_owners(self._table, tenant, owned, "session", agent_id, session.session_id)
             raise NotFound("Agent", agent_id)
 
@@ -169,6 +183,42 @@ class SessionStore:
             SessionName(name=session.session_name),
             keys.session_blobs(tenant, agent_id, session.session_id, expires=bool(expiry)),
         )
+
+    async def _put_settings(
+        self, tenant: str, agent_id: str, session_id: str, settings: SessionSettings, expires_at: int | None
+    ) -> str:
+        """Store the settings of a session, and return their version."""
+        key = keys.session_settings(tenant, agent_id, session_id)
+        prefix = keys.session_blobs(tenant, agent_id, session_id, expires=expires_at is not None)
+        await self._table.put(await self._documents.pack(key._asdict() | expiry_of(expires_at), settings, prefix))
+        return new_id()
+
+    async def set_settings(
+        self, tenant: str, agent_id: str, session_id: str, settings: SessionSettings, expires_at: int | None
+    ) -> None:
+        """Replace the settings of a session. Turns that begin after this have them. Raises NotFound."""
+        version = await self._put_settings(tenant, agent_id, session_id, settings, expires_at)
+        await self._set(tenant, agent_id, session_id, {"settings": version})
+
+    async def get_settings(self, tenant: str, agent_id: str, session_id: str) -> SessionSettings:
+        """Read the settings of a session that has some. Raises NotFound."""
+        item = await self._table.get(keys.session_settings(tenant, agent_id, session_id))
+        if not is_live(item):
+            raise NotFound("Session", session_id)
+        [raw] = await self._documents.read([item])
+        return SessionSettings.model_validate_json(raw)
+
+    async def note_input(self, tenant: str, agent_id: str, session_id: str) -> None:
+        """Note in the session's record that there is input that no request waits for. Raises NotFound."""
+        await self._set(tenant, agent_id, session_id, {"input_at": round(time.time() * 1000)})
+
+    async def _set(self, tenant: str, agent_id: str, session_id: str, attributes: Item) -> None:
+        try:
+            await self._records.update(
+                tenant, agent_id, session_id, attributes, condition=LIVE, values={":now": int(time.time())}
+            )
+        except ConditionFailed as error:
+            raise NotFound("Session", session_id) from error
 
     async def get(self, tenant: str, agent_id: str, session_id: str) -> SessionRecord:
         found = await self._records.find(tenant, agent_id, session_id)
@@ -282,6 +332,9 @@ def session_record(item: Item) -> SessionRecord:
         forked_from=origin_of(item) if "forked_from" in item else None,
         copied_records=item.get("copied_records"),
         unchecked="unchecked" in item,
+        settings=item.get("settings"),
+        input_at=item.get("input_at"),
+        usage=unpack_usage(item["used_tokens"]) if "used_tokens" in item else None,
     )
 
 
@@ -299,6 +352,19 @@ def origin_of(item: Item) -> ForkedFrom:
     """Return where the first turns of a fork were copied from."""
     session_id, turn_id = item["forked_from"].split(":")
     return ForkedFrom(session_id=session_id, turn_id=turn_id, complete="fork_cut" not in item)
+
+
+COUNTED = ("input_tokens", "output_tokens", "total_tokens", "cached_tokens", "reasoning_tokens")
+"""The counts of a session's usage, in the order in which its record has them."""
+
+
+def pack_usage(usage: Usage) -> str:
+    """Return the counts as a session's record has them: numbers, so that the record stays small."""
+    return " ".join([str(getattr(usage, name)) for name in COUNTED])
+
+
+def unpack_usage(packed: str) -> Usage:
+    return Usage(**dict(zip(COUNTED, map(int, packed.split()), strict=True)))
 
 
 def last_turn(item: Item) -> LastTurn | None:

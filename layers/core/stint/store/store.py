@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from stint.store.run_signals import RunSignalStore
     from stint.store.running_runs import RunningRunStore
     from stint.store.session_files import SessionFiles
+    from stint.store.session_index import SessionIndex
     from stint.store.session_leases import SessionLeases
     from stint.store.session_records import SessionRecords
     from stint.store.sessions import SessionStore
@@ -83,6 +84,9 @@ class Store:
     )
     sessions: "Part[SessionStore]" = lazy(
         "stint.store.sessions:SessionStore", lambda self, cls: cls(self._table, self.session_records, self._documents)
+    )
+    session_index: "Part[SessionIndex]" = lazy(
+        "stint.store.session_index:SessionIndex", lambda self, cls: cls(self._table)
     )
     session_files: "Part[SessionFiles]" = lazy(
         "stint.store.session_files:SessionFiles", lambda self, cls: cls(self._blobs)

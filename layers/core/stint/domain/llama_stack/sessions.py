@@ -4,6 +4,7 @@ from pydantic import Field
 
 from stint.domain.expiry import Expiry
 from stint.domain.fields import Omitted
+from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import Turn, TurnSummary
 from stint.domain.schema import Request, Schema, Timestamp
 
@@ -37,6 +38,17 @@ class Session(Schema):
     vector_db_id: Omitted[str] = None
     last_turn: Omitted[TurnSummary] = None
     forked_from: Omitted[ForkedFrom] = None
+
+
+class SessionSettings(Schema):
+    """What a session has of its own. `agent` takes the place of its agent's configuration in its turns.
+
+    `updated_at` is the time of the last change, or of the creation.
+    """
+
+    agent: Omitted[AgentConfig] = None
+    metadata: dict[str, str] = Field(default_factory=dict)
+    updated_at: Timestamp
 
 
 class SessionList(Schema):

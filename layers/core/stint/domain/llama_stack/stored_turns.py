@@ -181,6 +181,15 @@ class StoredTurn:
         return next((ending.usage for ending in endings if ending.usage is not None), None)
 
     @property
+    def usage_of_last_run(self) -> Usage | None:
+        """Return the usage since the turn was resumed, or of all of it; None if its last ending has none."""
+        endings = [record.ending for record in self.records if record.ending is not None]
+        if not endings or endings[-1].usage is None:
+            return None
+        before = next((ending.usage for ending in reversed(endings[:-1]) if ending.usage is not None), None)
+        return endings[-1].usage if before is None else endings[-1].usage - before
+
+    @property
     def consumption(self) -> Consumption | None:
         """Return what the turn has consumed, as in the last ending."""
         endings = (record.ending for record in reversed(self.records) if record.ending is not None)

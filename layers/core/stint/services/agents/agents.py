@@ -1,6 +1,8 @@
-"""Agents: create, read, list, delete.
+"""Agents: create, read, list, change, delete.
 
-A configuration never changes, so a process may cache it. What may change is that the agent exists: each use of a cached
+A session runs with the configuration that its agent had when it was created, so a stored configuration never changes,
+and a process may cache it. A change of an agent is a configuration beside that of its creation, which new sessions take
+as their own (`Sessions.create`). What may change is that the agent exists: each use of a cached
 configuration checks that. A deletion in another process is therefore seen at once, and only the time for which a
 configuration stays in memory is bounded by `cache_seconds`.
 
@@ -10,7 +12,9 @@ before it, so that a process that dies in between leaves nothing.
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 
 from stint.dataclasses import dataclass, replace
@@ -37,6 +41,14 @@ class CachedConfig:
     until: float
 
 
+@dataclass(frozen=True, slots=True)
+class AgentVersion:
+    """An agent as it is since its latest change, or its creation."""
+
+    agent: Agent
+    updated_at: datetime
+
+
 class Agents:
     """The agents of a tenant. A configuration never changes, so a warm process caches some for a short time."""
 
@@ -50,25 +62,47 @@ class Agents:
         self.cache_seconds = cache_seconds
         self.cache: dict[str, CachedConfig] = {}
 
-    async def create(self, config: AgentConfig, agent_id: str | None = None) -> str:
-        """Store an agent under a new id, and return the id.
+    async def create(self, config: AgentConfig, agent_id: str | None = None, *, expires_at: int | None = None) -> str:
+        """Store an agent under a new id, and return the id. It expires at `expires_at`, in seconds since 1970.
 
         Raises:
             TooLarge: the configuration would not fit into a response.
             InvalidRequest: the args of a toolgroup contain the mask of a credential.
             Forbidden: the caller may not use the agent's model.
         """
+        size = await self.check(config)
+        agent = Agent(agent_id=agent_id or new_id(), agent_config=config, created_at=now())
+        if size > MAX_ITEM // 2:  # it may be stored as an object before its records
+            await self.deletions.send(DeletionTask(tenant=self.tenant, agent_id=agent.agent_id).before_creation())
+        await self.store.create(self.tenant, agent, expires_at)
+        return agent.agent_id
+
+    async def check(self, config: AgentConfig) -> int:
+        """Return the bytes of a new configuration in a response. Raises as `create`."""
         refuse_masked_args(config.toolgroups, "agent_config.toolgroups")
         # Also checked by each turn. Here the caller learns it at once.
         await self.require_model(config.model)
         size = carried_size(config.model_dump_json())
         if size > MAX_BYTES:
             raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} are allowed.", param="agent_config")
-        agent = Agent(agent_id=agent_id or new_id(), agent_config=config, created_at=now())
-        if size > MAX_ITEM // 2:  # it may be stored as an object before its records
-            await self.deletions.send(DeletionTask(tenant=self.tenant, agent_id=agent.agent_id).before_creation())
-        await self.store.create(self.tenant, agent)
-        return agent.agent_id
+        return size
+
+    async def change(self, agent_id: str, change: Callable[[AgentConfig], AgentConfig]) -> AgentVersion:
+        """Change the configuration that new sessions of an agent get, and return the agent with masked credentials.
+
+        `change` returns the new configuration for the latest one. It is called again after a concurrent change.
+
+        Raises:
+            NotFound: there is no such agent.
+            StintError: as `create`, or as `change`.
+        """
+        while True:
+            found, entry = await self.store.get_latest(self.tenant, agent_id)
+            config = change(found.agent_config)
+            await self.check(config)
+            changed = found.model_copy(update={"agent_config": config})
+            if await self.store.change(self.tenant, changed, entry.updated_at):
+                return await self.get_version(agent_id)
 
     async def require_model(self, model_id: str) -> None:
         """Raise Forbidden if the caller may not use a model. An unknown model is refused by the first turn."""
@@ -82,13 +116,29 @@ class Agents:
             await self.require_model((self.find_cached(agent_id) or await self.config(agent_id)).model)
 
     async def get(self, agent_id: str) -> Agent:
-        """Return an agent with masked credentials.
+        """Return an agent as it is since its latest change, with masked credentials. Raises NotFound."""
+        return (await self.get_version(agent_id)).agent
 
-        Raises:
-            NotFound: there is no such agent.
+    async def get_version(self, agent_id: str) -> AgentVersion:
+        """Return an agent as `get`, with the time of its latest change. Raises NotFound."""
+        agent, entry = await self.store.get_latest(self.tenant, agent_id)
+        updated_at = agent.created_at if entry.updated_at is None else time_at(entry.updated_at)
+        return AgentVersion(await asyncio.to_thread(masked_agent, agent), updated_at)
+
+    async def config_of_new_session(self, agent_id: str) -> tuple[AgentConfig, bool]:
+        """Return the configuration that a new session of an agent gets, and whether it is the session's own.
+
+        Raises NotFound.
         """
-        agent = await self.store.get(self.tenant, agent_id)
-        return await asyncio.to_thread(masked_agent, agent)
+        cached = self.find_cached(agent_id)
+        if cached is not None:
+            entry = await self.store.require(self.tenant, agent_id)
+            if entry.updated_at is None:
+                return cached, False
+        found, entry = await self.store.get_latest(self.tenant, agent_id)
+        if entry.updated_at is None:
+            self.keep(agent_id, found.agent_config)
+        return found.agent_config, entry.updated_at is not None
 
     async def list(self, window: Window) -> Page[Agent]:
         """List agents by creation, with masked credentials."""
@@ -112,11 +162,15 @@ class Agents:
             await self.require(agent_id)
             return cached
         config = (await self.store.get(self.tenant, agent_id)).agent_config
+        self.keep(agent_id, config)
+        return config
+
+    def keep(self, agent_id: str, config: AgentConfig) -> None:
+        """Cache the configuration of an agent's creation, and add the agent's name to the following log lines."""
         while len(self.cache) >= CACHED_CONFIGS:
             self.cache.pop(next(iter(self.cache)))
         self.cache[agent_id] = CachedConfig(config, time.monotonic() + self.cache_seconds)
         add_log_keys(agent_name=config.name)
-        return config
 
     async def find_created(self, agent_id: str) -> str:
         """Return the id of an agent that exists. Raises NotFound."""
@@ -134,7 +188,7 @@ class Agents:
         Raises:
             NotFound: there is no such agent.
         """
-        add_log_keys(agent_name=await self.store.require(self.tenant, agent_id))
+        add_log_keys(agent_name=(await self.store.require(self.tenant, agent_id)).name)
 
     async def delete(self, agent_id: str) -> None:
         """Delete an agent with its sessions and turns. When this returns, no reader can find it.
@@ -148,3 +202,7 @@ class Agents:
         # Also after an error: the agent may be marked.
         finally:
             self.cache.pop(agent_id, None)
+
+
+def time_at(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(microseconds / 1_000_000, UTC)

@@ -81,8 +81,11 @@ class SessionForks:
         last = LastTurn(copied_id(newest.header.turn_id, session.session_id), len(newest.records))
         owner = source.end_users or find_owner()
         record_owners(owner.split())
+        settings = None
+        if source.settings is not None:  # a fork goes on with the configuration of its source
+            settings = await self.store.sessions.get_settings(self.tenant, agent_id, source.session_id)
         await self.store.sessions.create(
-            self.tenant, agent_id, session, target.expires_at, last=last, owner=owner, files=files
+            self.tenant, agent_id, session, target.expires_at, last=last, owner=owner, files=files, settings=settings
         )
         await self.check(agent_id, session.session_id, source.session_id)
 

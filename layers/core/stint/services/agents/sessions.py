@@ -12,15 +12,16 @@ are read when they are needed, one at a time, since a session may be larger than
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING
 
 from stint.caller import end_users_of, find_attempt
-from stint.domain.errors import NotFound, TooLarge
+from stint.domain.errors import Conflict, NotFound, TooLarge
 from stint.domain.expiry import DAY_SECONDS, Expiry, find_end
-from stint.domain.ids import copied_id, new_id
-from stint.domain.llama_stack.sessions import ForkFrom, Session
+from stint.domain.ids import copied_id, inline_agent_id, is_inline_agent, new_id
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.sessions import ForkFrom, Session, SessionSettings
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
@@ -36,6 +37,9 @@ from stint.store.store import Store
 
 if TYPE_CHECKING:
     from stint.services.agents.session_forks import SessionForks
+
+OverrideConfig = Callable[[AgentConfig], AgentConfig]
+"""Returns the configuration of a session, for that of its agent."""
 
 EXAMINED_AT_ONCE, ROUNDS = 100, 5
 """Maximum turns of a round of a search by status, which are read as a page of that length, and maximum rounds."""
@@ -79,29 +83,64 @@ class Sessions:
         session_id: str | None = None,
         *,
         fork_from: ForkFrom | None = None,
+        metadata: Mapping[str, str] | None = None,
+        override: OverrideConfig | None = None,
     ) -> str:
         """Store a session under a new id, and return the id. With `fork_from`, it starts with copies of turns.
 
+        A session keeps the configuration that its agent has now. `override` changes it for this session alone.
+
         Raises:
             NotFound: there is no such agent, or no such session or turn to fork from.
+            Conflict: the agent is that of another session alone.
             StintError: see `SessionForks.create`.
             TooLarge: the name would not fit into a response.
         """
         size = carried_size(session_name)
         if size > MAX_BYTES:
             raise TooLarge(f"The session_name has {size} bytes; at most {MAX_BYTES} are allowed.", param="session_name")
-        config = await self.agents.config(agent_id)
+        config, changed = await self.agents.config_of_new_session(agent_id)
         session = Session(session_id=session_id or new_id(), session_name=session_name, started_at=now())
-        expires_at = find_end(time.time(), expires_after, self.retention_days)
-        latest = int(time.time() + self.expiry_days * DAY_SECONDS)
-        if expires_at is not None or not config.enable_session_persistence:
-            expires_at = min(expires_at or latest, latest)
+        if is_inline_agent(agent_id) and agent_id != inline_agent_id(session.session_id):
+            raise Conflict(f"Agent {agent_id} belongs to one session alone. Create another agent.", code="inline_agent")
+        settings = None
+        if override is not None:
+            config, changed = override(config), True
+            await self.agents.check(config)
+        if changed or metadata:
+            settings = SessionSettings(
+                agent=config if changed else None, metadata={**(metadata or {})}, updated_at=session.started_at
+            )
+        expires_at = self.find_end(config, expires_after)
         if fork_from is None:
-            await self.store.sessions.create(self.tenant, agent_id, session, expires_at, end_users_of())
+            await self.store.sessions.create(
+                self.tenant, agent_id, session, expires_at, end_users_of(), settings=settings
+            )
         else:
             await self.forks.create(agent_id, session, expires_at, fork_from)
         add_log_keys(session_id=session.session_id)
         return session.session_id
+
+    async def create_with_agent(self, config: AgentConfig, session_id: str, metadata: Mapping[str, str]) -> str:
+        """Store a session with an agent of its own, which is in no list and is deleted with it. Return the agent's id.
+
+        Raises StintError as `Agents.create`.
+        """
+        agent_id = inline_agent_id(session_id)
+        # Before the agent: if the session is never stored, nothing else would find the agent.
+        task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
+        await self.deletions.send(task.before_creation())
+        await self.agents.create(config, agent_id, expires_at=self.find_end(config, None))
+        await self.create(agent_id, "", session_id=session_id, metadata=metadata)
+        return agent_id
+
+    def find_end(self, config: AgentConfig, expires_after: Expiry | None) -> int | None:
+        """Return the end of a session that is created now, in seconds since 1970; None if it stays."""
+        expires_at = find_end(time.time(), expires_after, self.retention_days)
+        if expires_at is None and config.enable_session_persistence:
+            return None
+        latest = int(time.time() + self.expiry_days * DAY_SECONDS)
+        return min(expires_at or latest, latest)
 
     async def find_created(self, agent_id: str, session_id: str) -> str:
         """Return the id of a session that a retry may get. Raises NotFound.

@@ -136,7 +136,7 @@ class SessionOpener:
         add_log_keys(turn_id=lease.turn_id)
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
-            found = value_of(config)
+            found = value_of(config) if lease.settings is None else await self.read_own(lease, value_of(config))
             await refuse_stopped(stop_name("session", session_id), stop_name("turn", lease.turn_id))
             value_of(admitted)
             name_run(agent_id, session_id)
@@ -147,6 +147,16 @@ class SessionOpener:
             return OpenSession(
                 self.store, found, keeper, past, transcript=self.view(past, resume=resume, without=without)
             )
+
+    async def read_own(self, lease: SessionLease, config: AgentConfig) -> AgentConfig:
+        """Return the configuration of a session with settings of its own: one more read, unless it is cached."""
+        version = f"{lease.session_id}:{lease.settings}"
+        cached = self.agents.find_cached(version)
+        if cached is not None:
+            return cached
+        settings = await self.store.sessions.get_settings(lease.tenant, lease.agent_id, lease.session_id)
+        self.agents.keep(version, settings.agent or config)
+        return settings.agent or config
 
     async def find_model(self, agent_id: str, reading: Awaitable[AgentConfig]) -> str:
         """Return the full id of an agent's model, whose configuration is being read unless it is cached."""

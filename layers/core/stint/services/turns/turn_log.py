@@ -142,6 +142,8 @@ class TurnLog:
 
     async def end(self) -> None:
         """Release the lease of a turn whose ending is stored, and remember the turn for the next one."""
+        if (used := self.turn.usage_of_last_run) is not None:
+            self.keeper.lease.add_usage(used)
         await self.keeper.release()
         if self.recorder is not None:
             self.recorder.record_end(self.turn)

@@ -36,7 +36,7 @@ from stint.domain.errors import NotFound, NotMarkedDeleted, StintError, WriteInP
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
 from stint.domain.principals import Principal
-from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ResponseTask, WaitingTask
+from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
 from stint.settings import load_settings
@@ -142,7 +142,7 @@ def handle_message(record: SQSRecord, context: Any, seconds: float) -> None:
             run_observed("response", context, partial(run_response, record, task, seconds))
         elif isinstance(task, IngestionTask):
             run_observed("ingest", context, partial(ingest_documents, record, task, seconds))
-        elif isinstance(task, WaitingTask):
+        elif isinstance(task, WaitingTask | ResumeTask):
             run_observed("waiting", context, partial(run_waiting, record, task, seconds))
         else:
             run_observed("delete", context, partial(continue_deletion, task, seconds))
@@ -189,9 +189,10 @@ def ingest_documents(record: SQSRecord, task: IngestionTask, seconds: float, _: 
     return run_async(run())
 
 
-def run_waiting(record: SQSRecord, task: WaitingTask, seconds: float, _: Observation) -> int:
-    """Run a message that waits, if its request died and it is its turn."""
-    add_log_keys(message_id=task.message_id)
+def run_waiting(record: SQSRecord, task: WaitingTask | ResumeTask, seconds: float, _: Observation) -> int:
+    """Run a message that waits, if it is its turn and has no request; or resume a turn that has all its results."""
+    named = {"message_id": task.message_id} if isinstance(task, WaitingTask) else {"turn_id": task.turn_id}
+    add_log_keys(**named)
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds

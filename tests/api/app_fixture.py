@@ -38,7 +38,7 @@ from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.openai import compose_responses, compose_worker, delete_response_objects
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain.inference import InferenceRequest
-from stint.domain.tasks import IngestionTask, ResponseTask, WaitingTask
+from stint.domain.tasks import IngestionTask, ResponseTask, ResumeTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.routes import agents
 from stint.models.openai_compatible import OpenAICompatible
@@ -204,7 +204,7 @@ class AppFixture:
         services = self.make_services("")
         runs = WaitingRuns(services.turn_requests, services.response_requests)
 
-        async def run(task: WaitingTask) -> None:
+        async def run(task: WaitingTask | ResumeTask) -> None:
             await runs.handle(task, asyncio.get_running_loop().time() + 900)
 
         tasks, self.queue.waiting = self.queue.waiting, []

@@ -31,7 +31,7 @@ from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.domain.tasks import MARK_DELAY, AnyTask, DeletionTask, IngestionTask, ResponseTask, WaitingTask
+from stint.domain.tasks import MARK_DELAY, AnyTask, DeletionTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
@@ -61,7 +61,7 @@ class FakeQueue:
     early_deletions: list[DeletionTask] = field(default_factory=list)
     ingestions: list[IngestionTask] = field(default_factory=list)
     early_ingestions: list[IngestionTask] = field(default_factory=list)
-    waiting: list[WaitingTask] = field(default_factory=list)
+    waiting: list[WaitingTask | ResumeTask] = field(default_factory=list)
     ends: list[CompletionEvent] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
@@ -76,7 +76,7 @@ class FakeQueue:
             self.tasks.append(task)
         elif isinstance(task, IngestionTask):
             (self.early_ingestions if task.delay_seconds else self.ingestions).append(task)
-        elif isinstance(task, WaitingTask):
+        elif isinstance(task, WaitingTask | ResumeTask):
             self.waiting.append(task)
         else:
             self.deletions.append(task)

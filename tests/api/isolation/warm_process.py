@@ -21,7 +21,7 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.caller import set_principal, set_tenant
 from stint.domain.principals import SCOPES, Principal
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask
+from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
 from stint.settings import Settings, read_settings
@@ -94,7 +94,7 @@ async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
         await composition.make_worker(task.tenant).handle(task.response_id, deadline)
     elif isinstance(task, IngestionTask):
         await composition.make_ingestion(task.tenant).handle_task(task, deadline, last=True)
-    elif isinstance(task, WaitingTask):
+    elif isinstance(task, WaitingTask | ResumeTask):
         await composition.make_waiting_runs(task.tenant).handle(task, deadline)
     else:
         await composition.deletions.continue_deletion(task, TASK_SECONDS)

@@ -22,7 +22,7 @@ from stint.domain.openai.vector_stores import (
     SearchVectorStore,
     VectorStoreFile,
 )
-from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask, WaitingTask
+from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask
 from stint.models.routing import Router
 from stint.retrieval.embedder_router import EmbedderRouter
 from stint.retrieval.port import Embedder, VectorIndex
@@ -47,8 +47,8 @@ class TaskQueue:
     deletions: list[DeletionTask] = field(default_factory=list)
     refuses: bool = False
 
-    async def send(self, task: IngestionTask | DeletionTask | WaitingTask) -> None:
-        assert not isinstance(task, WaitingTask)
+    async def send(self, task: SentTask) -> None:
+        assert isinstance(task, IngestionTask | DeletionTask)
         if self.refuses:
             raise StoreUnavailable("The queue is down.")
         if isinstance(task, IngestionTask):

@@ -9,7 +9,8 @@ finds nothing to do.
       `orphan`      before the creation, delivered 15 min on   the object has no record
     ResponseTask    with a background response                 the response is stored and has not ended
     IngestionTask   with documents of a vector store           the documents are in progress
-    WaitingTask     with a waiting message, and repeated       its request died
+    WaitingTask     with a waiting message, and repeated       its request died, or it has none (`unattended`)
+    ResumeTask      with the result of a client's tool         the turn waits, and all its calls have results
 """
 
 from collections.abc import Awaitable, Callable
@@ -61,6 +62,9 @@ MARK_DELAY = 60
 
 WAITING_DELAY = 30
 """Seconds after which it is checked whether a waiting message still has a request, and again after each check."""
+
+UNATTENDED_DELAY = 2
+"""Seconds after which the worker looks at input that no request waits for, unless an open stream takes it before."""
 
 Delay = Annotated[int, Field(exclude=True, ge=0, le=900)]
 """Seconds until a task is delivered, at most those of SQS. They are not in the message."""
@@ -182,6 +186,8 @@ class WaitingTask(Schema):
     session_id: Omitted[str] = None
     conversation_id: Omitted[str] = None
     message_id: str
+    unattended: Annotated[bool, Field(exclude_if=is_unset)] = False
+    """No request waits for the message: it was accepted, and whoever has time starts it."""
     delay_seconds: Delay = WAITING_DELAY
 
     @model_validator(mode="after")
@@ -191,10 +197,23 @@ class WaitingTask(Schema):
         return self
 
 
-AnyTask = Annotated[DeletionTask | ResponseTask | IngestionTask | WaitingTask, Field(discriminator="kind")]
+class ResumeTask(Schema):
+    """Resume a turn with the results of its client's tools, which were stored one by one."""
+
+    kind: Literal["resume"] = "resume"
+    tenant: TenantName
+    agent_id: str
+    session_id: str
+    turn_id: str
+    delay_seconds: Delay = UNATTENDED_DELAY
+
+
+AnyTask = Annotated[DeletionTask | ResponseTask | IngestionTask | WaitingTask | ResumeTask, Field(discriminator="kind")]
 TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask, config=ConfigDict(defer_build=True))
 """Reads a message. A message alone deletes nothing: in the table, the object must be marked as deleted, or expired."""
 
 
-SendTask = Callable[[DeletionTask | IngestionTask | WaitingTask], Awaitable[None]]
+SentTask = DeletionTask | IngestionTask | WaitingTask | ResumeTask
+
+SendTask = Callable[[SentTask], Awaitable[None]]
 """A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stint.store.attempts import CreationAttempts, ResponseAttempts, RetryClaims
     from stint.store.background import BackgroundStore
     from stint.store.budgets import BudgetStore, UsageStore
+    from stint.store.call_results import CallResultStore
     from stint.store.chat_completions import ChatCompletionStore
     from stint.store.containers import ContainerStore
     from stint.store.conversations import ConversationStore
@@ -106,6 +107,9 @@ class Store:
     deletion: "Part[Deletion]" = lazy(
         "stint.store.deletion:Deletion",
         lambda self, cls: cls(self._table, self._blobs, self.agents, self.sessions, self.session_records),
+    )
+    call_results: "Part[CallResultStore]" = lazy(
+        "stint.store.call_results:CallResultStore", lambda self, cls: cls(self._table, self._documents)
     )
     registrations: "Part[Registrations]" = lazy(
         "stint.store.registrations:Registrations", lambda self, cls: cls(self._table, self._documents)

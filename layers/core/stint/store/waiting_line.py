@@ -126,7 +126,7 @@ class WaitingLine:
         # The message first: a process that finds a place reads its message next, and removes a place without one.
         await self.table.put(await self.documents.pack(key._asdict() | end | found_by, message, self.keys.blobs))
         named = {"sender": place.sender, "fingerprint": place.fingerprint, "retry_count": place.retry_count}
-        life = {"alive_until": end_of_life(ALIVE_SECONDS)}
+        life = {"alive_until": end_of_life(ALIVE_SECONDS if place.alive else 0)}
         await self.table.put(self._place(place.message_id)._asdict() | end | life | named)
 
     async def renew(self, message_id: str, seconds: float = ALIVE_SECONDS) -> None:

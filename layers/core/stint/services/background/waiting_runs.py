@@ -7,23 +7,22 @@ matters: a message is claimed before it leaves the line, so one that is not in l
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from stint.caller import RequestAttempt, acting_as, find_end_user, set_end_user
+from stint.caller import RequestAttempt
 from stint.dataclasses import dataclass
 from stint.domain.errors import DeadlineExceeded, StintError, Unexpected
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.openai.response_requests import CreateResponse
-from stint.domain.principals import Principal
 from stint.domain.run_outcome import ErrorInfo
-from stint.domain.tasks import WaitingTask
+from stint.domain.tasks import ResumeTask, WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.services.background.response_handles import StartedResponse
 from stint.services.background.response_requests import NewResponse, ResponseRequests
 from stint.services.responses.response_run import ResponseRun
 from stint.services.runs.admission import TEMPORARY, Admission, StartedRun
 from stint.services.runs.run_handle import RequestContext
+from stint.services.runs.senders import acting_for
+from stint.services.turns.session_input import SessionInput
 from stint.services.turns.turn_handles import StartedTurn
 from stint.services.turns.turn_requests import NewTurn, TurnRequests
 from stint.services.turns.turn_run import TurnRun
@@ -41,8 +40,10 @@ class WaitingRuns:
     turns: TurnRequests
     responses: ResponseRequests
 
-    async def handle(self, task: WaitingTask, deadline: float, *, last: bool = False) -> None:
+    async def handle(self, task: WaitingTask | ResumeTask, deadline: float, *, last: bool = False) -> None:
         """Run a message if it is its turn. If it must wait, or has a request, its task is sent again.
+
+        Or resume a turn whose calls all have results (`SessionInput.handle`).
 
         With `last`, no delivery follows: the task is sent again after an error of the store. After an unexpected one
         the message has failed, so that it does not block those behind it.
@@ -50,6 +51,9 @@ class WaitingRuns:
         Raises:
             StoreUnavailable: the task could not be handled.
         """
+        if isinstance(task, ResumeTask):
+            await SessionInput(self.turns, task.agent_id, task.session_id).handle(task, deadline)
+            return
         admission = self.admission_of(task)
         try:
             await self.run_first(admission, task, deadline)
@@ -79,14 +83,15 @@ class WaitingRuns:
     def admission_of(self, task: WaitingTask) -> AnyAdmission:
         if task.conversation_id is not None:
             return self.responses.make_admission(task.conversation_id)
-        return self.turns.make_admission(task.agent_id or "", task.session_id or "")
+        return self.turns.make_admission(task.agent_id or "", task.session_id or "", attended=not task.unattended)
 
     async def run(
         self, line: WaitingLine, task: WaitingTask, place: WaitingPlace, state: MessageState, deadline: float
     ) -> bool:
         """Run a message to its end, and return whether it no longer waits."""
-        with acting_for(state.message):
-            context = RequestContext(deadline, RequestAttempt(place.fingerprint, place.retry_count))
+        with acting_for(state.message.creator, state.message.end_user):
+            attempt = RequestAttempt(place.fingerprint, place.retry_count)
+            context = RequestContext(deadline, attempt, spares_waiting_turn=task.unattended)
             try:
                 started = await self.start(task, state.message, context)
                 if not isinstance(started, StartedRun):
@@ -114,18 +119,6 @@ class WaitingRuns:
         if message.lenient:
             request = request.for_llama_stack()
         return await self.responses.start_message(NewResponse(request, context), task.message_id, now)
-
-
-@contextmanager
-def acting_for(message: WaitingMessage) -> Iterator[None]:
-    """Run the body for the caller who sent a message, and for its end user."""
-    creator, user = message.creator, find_end_user()
-    with acting_as(Principal.from_context(creator) if creator is not None else None):
-        set_end_user(message.end_user)
-        try:
-            yield
-        finally:
-            set_end_user(user)
 
 
 def of(error: StintError) -> dict[str, str]:

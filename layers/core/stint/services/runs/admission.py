@@ -335,10 +335,13 @@ class Admission(Generic[Q, R]):
                 logger.warning("A place in line was not renewed; trying again", extra={"error": error.message})
 
 
-def place_of(message_id: str, attempt: RequestAttempt, *, mergeable: bool) -> WaitingPlace:
-    """Return the place of a message. If it is `mergeable`, the running run of the same caller may take it."""
+def place_of(message_id: str, attempt: RequestAttempt, *, mergeable: bool, alive: bool = True) -> WaitingPlace:
+    """Return the place of a message. If it is `mergeable`, the running run of the same caller may take it.
+
+    `alive`: its request waits for it.
+    """
     sender = name_sender() if mergeable else ""
-    return WaitingPlace(message_id, sender=sender, fingerprint=attempt.fingerprint, retry_count=attempt.retry_count)
+    return WaitingPlace(message_id, alive, sender, attempt.fingerprint, retry_count=attempt.retry_count)
 
 
 def new_message(body: str, expires_at: int | None = None, *, lenient: bool | None = None) -> WaitingMessage:

@@ -66,6 +66,9 @@ class RequestContext:
 
     observer: RunObserver | None = None
 
+    spares_waiting_turn: bool = False
+    """A new turn waits for one that waits for its client's results, in place of cancelling it."""
+
 
 class RunHandle(Protocol[E, D]):
     """A run whose answer a request reads once, as the events `E` or as the document `D` of its end."""

@@ -1,9 +1,15 @@
-"""Names of callers and end users: a run takes only messages of its own caller, a session has one end user."""
+"""Senders of messages: their names, and the runs that act for them in other processes.
+
+A run takes only messages of its own caller, and a session has one end user.
+"""
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 
-from stint.caller import find_end_user, find_principal
+from stint.caller import acting_as, find_end_user, find_principal, set_end_user
+from stint.domain.principals import Principal
 from stint.store.owners import hash_user
 
 CHARACTERS = 24
@@ -20,3 +26,15 @@ def find_owner() -> str:
     """Return the hash of the end user for whom the caller acts, or an empty string."""
     user = find_end_user()
     return hash_user(user) if user else ""
+
+
+@contextmanager
+def acting_for(creator: Mapping[str, str] | None, end_user: str | None) -> Iterator[None]:
+    """Run the body for the caller who sent a message, as the context of its request names it, and its end user."""
+    user = find_end_user()
+    with acting_as(Principal.from_context(dict(creator)) if creator is not None else None):
+        set_end_user(end_user)
+        try:
+            yield
+        finally:
+            set_end_user(user)

@@ -48,6 +48,12 @@ def not_waiting(turn: Turn) -> Conflict:
     )
 
 
+def refuse_waiting(turn: StoredTurn | None) -> None:
+    """Raise Conflict if a session's last turn waits for its client, as if it was running."""
+    if turn is not None and turn.status is RunStatus.awaiting_input:
+        raise Conflict(f"Turn {turn.header.turn_id} waits for the results of its client.", code="session_locked")
+
+
 def is_resumable(turn: StoredTurn, responses: Sequence[ToolResponse]) -> bool:
     """Return whether a turn can be resumed with some responses, for the first time or again."""
     return turn.status in RESUMABLE or stored_answer(turn, responses) is not None

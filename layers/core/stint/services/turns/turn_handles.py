@@ -17,6 +17,7 @@ from stint.domain.llama_stack.events import (
     TurnFailed,
     TurnStart,
 )
+from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn
 from stint.services.runs.run_handle import RunHandle, RunObserver, close_on, open_events
 from stint.services.turns.turn_run import TurnRun
@@ -32,6 +33,11 @@ class StartedTurn:
 
     def __init__(self, turns: Turns, run: TurnRun, observer: RunObserver | None) -> None:
         self._turns, self._run, self._observer = turns, run, observer
+
+    @property
+    def turn(self) -> StoredTurn:
+        """Return what is stored of the turn. It grows while the turn runs."""
+        return self._run.log.turn
 
     @property
     def error(self) -> StintError | None:

@@ -79,13 +79,15 @@ class TurnRequests:
         lambda self, cls: cls(self.turns.tenant, self.turns.store, self.tail),
     )
 
-    def make_admission(self, agent_id: str, session_id: str) -> "Admission[TurnCreateRequest, TurnRun]":
-        """Make the admission of turns to a session."""
+    def make_admission(
+        self, agent_id: str, session_id: str, *, attended: bool = True
+    ) -> "Admission[TurnCreateRequest, TurnRun]":
+        """Make the admission of turns to a session. `attended`: their requests wait for them."""
         from stint.services.runs.admission import Admission  # noqa: PLC0415 - few turns wait
         from stint.services.turns.turn_admission import TurnLine  # noqa: PLC0415 - few turns wait
 
         line = self.turns.store.session_line(self.turns.tenant, agent_id, session_id)
-        return Admission(line, TurnLine(self.cancellation, self.send, agent_id, session_id))
+        return Admission(line, TurnLine(self.cancellation, self.send, agent_id, session_id, attended=attended))
 
     async def submit(
         self, agent_id: str, session_id: str, request: TurnCreateRequest, context: RequestContext
@@ -167,7 +169,8 @@ class TurnRequests:
 
         Raises as `follow_or_start`.
         """
-        admission = self.make_admission(new.agent_id, new.session_id)
+        attended = not new.context.spares_waiting_turn
+        admission = self.make_admission(new.agent_id, new.session_id, attended=attended)
         run = await admission.start(message_id, new.request, new.context, until)
         return StartedTurn(self.turns, run, new.context.observer) if isinstance(run, TurnRun) else run
 

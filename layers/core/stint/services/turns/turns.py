@@ -43,6 +43,7 @@ from stint.services.turns.resume import (
     forget_calls,
     is_resumable,
     not_waiting,
+    refuse_waiting,
     resumed_run,
     stored_answer,
 )
@@ -111,6 +112,8 @@ class Turns:
             opened, _ = await asyncio.gather(opening, self.planner.prepare(), return_exceptions=True)
             session = value_of(opened)
         async with session.keeper.released_on_error():
+            if context.spares_waiting_turn:
+                refuse_waiting(session.last)
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)

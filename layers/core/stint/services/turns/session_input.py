@@ -1,0 +1,256 @@
+"""Input of a session that no request waits for: it is accepted at once, and another process runs its turn.
+
+A request stores the input with its caller, and sends the worker a task that arrives after UNATTENDED_DELAY. Whoever
+takes the session's lease first runs the turn, for the caller who sent the input:
+
+    input                    stored as                            taken by
+    message                  a message of the waiting line,       `take`: a process with an open stream of the session
+                             whose place is not alive             the worker, when the task arrives
+                                                                  the running turn, before its next model call
+    result of a client's     a record beside the waiting calls    `take`, or the worker, once each waiting call has one
+    tool
+
+The session's record says when there was input last (`input_at`), so that a stream finds input with one small read. What
+must be refused is refused before anything is stored, because nobody waits for an error. A request that dies before it
+has sent its task is repeated by its client: each part may be repeated, and then changes nothing.
+
+    process that dies               what is left                              what happens
+    request, before its task        a task without a message, or results      nothing, until the client repeats it
+    taker, before its claim         a message in line                         the worker starts it
+    taker, after its claim          a message whose run does not exist        the worker claims it again
+    taker, while the turn runs      a turn without an ending                  it is interrupted, as any turn
+    taker, before it deletes        results of answered calls                 nothing asks for them
+    results
+"""
+
+import logging
+from collections.abc import Sequence
+
+from stint.caller import RequestAttempt, find_end_user, find_principal, record_owners
+from stint.dataclasses import dataclass
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, NotFound, StintError
+from stint.domain.llama_stack.stored_turns import unanswered_calls
+from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest, TurnStatus
+from stint.domain.schema import now
+from stint.domain.steps import ToolExecutionStep
+from stint.domain.stops import stop_name
+from stint.domain.tasks import ResumeTask
+from stint.domain.tools import ToolResponse
+from stint.run_stop import refuse_stopped
+from stint.services.runs.run_handle import RequestContext, RunObserver
+from stint.services.runs.senders import find_owner
+from stint.services.turns.detached_turn import DetachedTurn, start_detached
+from stint.services.turns.turn_handles import StartedTurn
+from stint.services.turns.turn_requests import NewTurn, TurnRequests
+from stint.services.turns.turns import Turns
+from stint.store.call_results import CallResult, PausedTurn
+from stint.store.waiting_line import WaitingLine
+
+logger = logging.getLogger(__name__)
+
+UNKNOWN_CALL = "unknown_call"
+"""The code of the error for a result whose call does not wait for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredCall:
+    """The result of a client's tool. The name of the tool is that of its call."""
+
+    turn_id: str
+    response: ToolResponse
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInput:
+    """The input of one session."""
+
+    requests: TurnRequests
+    agent_id: str
+    session_id: str
+
+    @property
+    def turns(self) -> Turns:
+        return self.requests.turns
+
+    @property
+    def ids(self) -> tuple[str, str, str]:
+        return self.turns.tenant, self.agent_id, self.session_id
+
+    @property
+    def line(self) -> WaitingLine:
+        return self.turns.store.session_line(*self.ids)
+
+    def place_of(self, turn_id: str, expires_at: int | None = None) -> PausedTurn:
+        return PausedTurn(*self.ids, turn_id, expires_at)
+
+    async def check(self, answers: Sequence[AnsweredCall]) -> None:
+        """Check that the caller may add input to the session, and that calls wait for their results.
+
+        Raises:
+            NotFound: there is no such session or turn.
+            InvalidRequest: a call does not wait for a result, or has another one. The code is UNKNOWN_CALL.
+            Forbidden: the session belongs to another end user.
+            Stopped: the session, the caller's key or the tenant was stopped.
+        """
+        async with self.turns.meters.watch():
+            await refuse_stopped(stop_name("session", self.session_id))
+        claim = self.turns.store.session_leases.claim
+        record_owners((await claim(*self.ids, owner=find_owner())).split())
+        for turn_id in {each.turn_id for each in answers}:
+            known = await self.find_calls(turn_id)
+            for answer in answers:
+                found = known.get(answer.response.call_id, NOT_WAITING)
+                if answer.turn_id == turn_id and found is not None and not is_same(found, answer.response):
+                    raise InvalidRequest(f"Unknown pending tool call: {answer.response.call_id}", code=UNKNOWN_CALL)
+
+    async def find_calls(self, turn_id: str) -> dict[str, ToolResponse | None]:
+        """Return the results of a turn's calls by the ids of these, None for those that wait for one.
+
+        Raises NotFound.
+        """
+        turn = await self.turns.get(self.agent_id, self.session_id, turn_id)
+        steps = [step for step in turn.steps if isinstance(step, ToolExecutionStep)]
+        found: dict[str, ToolResponse | None] = {each.call_id: each for step in steps for each in step.tool_responses}
+        if turn.status is TurnStatus.awaiting_input:
+            found |= {call.call_id: None for call in unanswered_calls(turn.steps)}
+            stored = await self.turns.store.call_results.read(self.place_of(turn_id))
+            found |= {each.response.call_id: each.response for each in stored if each.response.call_id in found}
+        return found
+
+    async def accept_results(self, answers: Sequence[AnsweredCall]) -> None:
+        """Store results, which `check` has found to be in order. Raises NotFound and StoreUnavailable."""
+        record, caller = await self.turns.store.sessions.get(*self.ids), find_principal()
+        creator = caller.to_context() if caller is not None else None
+        for answer in answers:
+            place = self.place_of(answer.turn_id, record.expires_at)
+            result = CallResult(response=answer.response, accepted_at=now(), creator=creator, end_user=find_end_user())
+            await self.turns.store.call_results.put(place, result)
+        # After the results: a process that finds this finds them. Before the task: no request is answered without it.
+        await self.turns.store.sessions.note_input(*self.ids)
+        for turn_id in {each.turn_id for each in answers}:
+            task = ResumeTask(
+                tenant=self.turns.tenant, agent_id=self.agent_id, session_id=self.session_id, turn_id=turn_id
+            )
+            await self.requests.send(task)
+
+    async def accept_message(self, request: TurnCreateRequest, context: RequestContext) -> None:
+        """Store a message at the end of the line, unless an earlier attempt of its request did.
+
+        Raises:
+            Conflict: too many messages wait already.
+            StintError: as `TurnLine.prepare`.
+        """
+        new = NewTurn(self.agent_id, self.session_id, request, context)
+        if context.attempt.is_retry and await self.requests.find_earlier(new) is not None:
+            return
+        admission = self.requests.make_admission(self.agent_id, self.session_id, attended=False)
+        await admission.accept(request, new.context.attempt)
+        await self.turns.store.sessions.note_input(*self.ids)
+
+    async def cancel(self) -> Turn | None:
+        """Cancel the turn that runs or waits for its client, or else the first message in line, and return it."""
+        admission = self.requests.make_admission(self.agent_id, self.session_id, attended=False)
+        turn_id = await admission.kind.find_running()
+        if turn_id is None:
+            places = [place for place in await self.line.read() if not place.alive]
+            turn_id = places[0].message_id if places else None
+        if turn_id is None:
+            return None
+        return await self.requests.cancellation.cancel(self.agent_id, self.session_id, turn_id)
+
+    async def take(self, deadline: float, observer: RunObserver | None = None) -> DetachedTurn | None:
+        """Start what is first of the input; None if there is none that can start now.
+
+        `deadline` is a time of the event loop's clock. Raises NotFound if the session was deleted, StoreUnavailable.
+        """
+        last = (await self.turns.store.sessions.get(*self.ids)).last
+        taken = await self.take_results(last.turn_id, deadline, observer) if last is not None else None
+        return taken or await self.take_message(deadline, observer)
+
+    async def take_message(self, deadline: float, observer: RunObserver | None) -> DetachedTurn | None:
+        """Start the turn of the first message in line, unless its request waits for it."""
+        places = await self.line.read()
+        if not places or places[0].alive:
+            return None
+        place = places[0]
+        state = await self.line.get(place.message_id)
+        if state is None:  # the worker's task removes the place
+            return None
+        attempt = RequestAttempt(place.fingerprint, place.retry_count)
+        context = RequestContext(deadline, attempt, observer=observer, spares_waiting_turn=True)
+        request = TurnCreateRequest.model_validate_json(state.message.body)
+        new = NewTurn(self.agent_id, self.session_id, request, context)
+
+        async def start() -> StartedTurn | None:
+            started = await self.requests.start_message(new, place.message_id, until=0.0)
+            return started if isinstance(started, StartedTurn) else None
+
+        try:
+            return await start_detached(start, state.message.creator, state.message.end_user)
+        except DeadlineExceeded:  # it is not its turn
+            return None
+        except NotFound:
+            raise
+        except StintError as error:  # the message has the error, and has left the line
+            logger.warning("A message was not started", extra={"error_code": error.code, "error": error.message})
+            return None
+
+    async def take_results(
+        self, turn_id: str, deadline: float, observer: RunObserver | None = None
+    ) -> DetachedTurn | None:
+        """Resume a turn that waits for its client, once each of its calls has a result."""
+        results = await self.turns.store.call_results.read(self.place_of(turn_id))
+        if not results:
+            return None
+        turn = await self.turns.get(self.agent_id, self.session_id, turn_id)
+        waiting = {call.call_id for call in unanswered_calls(turn.steps)}
+        if turn.status is not TurnStatus.awaiting_input:
+            return None
+        answers = [each for each in results if each.response.call_id in waiting]
+        if len(answers) < len(waiting):
+            return None
+        newest = max(answers, key=lambda each: each.accepted_at)
+        request = TurnResumeRequest(tool_responses=[each.response for each in answers])
+        context = RequestContext(deadline, observer=observer)
+
+        async def start() -> StartedTurn:
+            run = await self.turns.resume(self.agent_id, self.session_id, turn_id, request, context)
+            await self.turns.store.call_results.delete(self.place_of(turn_id), results)
+            return StartedTurn(self.turns, run, observer)
+
+        try:
+            return await start_detached(start, newest.creator, newest.end_user)
+        except Conflict as conflict:  # another process resumes it, or has
+            logger.info("A turn was not resumed", extra={"error_code": conflict.code})
+            return None
+
+    async def handle(self, task: ResumeTask, deadline: float) -> None:
+        """Resume a turn for the worker, and run it to its end. While it still runs, the task is sent again.
+
+        Raises StintError if the turn cannot be resumed, and StoreUnavailable.
+        """
+        try:
+            turn = await self.turns.get(self.agent_id, self.session_id, task.turn_id)
+        except NotFound:
+            return
+        taken = await self.take_results(task.turn_id, deadline)
+        if taken is not None:
+            async for _ in taken.events():
+                pass
+        elif turn.status is TurnStatus.in_progress and await self.has_results(turn):
+            await self.requests.send(task)
+
+    async def has_results(self, turn: Turn) -> bool:
+        """Return whether there are results for calls of a turn that it has not stored."""
+        waiting = {call.call_id for call in unanswered_calls(turn.steps)}
+        results = await self.turns.store.call_results.read(self.place_of(turn.turn_id))
+        return any(each.response.call_id in waiting for each in results)
+
+
+NOT_WAITING = ToolResponse(call_id="", tool_name="", content="")
+"""Stands for the result of a call that the turn does not know."""
+
+
+def is_same(stored: ToolResponse, given: ToolResponse) -> bool:
+    """Return whether two results of a call are the same. Stored ones have the names of their tools."""
+    return stored.model_copy(update={"tool_name": given.tool_name}) == given

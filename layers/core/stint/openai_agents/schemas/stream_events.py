@@ -65,25 +65,25 @@ class ItemDoneEvent(TurnEventCommon):
     output_index: int
 
 
-class PartEventCommon(TurnEventCommon):
+class AgentPartCommon(TurnEventCommon):
     item_id: str
     output_index: int
     content_index: int = 0
 
 
-class PartEvent(PartEventCommon):
+class AgentPartEvent(AgentPartCommon):
     """A part of a message that begins, or is complete."""
 
     type: Literal["agent.session.turn.content_part.added", "agent.session.turn.content_part.done"]
     part: AgentOutputText
 
 
-class AgentTextDeltaEvent(PartEventCommon):
+class AgentTextDeltaEvent(AgentPartCommon):
     type: Literal["agent.session.turn.output_text.delta"] = "agent.session.turn.output_text.delta"
     delta: str
 
 
-class AgentTextDoneEvent(PartEventCommon):
+class AgentTextDoneEvent(AgentPartCommon):
     type: Literal["agent.session.turn.output_text.done"] = "agent.session.turn.output_text.done"
     text: str
 
@@ -108,7 +108,7 @@ AgentTurnEvent = (
     | TurnEndedEvent
     | ItemAddedEvent
     | ItemDoneEvent
-    | PartEvent
+    | AgentPartEvent
     | AgentTextDeltaEvent
     | AgentTextDoneEvent
 )

@@ -12,7 +12,7 @@ from stint.domain.fields import KnownTypes, MaxEntries, Nothing, Omitted, Suppor
 from stint.domain.limits import MAX_URL_LENGTH, ServerToolNames, ToolgroupArgs, ToolLimit, size_of_json
 from stint.domain.llama_stack.rag import MAX_CHUNKS, MAX_VECTOR_DBS
 from stint.domain.openai.file_search import StoreName
-from stint.domain.openai.response_tools import ToolName
+from stint.domain.openai.response_tools import Approval, ToolName
 from stint.domain.schema import Request, Schema
 from stint.openai_agents.schemas.contents import LongText
 
@@ -74,7 +74,7 @@ TRANSPORTS = KnownTypes(
 
 
 class AgentMcpTool(Request):
-    """What the MCP tools of agents and sessions have in common."""
+    """What the MCP tools of agents and sessions have in common. `require_approval` is this server's own field."""
 
     type: Literal["mcp"]
     server_label: ToolName
@@ -85,6 +85,7 @@ class AgentMcpTool(Request):
         Omitted[dict[str, Any]], SupportedValues(({},), NO_REQUEST_METADATA), Field(exclude=True)
     ] = None
     required: StrictBool = False
+    require_approval: Approval = "never"
 
 
 class SavedMcpTool(AgentMcpTool):
@@ -232,6 +233,7 @@ class McpToolObject(Schema):
     credential_id: None = None
     request_metadata: dict[str, Any] = Field(default_factory=dict)
     required: bool = False
+    require_approval: Omitted[Approval] = None
 
 
 class WebSearchToolObject(Schema):

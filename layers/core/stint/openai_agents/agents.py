@@ -4,7 +4,7 @@ An agent of either API can be read by the other: what only Llama Stack has, such
 when an agent is changed here. A session has a configuration of its own, which changes of the saved agent do not reach.
 """
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from datetime import datetime
 from typing import Any
 
@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from stint.domain.context_management import ContextManagement
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import JsonSchemaResponseFormat, ResponseFormat
+from stint.domain.inference import JsonSchemaResponseFormat, ReasoningSettings, ResponseFormat
 from stint.domain.limits import MAX_INFER_ITERS
 from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig
-from stint.domain.model_options import ReasoningSettings
+from stint.domain.llama_stack.sampling import SamplingParams, TopPSamplingStrategy
 from stint.domain.openai.response_options import PlainText
 from stint.domain.validation import describe_faults
 from stint.loop.structured_output import check_schema
@@ -25,16 +25,16 @@ from stint.openai_agents.schemas.agents import (
     AgentFields,
     AgentJsonSchema,
     AgentObject,
+    AgentServiceTier,
     AgentText,
     AgentUpdateParams,
-    ServiceTier,
     SessionAgentObject,
     SessionAgentParams,
 )
 from stint.openai_agents.schemas.sessions import SessionAgentUpdate
 from stint.openai_agents.schemas.tools import AnyTool
 
-SHOWN_TIERS: dict[str, ServiceTier] = {
+SHOWN_TIERS: dict[str, AgentServiceTier] = {
     "auto": "auto",
     "default": "default",
     "flex": "flex",
@@ -101,7 +101,10 @@ def update_session_config(config: AgentConfig, params: SessionAgentUpdate) -> Ag
 
 def new_config(model: str) -> AgentConfig:
     """Return the configuration of an agent with a model and the defaults of this API."""
-    return with_session_fields(AgentConfig(model=model, instructions="", max_infer_iters=MAX_INFER_ITERS))
+    # Sampling is the provider's: this API has no parameters of it, and models that reason refuse a temperature.
+    sampling = SamplingParams(strategy=TopPSamplingStrategy(temperature=None, top_p=None))
+    config = AgentConfig(model=model, instructions="", sampling_params=sampling, max_infer_iters=MAX_INFER_ITERS)
+    return with_session_fields(config)
 
 
 def with_session_fields(config: AgentConfig) -> AgentConfig:
@@ -143,7 +146,7 @@ def text_fields(text: AgentText | None, field: str) -> dict[str, Any]:
     return {"response_format": found, "verbosity": text.verbosity if "verbosity" in text.model_fields_set else None}
 
 
-def tool_fields(tools: list[AnyTool]) -> dict[str, Any]:
+def tool_fields(tools: Sequence[AnyTool]) -> dict[str, Any]:
     return {"toolgroups": to_toolgroups(tools), "client_tools": to_client_tools(tools)}
 
 

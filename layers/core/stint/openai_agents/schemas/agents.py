@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, field_validator
 
 from stint.domain.fields import KnownTypes, Metadata, Omitted, SupportedValues, invalid
-from stint.domain.openai.response_options import PlainText, ReasoningSettings, Verbosity
+from stint.domain.inference import ReasoningSettings, Verbosity
+from stint.domain.openai.response_options import PlainText
 from stint.domain.schema import Request, Schema
 from stint.openai_agents.schemas.contents import LongText
 from stint.openai_agents.schemas.tools import AgentToolObject, SavedTools, SessionTools
 
-ServiceTier = Literal["auto", "default", "flex", "priority", "fast", "ultrafast"]
+AgentServiceTier = Literal["auto", "default", "flex", "priority", "fast", "ultrafast"]
 ModelName = Annotated[str, Field(min_length=1, max_length=1000)]
 AgentName = Annotated[str, Field(max_length=512)]
 ShieldNames = Annotated[list[Annotated[str, Field(min_length=1, max_length=1000)]], Field(max_length=100)]
@@ -72,7 +73,7 @@ class AgentFields(Request):
     instructions: LongText | None = None
     reasoning: ReasoningSettings | None = None
     text: AgentText | None = None
-    service_tier: ServiceTier | None = None
+    service_tier: AgentServiceTier | None = None
     multi_agent: MultiAgentParams | None = None
     compaction: CompactionParams | None = None
     experimental: ExperimentalParams | None = None
@@ -137,7 +138,7 @@ class AgentSettingsObject(Schema):
     tools: list[AgentToolObject] = Field(default_factory=list)
     multi_agent: MultiAgentObject = Field(default_factory=MultiAgentObject)
     reasoning: ReasoningSettings = Field(default_factory=ReasoningSettings)
-    service_tier: ServiceTier = "auto"
+    service_tier: AgentServiceTier = "auto"
     text: AgentText = Field(default_factory=AgentText)
     compaction: CompactionObject = Field(default_factory=CompactionObject)
     experimental: ExperimentalObject = Field(default_factory=ExperimentalObject)

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from stint.domain.fields import KnownTypes, Metadata, Omitted, SupportedValues, missing
+from stint.domain.inference import Effort
 from stint.domain.limits import PartLimit
 from stint.domain.openai.input_items import CallId
-from stint.domain.openai.response_options import Effort
 from stint.domain.schema import Request, Schema
-from stint.openai_agents.schemas.agents import ModelName, ServiceTier, SessionAgentObject, SessionAgentParams
+from stint.openai_agents.schemas.agents import AgentServiceTier, ModelName, SessionAgentObject, SessionAgentParams
 from stint.openai_agents.schemas.contents import (
     AgentInput,
     AgentInputMessages,
@@ -87,7 +87,7 @@ class SessionAgentUpdate(Request):
 
     model: ModelName | None = None
     reasoning: AgentEffort | None = None
-    service_tier: ServiceTier | None = None
+    service_tier: AgentServiceTier | None = None
     tools: SessionTools | None = None
 
 

@@ -74,7 +74,7 @@ TRANSPORTS = KnownTypes(
 
 
 class AgentMcpTool(Request):
-    """What the MCP tools of agents and sessions have in common. `require_approval` is this server's own field."""
+    """The fields that MCP tools of agents and sessions have. `require_approval` is this server's own."""
 
     type: Literal["mcp"]
     server_label: ToolName

@@ -105,7 +105,7 @@ def test_an_agent_shows_what_was_sent() -> None:
 
     shown = show(create(**sent))
 
-    added = {"credential_id": None, "request_metadata": {}}
+    added: dict[str, Any] = {"credential_id": None, "request_metadata": {}}
     sent["tools"][1] = sent["tools"][1] | added
     assert {name: shown[name] for name in sent} == sent
 
@@ -127,7 +127,12 @@ def test_an_update_changes_only_the_fields_that_are_given() -> None:
     )
 
     assert show(renamed) == show(config) | {"name": None, "model": "n"}
-    empty = {"tools": [], "metadata": {}, "reasoning": {"effort": None, "summary": None}, "instructions": None}
+    empty: dict[str, Any] = {
+        "tools": [],
+        "metadata": {},
+        "reasoning": {"effort": None, "summary": None},
+        "instructions": None,
+    }
     assert show(cleared) == show(renamed) | empty
 
 
@@ -145,7 +150,7 @@ def test_the_fields_of_a_session_replace_those_of_its_agent() -> None:
 def test_a_session_without_an_agent_needs_a_model(params: Any) -> None:
     given = None if params is None else SessionAgentParams.model_validate(params)
 
-    with pytest.raises(InvalidRequest, match="^agent.model is required when agent_id is omitted$") as refused:
+    with pytest.raises(InvalidRequest, match=r"^agent\.model is required when agent_id is omitted$") as refused:
         to_session_config(None, given)
 
     assert refused.value.param == "agent.model"

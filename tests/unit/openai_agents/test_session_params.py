@@ -82,7 +82,12 @@ def test_what_a_session_cannot_be_is_refused(fields: dict[str, Any], place: str,
 
 
 def test_hints_of_a_session_are_accepted() -> None:
-    hints = {"vault_ids": [], "review": "none", "prompt_cache_options": {"ttl": "12h"}, "metadata": None}
+    hints: dict[str, Any] = {
+        "vault_ids": [],
+        "review": "none",
+        "prompt_cache_options": {"ttl": "12h"},
+        "metadata": None,
+    }
     params = SessionCreateParams.model_validate({**ENVIRONMENT, **hints, "input": "Hi"})
 
     assert params.prompt_cache_options is not None
@@ -102,7 +107,7 @@ def test_all_kinds_of_events_are_read() -> None:
         "request_id": "r",
         "response": {"type": "mcp_tool_call", "decision": "deny"},
     }
-    sent = [
+    sent: list[dict[str, Any]] = [
         {"type": "agent.session.input.message", "input": [MESSAGE]},
         {"type": "agent.session.input.cancel"},
         answered,

@@ -50,6 +50,11 @@ def items_of(turn: StoredTurn) -> list[Any]:
     return [dump(item) for item in to_items(turn, LABELS.get)]
 
 
+def added_in(turn: StoredTurn) -> list[Any]:
+    """Return the events of the items that appear in the stream of a turn."""
+    return [dump(event) for event in convert(turn) if event.type.endswith("item.added")]
+
+
 def check(turn: StoredTurn) -> list[Any]:
     """Return the items of a turn, after a check that its stream has the same ones, and that the SDK reads both."""
     items, events = items_of(turn), convert(turn)
@@ -59,8 +64,7 @@ def check(turn: StoredTurn) -> list[Any]:
             assert [part["text"] for part in item["content"]] == [text]
     assert {item["id"]: item for item in items} == folded
     assert len(items) == len(folded)
-    indexes = [event.output_index for event in events if event.type.endswith("item.added")]
-    outputs = [index for index in indexes if index is not None]
+    outputs = [each["output_index"] for each in added_in(turn) if each["output_index"] is not None]
     assert len(set(outputs)) == len(outputs)
     for item in items:
         if item["type"] not in OWN_ITEMS:
@@ -99,9 +103,9 @@ def test_a_function_call_is_added_when_the_turn_waits() -> None:
     look, ask = call("look_up"), call("ask", arguments={"city": "Bern"})
     turn = stored(record(answer("Let me see", ask, look)), record(results(result(look)), WAITING))
 
-    added = [event.item for event in convert(turn) if event.type.endswith("item.added")]
+    added = [event["item"]["type"] for event in added_in(turn)]
 
-    assert [item.type for item in added] == ["message", "message", "mcp_call", "function_call"]
+    assert added == ["message", "message", "mcp_call", "function_call"]
     _, said, asked, looked = check(turn)
     assert said["phase"] == "commentary"
     assert (asked["type"], asked["arguments"], asked["status"]) == ("function_call", {"city": "Bern"}, "completed")
@@ -115,9 +119,9 @@ def test_a_resumed_turn_continues_its_items() -> None:
         first, record(results(result(ask), result(other, "broken", error=True))), record(answer("Done"), COMPLETED)
     )
 
-    outputs = [event for event in convert(turn) if event.type.endswith("item.added") and event.output_index is None]
+    outputs = [event["item"]["type"] for event in added_in(turn) if event["output_index"] is None]
 
-    assert [event.item.type for event in outputs] == ["message", "function_call_output", "function_call_output"]
+    assert outputs == ["message", "function_call_output", "function_call_output"]
     found = [item for item in check(turn) if item["type"] == "function_call_output"]
     assert [(item["output"], item["error"], item["status"]) for item in found] == [
         ("found", None, "completed"),
@@ -160,7 +164,7 @@ def test_a_function_call_that_never_waits_is_not_added() -> None:
         record(answer("", ask)), record(results(result(ask, "not JSON", error=True))), record(answer("Oh"), COMPLETED)
     )
 
-    added = [event.item.type for event in convert(turn) if event.type.endswith("item.added")]
+    added = [event["item"]["type"] for event in added_in(turn)]
 
     assert added == ["message", "function_call_output", "message"]
     assert check(turn)[1]["arguments"] == "{broken"
@@ -226,7 +230,8 @@ def test_calls_of_own_tools_have_items_with_their_results() -> None:
     files = call("knowledge_search", arguments={"query": "rules"})
     code = call("code_interpreter", arguments={"code": "print(1)"})
     image = call("photogen", arguments={"prompt": "a cat"})
-    drawn = result(image, **{GENERATED_IMAGE: {"media_type": "image/png"}})
+    drawn = result(image)
+    drawn.metadata = {GENERATED_IMAGE: {"media_type": "image/png"}}
     drawn.content = [ImageContentItem(image=ImageSource(data="iVBORw0")), TextContentItem(text="drawn")]
     turn = stored(
         record(answer("", searched, files, code, image)),
@@ -267,11 +272,11 @@ def test_an_answer_that_another_process_repeats_is_incomplete() -> None:
 
 
 def test_only_deltas_are_padded() -> None:
-    events = [pad_delta(event) for event in convert(stored(record(answer("Hello"), COMPLETED)))]
+    events = [dump(pad_delta(event)) for event in convert(stored(record(answer("Hello"), COMPLETED)))]
 
-    padded = [event for event in events if event.obfuscation is not None]
-    assert {event.type for event in padded} == {"agent.session.turn.output_text.delta"}
-    assert all((len(event.delta) + len(event.obfuscation or "")) % 16 == 0 for event in padded)
+    padded = [event for event in events if "obfuscation" in event]
+    assert {event["type"] for event in padded} == {"agent.session.turn.output_text.delta"}
+    assert all((len(event["delta"]) + len(event["obfuscation"])) % 16 == 0 for event in padded)
 
 
 texts = st.sampled_from(["", "Hello", "Some longer text, in pieces."])

@@ -52,9 +52,9 @@ def call(name: str, call_id: str = "", arguments: dict[str, Any] | str | None = 
     return ToolCall(call_id=call_id or f"call_{name}", tool_name=name, arguments=given)
 
 
-def result(of: ToolCall, text: str = "found", *, error: bool = False, **metadata: Any) -> ToolResponse:
-    found = {**metadata, **({"error": True} if error else {})}
-    return ToolResponse(call_id=of.call_id, tool_name=of.tool_name, content=text, metadata=found or None)
+def result(of: ToolCall, text: str = "found", *, error: bool = False) -> ToolResponse:
+    metadata = {"error": True} if error else None
+    return ToolResponse(call_id=of.call_id, tool_name=of.tool_name, content=text, metadata=metadata)
 
 
 def step_fields() -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_the_input_of_a_turn_and_of_its_resume(http: httpx.Client) -> None:
 def test_the_configuration_of_an_agent(http: httpx.Client) -> None:
     config = agent_config(
         name="n",
-        client_tools=[CLIENT_TOOL, TIME],
+        client_tools=[CLIENT_TOOL, TIME, {"name": "find", "input_schema": {"type": "object"}}],
         toolgroups=["builtin::websearch", {"name": "builtin::rag/knowledge_search", "args": {"vector_db_ids": []}}],
         sampling_params={"strategy": {"type": "top_p", "temperature": 0.5, "top_p": 0.9}, "max_tokens": 9},
         tool_config={"tool_choice": "auto", "system_message_behavior": "append"},
@@ -118,6 +118,10 @@ def test_the_configuration_of_an_agent(http: httpx.Client) -> None:
         when_busy="enqueue",
         tool_shields={"get_time": {"input_shields": []}},
         context_management=[{"type": "compaction", "compact_threshold": 9_000}],
+        reasoning={"effort": "low"},
+        verbosity="low",
+        service_tier="auto",
+        metadata={"team": "a"},
     )
     agent = assert_no_warning(http.post("/v1/agents", json={"agent_config": config}))["agent_id"]
     read = http.get(f"/v1/agents/{agent}").json()["agent_config"]

@@ -2,10 +2,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.script_model import said, script
 from tests.services.conftest import MakeTurnFixture
+from tests.services.turn_fixture import TurnFixture
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import SystemText, UserInput
+from stint.domain.inference import InferenceRequest, ReasoningOptions, SystemText, UserInput
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.tools import ToolDef
@@ -72,6 +74,43 @@ def test_a_tool_without_parameters_takes_an_empty_object() -> None:
     signature = signature_of(ToolDef(name="w"))
 
     assert (signature.description, signature.parameters) == ("", {"type": "object", "properties": {}, "required": []})
+
+
+def test_an_input_schema_is_sent_unchanged() -> None:
+    schema = {"type": "object", "properties": {"city": {"$ref": "#/$defs/City"}}, "$defs": {"City": {"minLength": 2}}}
+
+    assert signature_of(ToolDef(name="w", input_schema=schema)).parameters == schema
+    assert signature_of(ToolDef(name="w", input_schema={})).parameters == signature_of(ToolDef(name="w")).parameters
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"), [("auto", None), ("default", "default"), ("fast", "priority"), ("flex", "flex")]
+)
+async def test_options_of_the_agent_are_sent_with_each_model_call(
+    make_turn_fixture: MakeTurnFixture, asked: str, sent: str | None
+) -> None:
+    model = script(said("Hi"), said("Hi"))
+    options = {"reasoning": {"effort": "low", "summary": "auto"}, "verbosity": "high", "service_tier": asked}
+    turn_fixture = await make_turn_fixture(model).open(**options)
+    turn = await turn_fixture.turn()
+
+    call = await rebuild_call(turn_fixture, turn.turn_id, turn.steps[0].step_id)
+
+    for request in (model.requests[0], call):
+        assert request.reasoning == ReasoningOptions(effort="low", summary="auto")
+        assert (request.verbosity, request.service_tier) == ("high", sent)
+
+
+async def rebuild_call(turn_fixture: TurnFixture, turn_id: str, step_id: str) -> InferenceRequest:
+    ids = turn_fixture.agent_id, turn_fixture.session_id, turn_id, step_id
+    return (await turn_fixture.services.step_inputs.rebuild(*ids, {})).request
+
+
+async def test_a_tier_that_the_model_lacks_is_refused_by_name(plan: MakePlan) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        await plan(service_tier="flex")
+
+    assert caught.value.param == "service_tier"
 
 
 async def test_instructions_are_the_first_message_unless_they_are_empty(plan: MakePlan) -> None:

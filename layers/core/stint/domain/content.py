@@ -35,6 +35,19 @@ class DetailedImage(ImageSource):
     detail: Literal["low", "high"]
 
 
+IMAGE_TYPES = {"/9j/": "jpeg", "R0lG": "gif", "UklG": "webp"}
+"""Types of images by the beginning of their base64. Others are PNGs."""
+
+
+def url_of(image: ImageSource) -> str:
+    """Return the URL of an image. That of base64 is a data URL, of the type that its first bytes show."""
+    if image.url is not None:
+        return image.url.uri
+    encoded = image.data or ""
+    kind = next((kind for start, kind in IMAGE_TYPES.items() if encoded.startswith(start)), "png")
+    return f"data:image/{kind};base64,{encoded}"
+
+
 def image_at(url: str, detail: Literal["low", "high", "auto"]) -> ImageSource:
     """Return an image by its URL (http, https or data). The detail `auto` is the model's default."""
     if detail == "auto":

@@ -70,6 +70,29 @@ class ReasoningOptions:
     summary: str | None = None
 
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Summary = Literal["auto", "concise", "detailed"]
+Verbosity = Literal["low", "medium", "high"]
+ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
+
+
+class ReasoningSettings(Request):
+    """The effort and summary of a model's reasoning. Null is the provider's default."""
+
+    effort: Effort | None = None
+    summary: Summary | None = None
+
+
+def to_options(settings: ReasoningSettings | None) -> ReasoningOptions | None:
+    """Return the options of the model call."""
+    return None if settings is None else ReasoningOptions(effort=settings.effort, summary=settings.summary)
+
+
+def to_tier(asked: ServiceTier | None) -> str | None:
+    """Return the service tier of a model call; None leaves it to the provider. `fast` is a newer name of priority."""
+    return None if asked == "auto" else "priority" if asked == "fast" else asked
+
+
 class Reasoning(Schema):
     """A model's reasoning before its answer, in the form that its provider accepts in later calls.
 

@@ -12,11 +12,11 @@ import re
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_serializer, field_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_serializer, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from stint.domain.content import Content, ImageContentItem, items_of, text_of
-from stint.domain.fields import Omitted
+from stint.domain.fields import Omitted, invalid
 from stint.domain.json_text import children_of, parse_json
 from stint.domain.limits import MAX_ALL_ARGS_BYTES, ToolLimit, check_args, check_metadata, size_of_json
 from stint.domain.schema import Request, Schema
@@ -39,12 +39,22 @@ class ToolParameter(Request):
 
 
 class ToolDef(Request):
-    """A tool that the client runs. The turn pauses when the model calls it."""
+    """A tool that the client runs. The turn pauses when the model calls it.
+
+    `input_schema`, a JSON schema of type object, is in place of `parameters`.
+    """
 
     name: str = Field(min_length=1)
     description: str | None = None
     parameters: list[ToolParameter] | None = None
     metadata: dict[str, Any] | None = None
+    input_schema: Omitted[dict[str, Any]] = None
+
+    @model_validator(mode="after")
+    def refuse_both(self) -> "ToolDef":
+        if self.input_schema is not None and self.parameters is not None:
+            raise invalid("A tool has either parameters or an input_schema. Remove one.")
+        return self
 
 
 class AgentToolGroupWithArgs(Request):

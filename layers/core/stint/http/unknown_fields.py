@@ -35,8 +35,8 @@ MOST_FIELDS = 20
 MOST_OBJECTS = 10_000
 """Maximum objects of a request in which unknown fields are looked for."""
 
-OPENAI = "stint.domain.openai."
-"""The beginning of the modules with the objects of OpenAI's API."""
+OPENAI = ("stint.domain.openai.", "stint.openai_agents.")
+"""The beginnings of the modules with the objects of OpenAI's APIs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from stint.domain.content import (
     ImageSource,
     TextContentItem,
     items_of,
+    url_of,
 )
 from stint.domain.messages import InputMessage, UserMessage
 from stint.domain.tools import ToolCall, ToolResponseMessage
@@ -24,9 +25,6 @@ from stint.october_2024.schemas.messages import (
 
 ADDRESSES = ("http://", "https://", "data:", "file://")
 """Beginnings of a text that is the URL of a document."""
-
-IMAGE_TYPES = {"/9j/": "jpeg", "R0lG": "gif", "UklG": "webp"}
-"""Types of images by the beginning of their base64. Others are PNGs."""
 
 
 def to_content(content: OctoberContent) -> Content:
@@ -53,13 +51,7 @@ def from_content(content: Content) -> OctoberContent:
 def from_item(item: TextContentItem | ImageContentItem) -> OctoberPart:
     if isinstance(item, TextContentItem):
         return item.text
-    return OctoberImage(image=item.image.url or URL(uri=data_url_of(item.image.data or "")))
-
-
-def data_url_of(encoded: str) -> str:
-    """Return the base64 of an image as a data URL, of the type that its first bytes show."""
-    kind = next((kind for start, kind in IMAGE_TYPES.items() if encoded.startswith(start)), "png")
-    return f"data:image/{kind};base64,{encoded}"
+    return OctoberImage(image=URL(uri=url_of(item.image)))
 
 
 def read_source(content: OctoberContent | URL) -> Content | URL:

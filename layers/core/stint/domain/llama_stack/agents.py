@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from stint.domain.context_management import ContextManagements
-from stint.domain.fields import Omitted
-from stint.domain.inference import ResponseFormat
+from stint.domain.fields import Metadata, Omitted
+from stint.domain.inference import ReasoningSettings, ResponseFormat, ServiceTier, Verbosity
 from stint.domain.limits import MAX_INFER_ITERS
 from stint.domain.llama_stack.sampling import SamplingParams
 from stint.domain.schema import Request, Schema, Timestamp
@@ -37,6 +37,8 @@ class AgentConfig(Request):
 
     `when_busy` is what a new turn does while another one runs in its session. `tool_shields` has the shields of single
     tools, by the names of the tools. `context_management` is OpenAI's: when the history of a session is compacted.
+    So are `reasoning`, `verbosity` and `service_tier`, options of each model call, and `metadata`, which is kept as it
+    is.
     """
 
     sampling_params: SamplingParams = Field(default_factory=SamplingParams)
@@ -56,6 +58,10 @@ class AgentConfig(Request):
     when_busy: Omitted[WhenBusy] = None
     tool_shields: Omitted[dict[str, ToolShieldNames]] = None
     context_management: Omitted[ContextManagements] = None
+    reasoning: Omitted[ReasoningSettings] = None
+    verbosity: Omitted[Verbosity] = None
+    service_tier: Omitted[ServiceTier] = None
+    metadata: Omitted[Metadata] = None
 
     @model_validator(mode="before")
     @classmethod

@@ -19,14 +19,13 @@ from pydantic import (
 )
 
 from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
-from stint.domain.inference import Decoding
+from stint.domain.inference import Decoding, Effort, ServiceTier, Verbosity
 from stint.domain.limits import MAX_MESSAGES, EndUserId, PartLimit, ToolLimit
 from stint.domain.openai.chat_input import NO_AUDIO, ChatAllowedToolsChoice, ChatFunctionChoice, ChatMessage, ChatTool
 from stint.domain.openai.prompt_cache import CacheOptionsHint, CacheRetention
-from stint.domain.openai.response_options import Effort, JsonObject, PlainText, Verbosity
+from stint.domain.openai.response_options import JsonObject, PlainText
 from stint.domain.openai.response_requests import CacheKey, ModelName
 from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
-from stint.domain.openai.stored_responses import ServiceTier
 from stint.domain.schema import Request
 
 MAX_STOPS = 4

@@ -4,6 +4,7 @@ Their names and fields are those of OpenAI's API reference (Responses, streaming
 raw reasoning, and `response_id` where llama-stack-client expects it.
 """
 
+import secrets
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -11,6 +12,9 @@ from pydantic import Field
 from stint.domain.fields import Omitted
 from stint.domain.openai.parts import Annotation, OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.schema import Schema
+
+OBFUSCATION = 16
+"""Deltas are padded to multiples of this number of characters."""
 
 
 class OutputEvent(Schema):
@@ -46,6 +50,12 @@ class DeltaOf(Schema):
 
     delta: str
     obfuscation: Omitted[str] = None
+
+
+def padding_of(text: str) -> str:
+    """Return padding for a text, to a multiple of 16 characters, so that its size does not reveal its words."""
+    missing = -len(text) % OBFUSCATION
+    return secrets.token_urlsafe(OBFUSCATION)[:missing]
 
 
 EventPart = Annotated[OutputText | RefusalPart | ReasoningText, Field(discriminator="type")]

@@ -1,6 +1,6 @@
 """Options of a response: text format, reasoning, and included fields.
 
-The objects of OpenAI's Responses API, with the conversions to the options of a model call.
+The objects of OpenAI's Responses API.
 """
 
 from typing import Annotated, Any, Literal
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool
 
 from stint.domain.fields import KnownTypes, Omitted, SupportedValues, refusal
-from stint.domain.inference import ReasoningOptions
+from stint.domain.inference import ReasoningSettings, Summary, Verbosity
 from stint.domain.schema import Request
 
 
@@ -53,25 +53,11 @@ TextFormat = Annotated[
 ]
 
 
-Verbosity = Literal["low", "medium", "high"]
-
-
 class TextOptions(Request):
     """The format of the text. `verbosity` is a hint, passed on to models that support it."""
 
     format: TextFormat = Field(default_factory=PlainText)
     verbosity: Omitted[Verbosity] = None
-
-
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-Summary = Literal["auto", "concise", "detailed"]
-
-
-class ReasoningSettings(Request):
-    """The effort and summary of a model's reasoning. Null is the provider's default."""
-
-    effort: Effort | None = None
-    summary: Summary | None = None
 
 
 class ReasoningRequest(ReasoningSettings):
@@ -91,11 +77,6 @@ class ReasoningRequest(ReasoningSettings):
         """Return the stored settings; None if nothing is set."""
         summary = self.summary or self.generate_summary
         return ReasoningSettings(effort=self.effort, summary=summary) if self.effort or summary else None
-
-
-def to_options(settings: ReasoningSettings | None) -> ReasoningOptions | None:
-    """Return the options of the model call."""
-    return None if settings is None else ReasoningOptions(effort=settings.effort, summary=settings.summary)
 
 
 class StreamOptions(Request):

@@ -21,6 +21,7 @@ from pydantic import (
 from stint.domain.context_management import ContextManagements
 from stint.domain.expiry import Expiry
 from stint.domain.fields import Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
+from stint.domain.inference import ServiceTier
 from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, EndUserId, ToolLimit, too_long
 from stint.domain.openai.input_items import Input
 from stint.domain.openai.prompt_cache import CacheOptionsHint, CacheRetention
@@ -36,7 +37,6 @@ from stint.domain.openai.response_tools import (
 from stint.domain.openai.stored_responses import (
     BackgroundOptions,
     ResponseSettings,
-    ServiceTier,
     Truncation,
 )
 from stint.domain.redaction import MASK

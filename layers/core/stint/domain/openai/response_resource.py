@@ -10,11 +10,11 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from stint.domain.fields import Omitted
-from stint.domain.inference import DEFAULT_TIER, Usage
+from stint.domain.inference import DEFAULT_TIER, ReasoningSettings, ServiceTier, Usage
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.lists import ListObject
 from stint.domain.openai.prompt_cache import CacheOptions, show_retention
-from stint.domain.openai.response_options import ReasoningSettings, TextOptions
+from stint.domain.openai.response_options import TextOptions
 from stint.domain.openai.response_requests import ConversationReference
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.openai.stored_responses import (
@@ -23,7 +23,6 @@ from stint.domain.openai.stored_responses import (
     ResponseHeader,
     ResponseOutcome,
     ResponseStatus,
-    ServiceTier,
     tier_of,
 )
 from stint.domain.receipts import Receipt

@@ -25,12 +25,21 @@ from stint.dataclasses import dataclass, field
 from stint.domain.context_management import ContextManagements
 from stint.domain.errors import StintError, rename_param
 from stint.domain.fields import Metadata, Omitted, is_unset
-from stint.domain.inference import DEFAULT_TIER, AnswerDetails, Decoding, PromptCache, Usage
+from stint.domain.inference import (
+    DEFAULT_TIER,
+    AnswerDetails,
+    Decoding,
+    PromptCache,
+    ReasoningSettings,
+    ServiceTier,
+    Usage,
+    to_tier,
+)
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.mcp_items import McpListTools
 from stint.domain.openai.prompt_cache import CacheOptionsHint, CacheRetention, choose_cache
-from stint.domain.openai.response_options import Include, ReasoningSettings, TextOptions
+from stint.domain.openai.response_options import Include, TextOptions
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.partial_steps import PartialStep
 from stint.domain.principals import Principal
@@ -41,7 +50,6 @@ from stint.domain.stops import stop_name
 from stint.domain.stored_messages import CompactedHistory
 
 Truncation = Literal["auto", "disabled"]
-ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
 CompletionWindow = Literal["soonest", "2h", "8h"]
 
 FIELDS = {
@@ -115,10 +123,8 @@ class BackgroundOptions(Request):
 
 
 def tier_of(asked: ServiceTier | None, background: BackgroundOptions | None = None) -> str | None:
-    """Return the service tier of a model call; None leaves it to the provider. `fast` is a newer name of priority."""
-    if background is not None and background.can_wait:
-        return "flex"
-    return None if asked == "auto" else "priority" if asked == "fast" else asked
+    """Return the service tier of a model call; None leaves it to the provider."""
+    return "flex" if background is not None and background.can_wait else to_tier(asked)
 
 
 class ResponseSettings(Schema):

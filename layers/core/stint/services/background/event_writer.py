@@ -17,9 +17,9 @@ from stint.domain.openai.item_events import (
     ReasoningSummaryTextDelta,
     ReasoningTextDelta,
     RefusalTextDelta,
+    padding_of,
 )
 from stint.domain.openai.response_events import ResponseEvent
-from stint.services.responses.event_stream import padding_of
 from stint.store.background import BackgroundStore
 
 FLUSH_SECONDS = 0.3

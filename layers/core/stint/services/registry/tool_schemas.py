@@ -36,6 +36,8 @@ JSON_TYPES = {
 
 def signature_of(tool: ToolDef) -> ToolSignature:
     """Return a client tool with a JSON schema for the model."""
+    if tool.input_schema:
+        return ToolSignature(tool.name, tool.description or "", tool.input_schema)
     parameters = tool.parameters or []
     schema = {
         "type": "object",

@@ -6,13 +6,12 @@ when it begins, although its item is complete only with its result; so the items
 streaming, reading and resuming share.
 """
 
-import secrets
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from stint.domain.ids import place_of
 from stint.domain.inference import AnswerDetails
-from stint.domain.openai.item_events import DeltaOf, WithResponseId
+from stint.domain.openai.item_events import DeltaOf, WithResponseId, padding_of
 from stint.domain.openai.response_events import (
     ErrorEvent,
     ResponseCompleted,
@@ -44,9 +43,6 @@ from stint.services.responses.streamed_items import StreamedItems
 
 if TYPE_CHECKING:
     from stint.services.responses.citations import CitationParser
-
-OBFUSCATION = 16
-"""Deltas are padded to multiples of this number of characters."""
 
 
 class ResponseStream:
@@ -187,9 +183,3 @@ class ResponseStream:
         for item in shown:
             if place_of(item.id) >= items.streamed.index:
                 yield from items.emit_rest(item)
-
-
-def padding_of(text: str) -> str:
-    """Return padding for a text, to a multiple of 16 characters, so that its size does not reveal its words."""
-    missing = -len(text) % OBFUSCATION
-    return secrets.token_urlsafe(OBFUSCATION)[:missing]

@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest, error_param, rename_param
-from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
+from stint.domain.inference import (
+    AnswerFormat,
+    JsonObjectResponseFormat,
+    JsonSchemaResponseFormat,
+    ToolSignature,
+    to_options,
+)
 from stint.domain.limits import MAX_INFER_ITERS
 from stint.domain.openai.code_interpreter import CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationTool
 from stint.domain.openai.mcp_items import McpListTools
-from stint.domain.openai.response_options import JsonObject, JsonSchema, PlainText, to_options
+from stint.domain.openai.response_options import JsonObject, JsonSchema, PlainText
 from stint.domain.openai.response_tools import (
     AllowedToolsChoice,
     FunctionTool,

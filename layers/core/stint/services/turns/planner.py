@@ -19,6 +19,8 @@ from stint.domain.inference import (
     GrammarResponseFormat,
     JsonSchemaResponseFormat,
     ToolSignature,
+    to_options,
+    to_tier,
 )
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import TurnOverrides
@@ -103,6 +105,9 @@ class Planner:
             retriever=retriever,
             cache=self.router.cache,
             compaction=CompactionRule.of(config.context_management),
+            reasoning=to_options(config.reasoning),
+            verbosity=config.verbosity,
+            service_tier=to_tier(config.service_tier),
         )
         model.check(plan.request(()))
         return await self.with_cache_key(plan, session)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest, NotFound, StintError
+from stint.domain.inference import to_options, to_tier
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import TurnOverrides
@@ -207,4 +208,7 @@ def bare_plan(config: AgentConfig, overrides: TurnOverrides) -> Plan:
         max_infer_iters=1,
         response_format=merged.response_format,
         answer_schema=None,
+        reasoning=to_options(merged.reasoning),
+        verbosity=merged.verbosity,
+        service_tier=to_tier(merged.service_tier),
     )

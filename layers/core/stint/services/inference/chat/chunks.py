@@ -39,8 +39,8 @@ from stint.domain.openai.chat_output import (
     FunctionDelta,
     ToolCallPiece,
 )
+from stint.domain.openai.item_events import padding_of
 from stint.domain.openai.response_resource import show_tier
-from stint.services.responses.event_stream import padding_of
 
 
 @dataclass(slots=True)

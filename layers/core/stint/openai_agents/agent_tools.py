@@ -1,0 +1,183 @@
+"""Conversion of the tools of OpenAI's Agents API to toolgroups and client tools of an agent, and back.
+
+    function            a client tool with a JSON schema
+    mcp                 the toolgroup `mcp`, whose args are the server
+    web_search          builtin::websearch; disabled, it is left out
+    file_search         builtin::rag
+    code_interpreter    builtin::code_interpreter
+    image_generation    builtin::photogen
+    toolgroup           the toolgroup
+
+An agent has its client tools and its toolgroups in two lists, so objects show functions first, and no credentials.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.redaction import MASK
+from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolDef
+from stint.openai_agents.schemas.tools import (
+    AgentCodeTool,
+    AgentFileSearchTool,
+    AgentFunctionTool,
+    AgentImageTool,
+    AgentToolObject,
+    AgentWebSearchTool,
+    AnyTool,
+    CodeToolObject,
+    FileSearchToolObject,
+    FunctionToolObject,
+    ImageToolObject,
+    McpToolObject,
+    McpTransportObject,
+    SavedMcpTool,
+    SearchLocation,
+    SessionMcpTool,
+    ToolgroupToolObject,
+    WebSearchToolObject,
+)
+from stint.openai_agents.tool_labels import CODE_RUNS, MCP, PHOTOGEN, WEB_SEARCHES
+from stint.services.registry.tool_schemas import signature_of
+from stint.tools.credential_names import is_key, is_secret
+from stint.tools.masking import mask, mask_url
+from stint.tools.port import RAG
+
+SEARCH_ARGS = {"allowed_domains", "search_context_size", "user_location", "mode"}
+
+
+def to_client_tools(tools: Iterable[AnyTool]) -> list[ToolDef]:
+    """Return the functions that the client runs."""
+    functions = [tool for tool in tools if isinstance(tool, AgentFunctionTool)]
+    return [ToolDef(name=each.name, description=each.description, input_schema=each.parameters) for each in functions]
+
+
+def to_toolgroups(tools: Iterable[AnyTool]) -> list[AgentToolGroup]:
+    """Return the toolgroups that the server runs."""
+    groups = (to_toolgroup(tool) for tool in tools)
+    return [group for group in groups if group is not None]
+
+
+def to_toolgroup(tool: AnyTool) -> AgentToolGroup | None:
+    """Convert a tool that the server runs; None if it is a function, or disabled."""
+    match tool:
+        case SavedMcpTool() | SessionMcpTool():
+            return AgentToolGroupWithArgs(name=MCP, args=mcp_args(tool))
+        case AgentWebSearchTool():
+            return None if tool.mode == "disabled" else group_of(WEB_SEARCHES, search_args(tool))
+        case AgentFileSearchTool(vector_store_ids=stores, max_num_results=most):
+            limit = {} if most is None else {"query_config": {"max_chunks": most}}
+            return group_of(RAG, {"vector_db_ids": stores, **limit})
+        case AgentCodeTool():
+            return CODE_RUNS
+        case AgentImageTool():
+            return PHOTOGEN
+        case AgentFunctionTool():
+            return None
+        case _:
+            return group_of(tool.name, tool.args)
+
+
+def group_of(name: str, args: dict[str, Any]) -> AgentToolGroup:
+    return AgentToolGroupWithArgs(name=name, args=args) if args else name
+
+
+def mcp_args(tool: SavedMcpTool | SessionMcpTool) -> dict[str, Any]:
+    """Return the args of the toolgroup of an MCP server."""
+    approval = tool.require_approval
+    args = {
+        "server_label": tool.server_label,
+        "server_url": tool.transport.server_url,
+        "headers": tool.transport.headers or None,
+        "authorization": tool.transport.authorization,
+        "allowed_tools": tool.allowed_tools,
+        "require_approval": approval if isinstance(approval, str) else approval.model_dump(exclude_none=True),
+        "required": tool.required or None,
+    }
+    return {name: value for name, value in args.items() if value is not None}
+
+
+def search_args(tool: AgentWebSearchTool) -> dict[str, Any]:
+    """Return the args of the web search that are not its defaults."""
+    args = {
+        "allowed_domains": tool.allowed_domains,
+        "search_context_size": None if tool.context_size == "medium" else tool.context_size,
+        "user_location": tool.location.model_dump(exclude_none=True) if tool.location else None,
+        "mode": None if tool.mode == "live" else tool.mode,
+    }
+    return {name: value for name, value in args.items() if value is not None}
+
+
+def from_tools(config: AgentConfig, *, shows_headers: bool) -> list[AgentToolObject]:
+    """Convert an agent's tools. Only saved agents show headers of MCP servers."""
+    functions: list[AgentToolObject] = [from_client_tool(tool) for tool in config.client_tools]
+    return [*functions, *(from_toolgroup(group, shows_headers) for group in config.toolgroups)]
+
+
+def from_client_tool(tool: ToolDef) -> FunctionToolObject:
+    """Convert a function. Parameters of Llama Stack become a JSON schema."""
+    schema = tool.input_schema if tool.input_schema is not None else signature_of(tool).parameters
+    return FunctionToolObject(name=tool.name, description=tool.description or "", parameters=schema)
+
+
+def from_toolgroup(group: AgentToolGroup, shows_headers: bool) -> AgentToolObject:
+    """Convert a toolgroup. One that no tool of the API stands for is shown as it is."""
+    name, args = (group, {}) if isinstance(group, str) else (group.name, group.args)
+    if name == MCP and isinstance(args.get("server_url"), str):
+        return from_mcp(args, shows_headers)
+    if name == WEB_SEARCHES and args.keys() <= SEARCH_ARGS:
+        return WebSearchToolObject(
+            mode=args.get("mode", "live"),
+            context_size=args.get("search_context_size", "medium"),
+            allowed_domains=args.get("allowed_domains"),
+            location=SearchLocation(**args["user_location"]) if args.get("user_location") else None,
+        )
+    if name == RAG and args.get("vector_db_ids") and is_plain_search(args):
+        most = args.get("query_config", {}).get("max_chunks")
+        return FileSearchToolObject(vector_store_ids=args["vector_db_ids"], max_num_results=most)
+    if name == CODE_RUNS and not args:
+        return CodeToolObject()
+    if name == PHOTOGEN and not args:
+        return ImageToolObject()
+    return ToolgroupToolObject(name=name, args=without_masked(mask(args)))
+
+
+def is_plain_search(args: dict[str, Any]) -> bool:
+    """Return whether a search has no args that `file_search` lacks."""
+    config = args.get("query_config", {})
+    return (
+        args.keys() <= {"vector_db_ids", "query_config"}
+        and isinstance(config, dict)
+        and config.keys() <= {"max_chunks"}
+    )
+
+
+def from_mcp(args: dict[str, Any], shows_headers: bool) -> McpToolObject:
+    """Convert the args of an MCP server, without its credentials."""
+    approval = args.get("require_approval", "never")
+    return McpToolObject(
+        server_label=str(args.get("server_label", "")),
+        transport=McpTransportObject(
+            server_url=mask_url(args["server_url"]),
+            headers=public_headers(args.get("headers") or {}) if shows_headers else None,
+        ),
+        allowed_tools=args.get("allowed_tools"),
+        required=bool(args.get("required", False)),
+        require_approval=None if approval == "never" else approval,
+    )
+
+
+def public_headers(headers: dict[str, str]) -> dict[str, str]:
+    """Return the headers that are no credentials by their names and values."""
+    return {name: value for name, value in headers.items() if not (is_secret(name) or is_key(value))}
+
+
+def without_masked(value: Any) -> Any:
+    """Return masked args without the credentials that were masked."""
+    if isinstance(value, dict):
+        return {name: without_masked(part) for name, part in value.items() if not is_masked(part)}
+    return [without_masked(part) for part in value if not is_masked(part)] if isinstance(value, list) else value
+
+
+def is_masked(value: Any) -> bool:
+    return isinstance(value, str) and MASK in value

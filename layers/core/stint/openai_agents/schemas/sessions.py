@@ -1,0 +1,216 @@
+"""Sessions of OpenAI's Agents API: requests, the events that are sent to them, and objects."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
+
+from stint.domain.fields import KnownTypes, Metadata, Omitted, SupportedValues, missing
+from stint.domain.inference import Effort
+from stint.domain.limits import PartLimit
+from stint.domain.openai.input_items import CallId
+from stint.domain.schema import Request, Schema
+from stint.openai_agents.schemas.agents import AgentServiceTier, ModelName, SessionAgentObject, SessionAgentParams
+from stint.openai_agents.schemas.contents import (
+    AgentInput,
+    AgentInputMessages,
+    FunctionOutput,
+    LongText,
+)
+from stint.openai_agents.schemas.tools import SessionTools
+from stint.openai_agents.schemas.turns import AgentCacheOptions, AgentUsage
+
+MAX_EVENTS = 20
+"""Maximum events of a request."""
+
+NO_VAULTS = "Vaults are not supported. Remove vault_ids, and set the authorization of MCP servers in agent.tools"
+NO_REVIEW = "Automatic review is not supported. Remove review, or set it to none"
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+VaultIds = Annotated[Omitted[list[str]], SupportedValues(([],), NO_VAULTS), Field(exclude=True)]
+Review = Annotated[Omitted[str], SupportedValues(("none",), NO_REVIEW), Field(exclude=True)]
+
+
+class NoEnvironment(Request):
+    """The environment of all sessions: none."""
+
+    type: Literal["none"] = "none"
+
+
+SessionEnvironment = Annotated[
+    NoEnvironment,
+    BeforeValidator(
+        KnownTypes(
+            "environment",
+            ("none",),
+            {
+                "openai_hosted": "the server hosts no sandboxes: set the type to none",
+                "self_hosted": "sessions connect to no environments: set the type to none",
+            },
+        )
+    ),
+]
+
+
+class SessionStreamOptions(Request):
+    """`include_obfuscation` pads the deltas of the stream, so that their sizes reveal nothing."""
+
+    include_obfuscation: StrictBool = True
+
+
+class SessionCreateParams(Request):
+    """A session to create, with its first input. Without `agent_id`, the agent's model is required."""
+
+    environment: SessionEnvironment
+    agent_id: Name | None = None
+    agent: SessionAgentParams | None = None
+    input: AgentInput | None = None
+    stream: StrictBool = False
+    stream_options: SessionStreamOptions = Field(default_factory=SessionStreamOptions)
+    metadata: Metadata = Field(default_factory=dict)
+    vault_ids: VaultIds = None
+    review: Review = None
+    prompt_cache_options: AgentCacheOptions | None = None
+
+    @model_validator(mode="after")
+    def require_input(self) -> Self:
+        if self.input is None:
+            raise missing("input", "without an environment a session begins with a message")
+        return self
+
+
+class AgentEffort(Request):
+    effort: Effort | None = None
+
+
+class SessionAgentUpdate(Request):
+    """The fields of a session's agent that can change. Null clears tools, and resets the other settings."""
+
+    model: ModelName | None = None
+    reasoning: AgentEffort | None = None
+    service_tier: AgentServiceTier | None = None
+    tools: SessionTools | None = None
+
+
+class SessionUpdateParams(Request):
+    """The changed fields of a session: `model_fields_set` has their names. Null clears them."""
+
+    agent: SessionAgentUpdate | None = None
+    metadata: Metadata | None = None
+    review: Review = None
+    prompt_cache_options: AgentCacheOptions | None = None
+
+
+class MessageEvent(Request):
+    """Messages of the user: they start a turn, or steer the running one."""
+
+    type: Literal["agent.session.input.message"]
+    input: AgentInputMessages
+
+
+class CancelEvent(Request):
+    """Cancels the running turn."""
+
+    type: Literal["agent.session.input.cancel"]
+
+
+class ToolResultEvent(Request):
+    """The result of a function call: its output, or the error of one without success."""
+
+    type: Literal["agent.session.input.tool_result"]
+    turn_id: Name
+    call_id: CallId
+    success: StrictBool
+    output: Annotated[FunctionOutput | None, Field()] = None
+    error: LongText | None = None
+
+
+class ApprovalDecision(Request):
+    """`cancel` dismisses the request only."""
+
+    type: Literal["mcp_tool_call"]
+    decision: Literal["approve", "deny", "cancel"]
+
+
+class ApprovalEvent(Request):
+    """The decision about a call of an MCP server's tool."""
+
+    type: Literal["agent.session.input.mcp_approval_request_result"]
+    request_id: Name
+    response: ApprovalDecision
+
+
+POSTED_TYPES = tuple(
+    f"agent.session.input.{name}" for name in ("message", "cancel", "tool_result", "mcp_approval_request_result")
+)
+PostedEvent = Annotated[
+    Annotated[MessageEvent | CancelEvent | ToolResultEvent | ApprovalEvent, Field(discriminator="type")],
+    BeforeValidator(
+        KnownTypes(
+            "event",
+            POSTED_TYPES,
+            {"agent.session.input.computer_use_approval_request_result": "no computer asks for approval"},
+        )
+    ),
+]
+
+
+class SessionEventsParams(Request):
+    """Events for a session, which takes all or none of them."""
+
+    events: Annotated[list[PostedEvent], Field(min_length=1, max_length=MAX_EVENTS), PartLimit]
+
+
+class RequiredFunctionCall(Schema):
+    """A call that waits for the client's result."""
+
+    type: Literal["function_call"] = "function_call"
+    turn_id: str
+    call_id: str
+    name: str
+    arguments: dict[str, Any] | str
+
+
+class ApprovalRequestDetails(Schema):
+    type: Literal["mcp_tool_call"] = "mcp_tool_call"
+    server_label: str
+    name: str | None = None
+    arguments: dict[str, Any] | str | None = None
+    message: str
+
+
+class RequiredApproval(Schema):
+    """A call of an MCP server's tool that waits for the client's approval."""
+
+    type: Literal["mcp_approval_request"] = "mcp_approval_request"
+    request_id: str
+    turn_id: str
+    request: ApprovalRequestDetails
+
+
+RequiredAction = Annotated[RequiredFunctionCall | RequiredApproval, Field(discriminator="type")]
+PublicSessionStatus = Literal["idle", "in_progress", "requires_action", "failed"]
+
+
+class AgentSessionObject(Schema):
+    """A session. Times are Unix seconds. `idle` does not mean that the last turn succeeded."""
+
+    id: str
+    object: Literal["agent.session"] = "agent.session"
+    created_at: int
+    last_active_at: int
+    status: PublicSessionStatus
+    agent: SessionAgentObject
+    environment: NoEnvironment = Field(default_factory=NoEnvironment)
+    metadata: dict[str, str] = Field(default_factory=dict)
+    required_actions: list[RequiredAction] = Field(default_factory=list)
+    usage: AgentUsage | None = None
+    error: str | None = None
+    vault_ids: list[str] = Field(default_factory=list)
+    review: Literal["none"] = "none"
+    prompt_cache_options: Omitted[AgentCacheOptions] = None
+
+
+class AgentSessionDeleted(Schema):
+    id: str
+    object: Literal["agent.session.deleted"] = "agent.session.deleted"
+    deleted: Literal[True] = True

@@ -1,0 +1,130 @@
+"""Conversion of turns to those of OpenAI's Agents API, and of the calls that wait for the client."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from stint.domain.inference import Usage
+from stint.domain.llama_stack.turns import Turn, TurnStatus
+from stint.domain.run_outcome import ErrorInfo
+from stint.openai_agents.schemas.sessions import (
+    ApprovalRequestDetails,
+    RequiredAction,
+    RequiredApproval,
+    RequiredFunctionCall,
+)
+from stint.openai_agents.schemas.turns import (
+    AgentCacheOptions,
+    AgentTurnError,
+    AgentTurnObject,
+    AgentUsage,
+    CachedTokens,
+    PublicTurnStatus,
+    ReasoningTokens,
+    TurnErrorCode,
+)
+from stint.openai_agents.tool_labels import ServerLabels
+
+STATUSES: dict[TurnStatus, PublicTurnStatus] = {
+    TurnStatus.in_progress: "in_progress",
+    TurnStatus.awaiting_input: "waiting",
+    TurnStatus.completed: "completed",
+    TurnStatus.failed: "failed",
+    TurnStatus.cancelled: "cancelled",
+}
+CODES: dict[str, TurnErrorCode] = {
+    "context_length_exceeded": "context_length_exceeded",
+    "deadline_exceeded": "request_timeout",
+    "forbidden": "authentication_error",
+    "insufficient_quota": "usage_limit_exceeded",
+    "internal_error": "internal_error",
+    "interrupted": "internal_error",
+    "model_overloaded": "server_overloaded",
+    "model_unauthorized": "authentication_error",
+    "model_unreachable": "connection_failed",
+    "rate_limit_exceeded": "rate_limit_exceeded",
+    "shield_failed": "internal_error",
+    "store_unavailable": "internal_error",
+    "unauthorized": "authentication_error",
+}
+"""Codes of turn errors by those of this server."""
+
+
+def from_turn(
+    turn: Turn, agent_id: str, *, queued: bool = False, cache: AgentCacheOptions | None = None
+) -> AgentTurnObject:
+    """Convert a turn. A `queued` one has not started yet."""
+    status: PublicTurnStatus = "queued" if queued else STATUSES[turn.status]
+    ended = status in ("completed", "failed", "cancelled")
+    return AgentTurnObject(
+        id=turn.turn_id,
+        session_id=turn.session_id,
+        agent_id=agent_id,
+        status=status,
+        created_at=seconds_of(turn.started_at),
+        started_at=None if queued else seconds_of(turn.started_at),
+        completed_at=seconds_of(turn.completed_at) if ended and turn.completed_at else None,
+        error=from_error(turn.error) if status == "failed" else None,
+        usage=from_usage(turn.usage),
+        prompt_cache_options=cache,
+    )
+
+
+def seconds_of(moment: datetime) -> int:
+    """Return a time as whole Unix seconds."""
+    return int(moment.timestamp())
+
+
+def from_usage(usage: Usage | None) -> AgentUsage | None:
+    """Convert token counts; None if the provider counted nothing."""
+    if usage is None:
+        return None
+    return AgentUsage(
+        input_tokens=usage.input_tokens,
+        input_tokens_details=CachedTokens(cached_tokens=usage.cached_tokens),
+        output_tokens=usage.output_tokens,
+        output_tokens_details=ReasoningTokens(reasoning_tokens=usage.reasoning_tokens),
+        total_tokens=usage.total_tokens,
+    )
+
+
+def from_error(error: ErrorInfo | None) -> AgentTurnError:
+    """Convert the error of a failed turn."""
+    if error is None:
+        return AgentTurnError(code="internal_error", message="The turn failed.")
+    return AgentTurnError(code=to_code(error), message=error.message)
+
+
+def to_code(error: ErrorInfo) -> TurnErrorCode:
+    """Return the code of an error among those of the API."""
+    if (code := CODES.get(error.code)) is not None:
+        return code
+    if error.code.endswith("not_found"):
+        return "resource_not_found"
+    return "invalid_request" if error.type == "invalid_request_error" else "server_error"
+
+
+def required_actions(turn: Turn, labels: ServerLabels, approvals: Collection[str] = ()) -> list[RequiredAction]:
+    """Return what a turn waits for. `approvals` are the ids of the calls that wait for the client's approval.
+
+    The id of such a call is that of its request, too.
+    """
+    if turn.status is not TurnStatus.awaiting_input:
+        return []
+    found: list[RequiredAction] = []
+    for call in turn.output_message.tool_calls:
+        if call.call_id in approvals:
+            label = labels(call.tool_name) or ""
+            request = ApprovalRequestDetails(
+                server_label=label,
+                name=call.tool_name,
+                arguments=call.arguments,
+                message=f"The agent wants to call {call.tool_name} of {label}. Approve or deny it.",
+            )
+            found.append(RequiredApproval(request_id=call.call_id, turn_id=turn.turn_id, request=request))
+        else:
+            found.append(
+                RequiredFunctionCall(
+                    turn_id=turn.turn_id, call_id=call.call_id, name=call.tool_name, arguments=call.arguments
+                )
+            )
+    return found

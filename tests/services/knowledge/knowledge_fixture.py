@@ -22,7 +22,7 @@ from stint.domain.openai.vector_stores import (
     SearchVectorStore,
     VectorStoreFile,
 )
-from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask
+from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask, SentTask
 from stint.models.routing import Router
 from stint.retrieval.embedder_router import EmbedderRouter
 from stint.retrieval.port import Embedder, VectorIndex

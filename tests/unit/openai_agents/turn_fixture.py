@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import Field
-
 from stint.domain.ids import new_id
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.events import Event
@@ -14,7 +12,6 @@ from stint.domain.llama_stack.stored_turns import MergedMessage, StoredTurn, Tur
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.messages import UserMessage
 from stint.domain.partial_steps import PartialStep
-from stint.domain.run_events import StepStart
 from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
 from stint.domain.schema import Schema
 from stint.domain.steps import (
@@ -39,12 +36,6 @@ LABELS = {
     "photogen": "builtin::photogen",
 }
 """The labels of the server's tools. The client runs the others."""
-
-
-class SteeredStart(StepStart):
-    """The start of a step with the messages that the turn takes before it."""
-
-    merged: list[MergedMessage] | None = Field(default=None, exclude=True)
 
 
 def call(name: str, call_id: str = "", arguments: dict[str, Any] | str | None = None) -> ToolCall:
@@ -119,18 +110,9 @@ def partial(text: str) -> PartialStep:
 
 
 def events_of(turn: StoredTurn) -> list[Event]:
-    """Return the events of a turn's log. Those of steps after taken messages have these."""
+    """Return the events of a turn's log."""
     replay = TurnReplay(turn.header)
-    found = [each.event for each in replay.emit_start()]
-    taken: list[MergedMessage] = []
-    for each in turn.records:
-        taken += each.merged or ()
-        for numbered in replay.emit_records([each]):
-            event = numbered.event
-            if isinstance(event, StepStart) and taken:
-                event, taken = SteeredStart(**event.model_dump(), merged=taken), []
-            found.append(event)
-    return found
+    return [each.event for each in (*replay.emit_start(), *replay.emit_records(turn.records))]
 
 
 def convert(turn: StoredTurn, events: Iterable[Event] | None = None) -> list[AgentTurnEvent]:

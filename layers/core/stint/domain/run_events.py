@@ -10,13 +10,14 @@ The loop yields them, and each API converts them to the events of its own stream
     RunEnded            no event follows
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from stint.dataclasses import dataclass
 from stint.domain.inference import Reasoning
+from stint.domain.messages import InputMessage
 from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import Schema
 from stint.domain.steps import Step, StepType, ToolExecutionStep
@@ -59,11 +60,24 @@ Delta = TextDelta | ToolCallDelta
 """A piece of an answer."""
 
 
+class TakenMessage(Schema):
+    """A message that a run has taken while it was running."""
+
+    message_id: str
+    input_messages: list[InputMessage]
+
+
 class StepStart(Schema):
     event_type: Literal["step_start"] = "step_start"
     step_type: StepType
     step_id: str
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class StepStartWithInput(StepStart):
+    """The start of a step before which a turn has taken messages. Llama Stack's API does not show these."""
+
+    taken: Annotated[Sequence[TakenMessage], Field(exclude=True)]
 
 
 class StepProgress(Schema):

@@ -13,15 +13,14 @@ live run and a replay of its log give it the same events, and so the stream has 
 Events of the session, the ids of events and their padding are not made here.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Iterable
+from typing import Literal
 
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader
 from stint.domain.llama_stack.turns import Turn
-from stint.domain.messages import InputMessage
 from stint.domain.openai.item_events import padding_of
-from stint.domain.run_events import StepComplete, StepProgress, StepStart, TextDelta
+from stint.domain.run_events import StepComplete, StepProgress, StepStart, StepStartWithInput, TextDelta
 from stint.domain.run_outcome import RunStatus
 from stint.openai_agents.schemas.contents import AgentOutputText
 from stint.openai_agents.schemas.items import AgentMessageItem
@@ -42,16 +41,6 @@ from stint.openai_agents.turn_items import AgentItemChange, TurnItems
 from stint.openai_agents.turns import from_turn
 
 EndType = Literal["agent.session.turn.completed", "agent.session.turn.failed", "agent.session.turn.cancelled"]
-
-
-class TakenMessage(Protocol):
-    """A message that the running turn has taken."""
-
-    @property
-    def message_id(self) -> str: ...
-
-    @property
-    def input_messages(self) -> Sequence[InputMessage]: ...
 
 
 class TurnEvents:
@@ -94,9 +83,8 @@ class TurnEvents:
 
     def start_step(self, event: StepStart) -> list[AgentTurnEvent]:
         """Add the messages that the turn has taken, and finish the message of an answer that another one replaces."""
-        taken: Iterable[TakenMessage] = getattr(event, "merged", None) or ()
         changes = self.break_off() if event.step_type == "inference" else []
-        for message in taken:
+        for message in event.taken if isinstance(event, StepStartWithInput) else ():
             changes += self.items.add_input(message.message_id, message.input_messages)
         return self.show_all(changes)
 

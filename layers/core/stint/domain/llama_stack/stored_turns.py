@@ -24,6 +24,7 @@ from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, Turn
 from stint.domain.messages import InputMessage
 from stint.domain.partial_steps import PartialStep
 from stint.domain.receipts import Consumption, Receipt
+from stint.domain.run_events import TakenMessage
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.steps import (
@@ -58,11 +59,9 @@ class TurnHeader(Schema):
     """A failed turn that this one repeats, so that the model sees the input once."""
 
 
-class MergedMessage(Schema):
+class MergedMessage(TakenMessage):
     """A message that the running turn has taken. `fingerprint` is that of the attempt that sent it."""
 
-    message_id: str
-    input_messages: list[InputMessage]
     fingerprint: Annotated[str, Field(exclude_if=is_unset)] = ""
 
 

@@ -18,6 +18,7 @@ nobody knows any more, and then the number of the failure is lower than that of 
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Generic, Protocol, TypeVar
 
 from stint.dataclasses import dataclass
@@ -140,9 +141,17 @@ class RunTail(Generic[R, E]):
 
     async def read_partial(self) -> Iterator[E]:
         """Return the events of the unfinished step that were not yielded yet."""
-        last_step = max((step.step_id for step in self.replay.stored.steps), default=None)
-        partial = await self.partials.read(last_step)
-        return iter(()) if partial is None else self.replay.emit_partial(partial)
+        return self.emit_partial(await self.partials.read(self.last_step))
+
+    def emit_partial(self, partial: PartialStep | None) -> Iterator[E]:
+        """Yield the events of a step that were not yielded yet, unless it is stored by now."""
+        if partial is not None and partial.step_id > (self.last_step or ""):
+            yield from self.replay.emit_partial(partial)
+
+    @property
+    def last_step(self) -> str | None:
+        """Return the id of the last stored step."""
+        return max((step.step_id for step in self.replay.stored.steps), default=None)
 
     async def events_after(self, after: int, events: list[E], deadline: float) -> AsyncGenerator[E, None]:
         """Yield the events after a number. The last event of an interrupted run may have a lower one."""
@@ -160,18 +169,17 @@ class RunTail(Generic[R, E]):
         pauses, clock = PollingPauses(deadline), asyncio.get_running_loop().time
         seen_at, patience = clock(), self.quiet_seconds
         while self.replay.stored.ending is None:
-            for event in await self.read_partial():
-                pauses.reset()
-                yield event
-            await pauses.wait()
             quiet = clock() - seen_at >= patience
+            # The parts first: what is stored before a step, such as messages that its turn takes, is read with it.
+            partial = await self.partials.read(self.last_step)
             records = await self.read_records(quiet=quiet)
-            if records:
-                pauses.reset()
             if records or quiet:
                 seen_at, patience = clock(), self.quiet_seconds if records else self.quiet_growth * patience
-            for event in self.replay.emit_records(records):
+            for event in chain(self.replay.emit_records(records), self.emit_partial(partial)):
+                pauses.reset()
                 yield event
+            if self.replay.stored.ending is None:
+                await pauses.wait()
 
     async def read_records(self, *, quiet: bool) -> Sequence[R]:
         """Return new records. If a `quiet` run has none, check its process."""

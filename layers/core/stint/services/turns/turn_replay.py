@@ -1,6 +1,7 @@
 """The events of a turn from its log, with the numbers of its first stream."""
 
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.events import (
@@ -14,9 +15,20 @@ from stint.domain.llama_stack.events import (
 )
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
 from stint.domain.partial_steps import PartialStep
-from stint.domain.run_events import LoopEvent, ReasoningEnded, ReasoningProgress, RunEnded, StepComplete, StepEvent
+from stint.domain.run_events import (
+    LoopEvent,
+    ReasoningEnded,
+    ReasoningProgress,
+    RunEnded,
+    StepComplete,
+    StepEvent,
+    StepStart,
+    StepStartWithInput,
+)
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.loop.step_events import StepReplay
+
+T = TypeVar("T")
 
 
 class TurnReplay:
@@ -29,6 +41,7 @@ class TurnReplay:
         self.stored = StoredTurn(header)
         self.count = 0
         self._steps = StepReplay()
+        self._input = InputNotes(self.stored)
 
     def emit_start(self) -> Iterator[NumberedEvent]:
         yield from self._number([TurnStart(turn_id=self.stored.header.turn_id)])
@@ -49,7 +62,7 @@ class TurnReplay:
             yield StepComplete(step_type=record.step.step_type, step_id=record.step.step_id, step_details=record.step)
         elif record.step is not None and not record.unannounced:
             details = AnswerDetails(text_lengths=record.text_lengths)
-            yield from shown(self._steps.emit_step(record.step, details))
+            yield from self._input.note_all(shown(self._steps.emit_step(record.step, details)))
         if record.unfinished is not None:
             yield from self._partial_events(record.unfinished)
         if record.ending is not None:
@@ -57,12 +70,32 @@ class TurnReplay:
 
     def _partial_events(self, partial: PartialStep) -> Iterator[Event]:
         """Yield the events of an unfinished step. The stored step has no reasoning, so it is not counted here."""
-        return shown(self._steps.emit_partial(partial.without_reasoning()))
+        return self._input.note_all(shown(self._steps.emit_partial(partial.without_reasoning())))
 
     def _number(self, events: Iterable[Event]) -> Iterator[NumberedEvent]:
         for event in events:
             self.count += 1
             yield NumberedEvent(self.count - 1, event)
+
+
+class InputNotes:
+    """Adds the messages that a turn has taken to the event of the step that follows them."""
+
+    def __init__(self, turn: StoredTurn) -> None:
+        self._turn = turn
+        self._noted = len(turn.merged)
+
+    def note(self, event: T) -> T | StepStartWithInput:
+        """Return the event, with the messages that were taken since the last step if it starts one."""
+        if not isinstance(event, StepStart) or len(merged := self._turn.merged) == self._noted:
+            return event
+        taken, self._noted = merged[self._noted :], len(merged)
+        return StepStartWithInput(
+            step_type=event.step_type, step_id=event.step_id, metadata=event.metadata, taken=taken
+        )
+
+    def note_all(self, events: Iterable[T]) -> "Iterator[T | StepStartWithInput]":
+        return map(self.note, events)
 
 
 def shown(events: Iterable[LoopEvent]) -> Iterator[StepEvent]:

@@ -51,6 +51,7 @@ from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.tool_responses import ResultChecks
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
+from stint.services.turns.turn_replay import InputNotes
 from stint.services.turns.turn_run import TurnRun, fail_turn, make_header, terminal_event
 from stint.spending.meters import Meters, metered
 from stint.store.parallel import value_of
@@ -208,6 +209,7 @@ class Turns:
         The first event is the start event, unless the model's provider refuses the turn before.
         """
         writer = PartialWriter(turn.log.running, make_partial_storage(self.store, turn.log))
+        notes = InputNotes(turn.log.turn)
         try:
             with suppress(Cancelled):
                 await turn.run.wait_until_accepted()
@@ -216,7 +218,7 @@ class Turns:
                 async for event in events:
                     writer.add_event(event)
                     if not isinstance(event, ReasoningProgress | ReasoningEnded):
-                        yield terminal_event(turn, event) if isinstance(event, RunEnded) else event
+                        yield terminal_event(turn, event) if isinstance(event, RunEnded) else notes.note(event)
         except StintError as error:
             yield await fail_turn(turn, error)
         except Exception:

@@ -10,11 +10,17 @@ from stint.bootstrap.agents import AgentsComposition
 from stint.bootstrap.restore import start
 from stint.http.app import create_app
 from stint.http.routes import agents
+from stint.openai_agents.beta import BetaRouter
 from stint.settings import load_settings
 
 composition = AgentsComposition(load_settings)
 start(composition)
 app = create_app(
-    "agents", agents.router, make_services=composition.make_services, read_settings=load_settings, buffered=True
+    "agents",
+    BetaRouter("stint.openai_agents.routes.agents", "/v1/agents"),
+    agents.router,
+    make_services=composition.make_services,
+    read_settings=load_settings,
+    buffered=True,
 )
 handler = Mangum(app, lifespan="off")

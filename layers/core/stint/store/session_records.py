@@ -63,16 +63,16 @@ class SessionRecords:
         self._transactions = transactions
         self.spread = key_layout == "spread"
 
-    async def find(self, tenant: str, agent_id: str, session_id: str) -> Item | None:
+    async def find(self, tenant: str, agent_id: str, session_id: str, *, consistent: bool = True) -> Item | None:
         """Return the record of a session, also of a deleted or expired one: one read, another one for an old form."""
         state = keys.session_state(tenant, agent_id, session_id)
-        if self.spread and (found := await self._table.get(state)):
+        if self.spread and (found := await self._table.get(state, consistent=consistent)):
             return found
-        entry = await self._table.get(keys.session(tenant, agent_id, session_id))
+        entry = await self._table.get(keys.session(tenant, agent_id, session_id), consistent=consistent)
         if entry is None or "moved_at" not in entry:
             return entry
         # Moved in the meantime, or by a process with the other layout.
-        return await self._table.get(state)
+        return await self._table.get(state, consistent=consistent)
 
     async def find_listed(self, entries: Sequence[Item]) -> dict[str, Item]:
         """Return the records of sessions with these list entries, by their ids: one read unit each, 100 per call.

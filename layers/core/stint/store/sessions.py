@@ -58,6 +58,14 @@ class LastTurn(NamedTuple):
     records: int
 
 
+class SessionSigns(NamedTuple):
+    """The turn that runs, the last turn that was released, and the time of the last input (`SessionRecord`)."""
+
+    lease_turn: str | None
+    last: LastTurn | None
+    input_at: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class SessionPlace:
     """Where the records of a session are. `expires_at` is in seconds of the epoch; None for a session that stays.
@@ -207,6 +215,14 @@ class SessionStore:
             raise NotFound("Session", session_id)
         [raw] = await self._documents.read([item])
         return SessionSettings.model_validate_json(raw)
+
+    async def peek(self, tenant: str, agent_id: str, session_id: str) -> SessionSigns:
+        """Return what shows that something has happened in a session: half a read unit. Raises NotFound."""
+        item = await self._records.find(tenant, agent_id, session_id, consistent=False)
+        if not is_live(item):
+            raise NotFound("Session", session_id)
+        held = int(item.get("lease_until", 0)) > time.time() * 1000
+        return SessionSigns(item.get("lease_turn") if held else None, last_turn(item), item.get("input_at"))
 
     async def note_input(self, tenant: str, agent_id: str, session_id: str) -> None:
         """Note in the session's record that there is input that no request waits for. Raises NotFound."""

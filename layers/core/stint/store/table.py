@@ -72,8 +72,9 @@ class Table:
     async def _call(self, operation: str, **request: Any) -> dict[str, Any]:
         return await call_counted(self._client, operation, request)
 
-    async def get(self, key: Key) -> Item | None:
-        answer = await self._call("GetItem", TableName=self._name, Key=_key(key), ConsistentRead=True)
+    async def get(self, key: Key, *, consistent: bool = True) -> Item | None:
+        """Read a record; None if there is none. Without `consistent`, it may be older, for half a unit."""
+        answer = await self._call("GetItem", TableName=self._name, Key=_key(key), ConsistentRead=consistent)
         return decode(answer["Item"]) if "Item" in answer else None
 
     async def get_many(self, keys: Sequence[Key], attributes: str | None = None) -> dict[Key, Item]:

@@ -90,9 +90,12 @@ class NewAgentConfig(AgentConfig):
 
 
 class Agent(Schema):
+    """An agent. `updated_at` is the time of its latest change; missing for one that was never changed."""
+
     agent_id: str
     agent_config: AgentConfig
     created_at: Timestamp
+    updated_at: Omitted[Timestamp] = None
 
 
 class AgentList(Schema):

@@ -14,6 +14,14 @@ from stint.openai_agents.schemas.items import AgentItem
 from stint.openai_agents.schemas.sessions import AgentSessionObject
 from stint.openai_agents.schemas.turns import AgentTurnObject, AgentUsage
 
+StateType = Literal[
+    "agent.session.created",
+    "agent.session.in_progress",
+    "agent.session.idle",
+    "agent.session.requires_action",
+    "agent.session.failed",
+]
+
 
 class AgentEventCommon(Schema):
     event_id: str = ""
@@ -23,13 +31,7 @@ class AgentEventCommon(Schema):
 class SessionStateEvent(AgentEventCommon):
     """The session after a change of its state."""
 
-    type: Literal[
-        "agent.session.created",
-        "agent.session.in_progress",
-        "agent.session.idle",
-        "agent.session.requires_action",
-        "agent.session.failed",
-    ]
+    type: StateType
     session: AgentSessionObject
 
 

@@ -14,7 +14,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 
 from stint.dataclasses import dataclass, replace
@@ -39,14 +38,6 @@ CACHED_CONFIGS = 64
 class CachedConfig:
     config: AgentConfig
     until: float
-
-
-@dataclass(frozen=True, slots=True)
-class AgentVersion:
-    """An agent as it is since its latest change, or its creation."""
-
-    agent: Agent
-    updated_at: datetime
 
 
 class Agents:
@@ -87,7 +78,7 @@ class Agents:
             raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} are allowed.", param="agent_config")
         return size
 
-    async def change(self, agent_id: str, change: Callable[[AgentConfig], AgentConfig]) -> AgentVersion:
+    async def change(self, agent_id: str, change: Callable[[AgentConfig], AgentConfig]) -> Agent:
         """Change the configuration that new sessions of an agent get, and return the agent with masked credentials.
 
         `change` returns the new configuration for the latest one. It is called again after a concurrent change.
@@ -100,9 +91,9 @@ class Agents:
             found, entry = await self.store.get_latest(self.tenant, agent_id)
             config = change(found.agent_config)
             await self.check(config)
-            changed = found.model_copy(update={"agent_config": config})
+            changed = found.model_copy(update={"agent_config": config, "updated_at": now()})
             if await self.store.change(self.tenant, changed, entry.updated_at):
-                return await self.get_version(agent_id)
+                return await asyncio.to_thread(masked_agent, changed)
 
     async def require_model(self, model_id: str) -> None:
         """Raise Forbidden if the caller may not use a model. An unknown model is refused by the first turn."""
@@ -117,13 +108,8 @@ class Agents:
 
     async def get(self, agent_id: str) -> Agent:
         """Return an agent as it is since its latest change, with masked credentials. Raises NotFound."""
-        return (await self.get_version(agent_id)).agent
-
-    async def get_version(self, agent_id: str) -> AgentVersion:
-        """Return an agent as `get`, with the time of its latest change. Raises NotFound."""
-        agent, entry = await self.store.get_latest(self.tenant, agent_id)
-        updated_at = agent.created_at if entry.updated_at is None else time_at(entry.updated_at)
-        return AgentVersion(await asyncio.to_thread(masked_agent, agent), updated_at)
+        agent, _ = await self.store.get_latest(self.tenant, agent_id)
+        return await asyncio.to_thread(masked_agent, agent)
 
     async def config_of_new_session(self, agent_id: str) -> tuple[AgentConfig, bool]:
         """Return the configuration that a new session of an agent gets, and whether it is the session's own.
@@ -202,7 +188,3 @@ class Agents:
         # Also after an error: the agent may be marked.
         finally:
             self.cache.pop(agent_id, None)
-
-
-def time_at(microseconds: int) -> datetime:
-    return datetime.fromtimestamp(microseconds / 1_000_000, UTC)

@@ -43,7 +43,9 @@ from stint.services.turns.detached_turn import DetachedTurn, start_detached
 from stint.services.turns.turn_handles import StartedTurn
 from stint.services.turns.turn_requests import NewTurn, TurnRequests
 from stint.services.turns.turns import Turns
+from stint.services.turns.waiting_turns import to_turn
 from stint.store.call_results import CallResult, PausedTurn
+from stint.store.sessions import SessionSigns
 from stint.store.waiting_line import WaitingLine
 
 logger = logging.getLogger(__name__)
@@ -82,6 +84,21 @@ class SessionInput:
 
     def place_of(self, turn_id: str, expires_at: int | None = None) -> PausedTurn:
         return PausedTurn(*self.ids, turn_id, expires_at)
+
+    async def peek(self) -> SessionSigns:
+        """Return what shows that something has happened in the session: half a read unit. Raises NotFound."""
+        return await self.turns.store.sessions.peek(*self.ids)
+
+    async def list_messages(self) -> set[str]:
+        """Return the ids of the messages in line that no request waits for."""
+        return {place.message_id for place in await self.line.read() if not place.alive}
+
+    async def find_refused(self, message_id: str) -> Turn | None:
+        """Return a message that has left the line as a turn without steps; None if a turn has it."""
+        state = await self.line.get(message_id)
+        if state is None or not (state.cancelled or state.error is not None):
+            return None
+        return to_turn(message_id, self.session_id, state)
 
     async def check(self, answers: Sequence[AnsweredCall]) -> None:
         """Check that the caller may add input to the session, and that calls wait for their results.

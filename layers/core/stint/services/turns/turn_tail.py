@@ -36,8 +36,14 @@ class TurnTail:
             NotFound: there is no such agent, session or turn.
             InvalidRequest: the turn has ended, and has no event with that number.
         """
-        turn = await self.read(agent_id, session_id, turn_id)
-        ids = self.tenant, agent_id, session_id, turn.header.turn_id  # an imported turn is also found by its old id
+        return await self.follow_stored(await self.read(agent_id, session_id, turn_id), agent_id, after, deadline)
+
+    async def follow_stored(
+        self, turn: StoredTurn, agent_id: str, after: int, deadline: float
+    ) -> AsyncGenerator[NumberedEvent, None]:
+        """Return the events after a number of a turn that `read` has returned. Raises as `follow`."""
+        session_id, turn_id = turn.header.session_id, turn.header.turn_id
+        ids = self.tenant, agent_id, session_id, turn_id  # an imported turn is also found by its old id
         replay, partials = TurnReplay(turn.header), PartialReader(self.store.partial_steps, turn_partials(*ids))
         check_process = partial(self.check_process, replay.stored, agent_id)
         tailed = RunTail(

@@ -1,0 +1,68 @@
+"""Saved agents of OpenAI's Agents API, at the paths of Llama Stack's agents."""
+
+from functools import partial
+
+from fastapi import APIRouter, Request, Response
+
+from stint.domain.llama_stack.agents import Agent
+from stint.domain.paging import Window
+from stint.http.agent_warnings import warn_of_missing_names
+from stint.http.dependencies import AgentRoute, AgentsServicesDep
+from stint.http.json_responses import document
+from stint.http.scopes import RETRIED, requires
+from stint.openai_agents.agents import from_agent, to_agent_config, update_agent_config
+from stint.openai_agents.routes.dependencies import ListWindowDep
+from stint.openai_agents.schemas.agents import AgentCreateParams, AgentDeleted, AgentObject, AgentUpdateParams
+from stint.openai_agents.schemas.lists import AgentsPage
+from stint.services.agents.endpoints import check_endpoints
+
+router = APIRouter(prefix="/v1/agents", tags=["OpenAI Agents"], route_class=AgentRoute)
+
+
+def show_agent(agent: Agent) -> AgentObject:
+    return from_agent(agent.agent_id, agent.agent_config, agent.created_at, agent.updated_at or agent.created_at)
+
+
+@router.post("", response_model=AgentObject, include_in_schema=False)
+@requires("use", repeated=RETRIED)
+async def create_saved_agent(body: AgentCreateParams, request: Request, services: AgentsServicesDep) -> Response:
+    """Create an agent."""
+    config, tools = to_agent_config(body), services.toolgroups.tools
+    await check_endpoints(config.toolgroups, tools)
+    agent_id = await services.creations.run(services.agents.find_created, partial(services.agents.create, config))
+    await warn_of_missing_names(request, config, tools)
+    return document(show_agent(await services.agents.get(agent_id)))
+
+
+@router.get("", response_model=AgentsPage[AgentObject], include_in_schema=False)
+@requires("use")
+async def list_saved_agents(services: AgentsServicesDep, window: ListWindowDep) -> Response:
+    """List agents by creation, newest first."""
+    page = await services.agents.list(Window(limit=window.limit, after=window.after, newest_first=window.newest_first))
+    shown = [show_agent(agent) for agent in page.data]
+    return document(AgentsPage[AgentObject].of(shown, lambda agent: agent.id, more=page.has_more))
+
+
+@router.get("/{agent_id}", response_model=AgentObject, include_in_schema=False)
+@requires("use")
+async def get_saved_agent(agent_id: str, services: AgentsServicesDep) -> Response:
+    """Read an agent."""
+    return document(show_agent(await services.agents.get(agent_id)))
+
+
+@router.post("/{agent_id}", response_model=AgentObject, include_in_schema=False)
+@requires("use")
+async def update_saved_agent(agent_id: str, body: AgentUpdateParams, services: AgentsServicesDep) -> Response:
+    """Change an agent for sessions that are created from now on."""
+    agent = (await services.agents.get(agent_id)).agent_config
+    await check_endpoints(update_agent_config(agent, body).toolgroups, services.toolgroups.tools)
+    changed = await services.agents.change(agent_id, partial(update_agent_config, params=body))
+    return document(show_agent(changed))
+
+
+@router.delete("/{agent_id}", response_model=AgentDeleted, include_in_schema=False)
+@requires("use")
+async def delete_saved_agent(agent_id: str, services: AgentsServicesDep) -> Response:
+    """Delete an agent with its sessions."""
+    await services.agents.delete(agent_id)
+    return document(AgentDeleted(id=agent_id))

@@ -1,0 +1,221 @@
+"""Sessions of OpenAI's Agents API, their events, turns and items."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from stint.domain.ids import new_name
+from stint.http.deadline import deadline_of
+from stint.http.dependencies import AgentRoute
+from stint.http.errors import late_document_of
+from stint.http.json_responses import document
+from stint.http.scopes import RETRIED, requires
+from stint.http.sse import COMMENT_LINE, encode_frame
+from stint.http.streaming import RequestContextDep, StreamFormat, encode_events, stream_frames
+from stint.openai_agents.lists import TurnLists
+from stint.openai_agents.routes.dependencies import ListWindowDep, OpenAIAgentsServicesDep
+from stint.openai_agents.schemas.items import AgentItem
+from stint.openai_agents.schemas.lists import AgentsPage
+from stint.openai_agents.schemas.sessions import (
+    AgentSessionDeleted,
+    AgentSessionObject,
+    SessionCreateParams,
+    SessionEventsParams,
+    SessionUpdateParams,
+)
+from stint.openai_agents.schemas.stream_events import AgentErrorDetails, AgentErrorEvent, AgentStreamEvent
+from stint.openai_agents.schemas.turns import AgentTurnObject
+from stint.openai_agents.session_reader import SessionView
+from stint.openai_agents.session_stream import (
+    START,
+    PlacedEvent,
+    SessionStream,
+    StreamTimes,
+    read_position,
+    show_created,
+)
+from stint.openai_agents.services import OpenAIAgentsServices
+from stint.openai_agents.turn_events import pad_delta
+from stint.services.turns.session_input import SessionInput
+
+PREFIX = "/v1/agents/sessions"
+SESSION = "/{session_id}"
+STREAMS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}, "description": "The session, or the events of its first turn."}
+}
+EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}, "description": "The events of the session, as they happen."}
+}
+ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"description": "The events are accepted. They take effect later."}}
+
+router = APIRouter(prefix=PREFIX, tags=["OpenAI Agents"], route_class=AgentRoute)
+
+
+@router.post("", response_model=AgentSessionObject, responses=STREAMS)
+@requires("use", repeated=RETRIED)
+async def create_agent_session(
+    body: SessionCreateParams, request: Request, services: OpenAIAgentsServicesDep, context: RequestContextDep
+) -> Response:
+    """Create a session with its first message. With `stream`, the response has the events of the first turn."""
+    view = await services.agent_sessions.create(body, context)
+    session = await services.reader.show(view)
+    if not body.stream:
+        return document(session)
+    stream = make_stream(services, view, request, ends_when_idle=True)
+    await stream.begin(START)
+
+    async def events() -> AsyncGenerator[PlacedEvent, None]:
+        yield show_created(session)
+        async with aclosing(stream.events()) as following:
+            async for event in following:
+                yield event
+
+    return answer_stream(events(), services, view.session_id, pads=body.stream_options.include_obfuscation)
+
+
+@router.get("", response_model=AgentsPage[AgentSessionObject])
+@requires("use")
+async def list_agent_sessions(
+    services: OpenAIAgentsServicesDep, window: ListWindowDep, agent_id: str | None = None
+) -> Response:
+    """List sessions of all agents by creation, newest first; with `agent_id`, those of one."""
+    found, more = await services.reader.list(
+        agent_id=agent_id, after=window.after, limit=window.limit, newest_first=window.newest_first
+    )
+    return document(AgentsPage[AgentSessionObject].of(found, lambda session: session.id, more=more))
+
+
+@router.get(SESSION, response_model=AgentSessionObject)
+@requires("use")
+async def get_agent_session(session_id: str, services: OpenAIAgentsServicesDep) -> Response:
+    """Read a session."""
+    return document(await services.reader.show(await services.reader.open(session_id)))
+
+
+@router.post(SESSION, response_model=AgentSessionObject)
+@requires("use")
+async def update_agent_session(
+    session_id: str, body: SessionUpdateParams, services: OpenAIAgentsServicesDep
+) -> Response:
+    """Change a session for its later turns."""
+    return document(await services.reader.show(await services.agent_sessions.update(session_id, body)))
+
+
+@router.delete(SESSION, response_model=AgentSessionDeleted)
+@requires("use")
+async def delete_agent_session(session_id: str, services: OpenAIAgentsServicesDep) -> Response:
+    """Delete a session with its turns. A running turn must be cancelled first."""
+    await services.agent_sessions.delete(session_id)
+    return document(AgentSessionDeleted(id=session_id))
+
+
+@router.post(SESSION + "/events", status_code=202, response_model=None, responses=ACCEPTED)
+@requires("use", repeated=RETRIED)
+async def post_session_events(
+    session_id: str, body: SessionEventsParams, services: OpenAIAgentsServicesDep, context: RequestContextDep
+) -> Response:
+    """Send messages, results of functions, approvals or a cancellation to a session."""
+    await services.agent_sessions.post(session_id, body.events, context)
+    return Response(status_code=202)
+
+
+@router.get(SESSION + "/events", response_class=StreamingResponse, responses=EVENTS)
+@requires("use")
+async def stream_session_events(
+    session_id: str,
+    request: Request,
+    services: OpenAIAgentsServicesDep,
+    include_obfuscation: Annotated[bool, Query(description="whether deltas are padded")] = True,
+    stream: Annotated[bool, Query(description="has no effect: the events are always streamed")] = True,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Stream the events of a session as they happen; with Last-Event-ID, those after an event."""
+    view = await services.reader.open(session_id)
+    following = make_stream(services, view, request)
+    await following.begin(read_position(last_event_id) if last_event_id else None)
+    return answer_stream(following.events(), services, session_id, pads=include_obfuscation)
+
+
+def make_stream(
+    services: OpenAIAgentsServices, view: SessionView, request: Request, *, ends_when_idle: bool = False
+) -> SessionStream:
+    """Return a stream of a session within the time of this process. One of a new session may take input all the time."""
+    now, deadline = asyncio.get_running_loop().time(), deadline_of(request)
+    ends_at = deadline if ends_when_idle else min(deadline, now + services.stream_seconds)
+    times = StreamTimes(deadline, ends_at, ends_at if ends_when_idle else ends_at - services.stream_rest)
+    session = SessionInput(services.turn_requests, view.agent_id, view.session_id)
+    return SessionStream(
+        services.reader, session, view, times, request.scope["stint.observation"], ends_when_idle=ends_when_idle
+    )
+
+
+def answer_stream(
+    events: AsyncGenerator[PlacedEvent, None], services: OpenAIAgentsServices, session_id: str, *, pads: bool
+) -> Response:
+    """Return the response of a stream. Its first bytes are sent at once, before there is an event."""
+
+    def encode(placed: PlacedEvent) -> bytes:
+        return encode_placed(placed, pads=pads)
+
+    def encode_error(error: Exception) -> tuple[bytes, ...]:
+        details = AgentErrorDetails.model_validate(late_document_of(error)["error"])
+        return (encode_event(AgentErrorEvent(event_id=new_name("evt"), error=details, session_id=session_id)),)
+
+    async def frames() -> AsyncGenerator[bytes, None]:
+        yield COMMENT_LINE
+        form = StreamFormat(encode, encode_error=encode_error)
+        async with aclosing(encode_events(events, form)) as encoded:
+            async for frame in encoded:
+                yield frame
+
+    return stream_frames(frames(), services.heartbeat_seconds, COMMENT_LINE)
+
+
+def encode_placed(placed: PlacedEvent, *, pads: bool) -> bytes:
+    """Write one event, with its position in an `id:` line if it has one."""
+    frame = encode_event(pad_delta(placed.event) if pads else placed.event)
+    return frame if placed.position is None else b"id: %b\n%b" % (str(placed.position).encode(), frame)
+
+
+def encode_event(event: AgentStreamEvent) -> bytes:
+    return encode_frame(event.to_json(), event.type)
+
+
+@router.get(SESSION + "/items", response_model=AgentsPage[AgentItem])
+@requires("use")
+async def list_session_items(session_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep) -> Response:
+    """List the items of a session, newest first."""
+    view = await services.reader.open(session_id)
+    items, more = await TurnLists(services.reader).list_items(view, window)
+    return document(AgentsPage[AgentItem].of(items, lambda item: item.id, more=more))
+
+
+@router.get(SESSION + "/turns", response_model=AgentsPage[AgentTurnObject])
+@requires("use")
+async def list_session_turns(session_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep) -> Response:
+    """List the turns of a session, newest first. Messages that wait are queued turns."""
+    view = await services.reader.open(session_id)
+    turns, more = await TurnLists(services.reader).list_turns(view, window)
+    return document(AgentsPage[AgentTurnObject].of(turns, lambda turn: turn.id, more=more))
+
+
+@router.get(SESSION + "/turns/{turn_id}", response_model=AgentTurnObject)
+@requires("use")
+async def get_session_turn(session_id: str, turn_id: str, services: OpenAIAgentsServicesDep) -> Response:
+    """Read a turn."""
+    return document(await TurnLists(services.reader).get_turn(await services.reader.open(session_id), turn_id))
+
+
+@router.get(SESSION + "/turns/{turn_id}/items", response_model=AgentsPage[AgentItem])
+@requires("use")
+async def list_session_turn_items(
+    session_id: str, turn_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep
+) -> Response:
+    """List the items of a turn, newest first."""
+    view = await services.reader.open(session_id)
+    items, more = await TurnLists(services.reader).list_turn_items(view, turn_id, window)
+    return document(AgentsPage[AgentItem].of(items, lambda item: item.id, more=more))

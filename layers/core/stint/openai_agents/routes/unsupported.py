@@ -1,0 +1,69 @@
+"""Paths of OpenAI's Agents API for what sessions here never have, and for what this server does not support.
+
+Sessions have no subagents and no artifacts: their lists are empty, and no such object exists. Environments, vaults and
+automations are refused by name.
+"""
+
+from typing import NoReturn
+
+from fastapi import APIRouter, Request, Response
+
+from stint.domain.errors import NotFound, NotSupported
+from stint.domain.schema import Schema
+from stint.http.dependencies import AgentRoute
+from stint.http.json_responses import document
+from stint.http.scopes import requires
+from stint.openai_agents.routes.dependencies import OpenAIAgentsServicesDep
+from stint.openai_agents.schemas.lists import AgentsPage
+
+SESSION = "/v1/agents/sessions/{session_id}"
+KINDS = {"subagents": "Subagent", "artifacts": "Artifact"}
+INSTEAD = {
+    "automations": "Let EventBridge Scheduler invoke the worker (docs/events.md).",
+    "environments": "Create sessions with the environment none.",
+    "vaults": "Set the authorization of an MCP server in the tools of a session's agent.",
+}
+"""The APIs that are not supported, and what to use instead."""
+
+router = APIRouter(tags=["OpenAI Agents"], route_class=AgentRoute)
+
+
+class AgentChild(Schema):
+    """An object that no session has."""
+
+    id: str
+
+
+async def list_nothing(session_id: str, services: OpenAIAgentsServicesDep) -> Response:
+    """Return an empty list. Raises NotFound if there is no such session."""
+    await services.reader.open(session_id)
+    return document(AgentsPage[AgentChild]())
+
+
+async def find_nothing(session_id: str, request: Request, services: OpenAIAgentsServicesDep) -> NoReturn:
+    """Raise NotFound for the session, or for the object in it."""
+    await services.reader.open(session_id)
+    kind, name = request.scope["path"].partition(f"/{session_id}/")[2].split("/")[:2]
+    raise NotFound(KINDS[kind], name)
+
+
+async def refuse_part(request: Request) -> NoReturn:
+    """Refuse a request of a part of the API that this server does not have."""
+    path = request.scope["path"]
+    part = next(name for name in INSTEAD if f"/{name}" in path)
+    raise NotSupported(f"The Agents API's {part} are not supported. {INSTEAD[part]}")
+
+
+for name in KINDS:
+    router.add_api_route(f"{SESSION}/{name}", requires("use")(list_nothing), include_in_schema=False)
+    router.add_api_route(
+        f"{SESSION}/{name}/{{rest:path}}",
+        requires("use")(find_nothing),
+        methods=["GET", "DELETE"],
+        include_in_schema=False,
+    )
+for prefix in ("/v1/agents/automations", "/v1/agents/environments", "/v1/vaults"):
+    for path in (prefix, f"{prefix}/{{rest:path}}"):
+        router.add_api_route(
+            path, requires("use")(refuse_part), methods=["GET", "POST", "DELETE"], include_in_schema=False
+        )

@@ -1,0 +1,31 @@
+"""The use cases of one tenant that the routes of OpenAI's Agents API call."""
+
+from typing import TYPE_CHECKING, ClassVar
+
+from stint.apis.agents import AgentsServices
+from stint.dataclasses import dataclass
+from stint.lazy import Lazy, lazy
+
+if TYPE_CHECKING:
+    from stint.openai_agents.session_reader import SessionReader
+    from stint.openai_agents.sessions import AgentSessions
+
+
+@dataclass(frozen=True)
+class OpenAIAgentsServices(AgentsServices):
+    """The use cases. A stream of a session ends after `stream_seconds`, and takes no input in the last `stream_rest`.
+
+    `stream_rest` is in seconds, too.
+    """
+
+    stream_seconds: float
+    stream_rest: float
+
+    reader: "ClassVar[Lazy[OpenAIAgentsServices, SessionReader]]" = lazy(
+        "stint.openai_agents.session_reader:SessionReader",
+        lambda self, cls: cls(self.tenant, self.store, self.agents, self.turn_requests),
+    )
+    agent_sessions: "ClassVar[Lazy[OpenAIAgentsServices, AgentSessions]]" = lazy(
+        "stint.openai_agents.sessions:AgentSessions",
+        lambda self, cls: cls(self.reader, self.agents, self.sessions, self.creations, self.toolgroups.tools),
+    )

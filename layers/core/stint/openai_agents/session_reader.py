@@ -1,0 +1,153 @@
+"""Sessions of OpenAI's Agents API, as they are stored.
+
+The API names a session by its id alone, so each request begins with the list of all sessions, which has its agent. What
+a session shows is derived from records that have other purposes:
+
+    shown                 read from
+    agent, metadata       the session's settings, or its agent's first configuration
+    status                the last turn, and the line of messages that wait
+    required actions      the waiting calls of the last turn, without those whose results have arrived
+    usage                 the session's record, which each release of its lease updates
+
+    the last turn             its line      the session is
+    runs                      -             in_progress
+    waits for its client      -             requires_action, or in_progress once all results are there
+    has ended, or none        messages      in_progress: they start within seconds
+    has ended, or none        empty         idle
+"""
+
+import asyncio
+from datetime import datetime
+
+from stint.dataclasses import dataclass, replace
+from stint.domain.errors import NotFound
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.stored_turns import StoredTurn, unanswered_calls
+from stint.domain.llama_stack.turns import Turn, TurnStatus
+from stint.openai_agents.agents import from_session_agent
+from stint.openai_agents.schemas.sessions import AgentSessionObject, PublicSessionStatus, RequiredAction
+from stint.openai_agents.tool_labels import ServerLabels, label_tools
+from stint.openai_agents.turns import from_usage, required_actions, seconds_of
+from stint.services.agents.agents import Agents
+from stint.services.agents.interrupted import mark_interrupted
+from stint.services.turns.session_input import SessionInput
+from stint.services.turns.turn_requests import TurnRequests
+from stint.store.call_results import PausedTurn
+from stint.store.sessions import SessionRecord
+from stint.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session with the configuration of its turns."""
+
+    agent_id: str
+    record: SessionRecord
+    config: AgentConfig
+    metadata: dict[str, str]
+    updated_at: datetime
+
+    @property
+    def session_id(self) -> str:
+        return self.record.session_id
+
+    def labels_of(self, _turn: StoredTurn) -> ServerLabels:
+        """Return the labels of the tools of a turn."""
+        return label_tools(self.config)
+
+    def show(
+        self, status: PublicSessionStatus, last: Turn | None, actions: list[RequiredAction] | None = None
+    ) -> AgentSessionObject:
+        """Return the session as the API shows it. `last` is its last turn."""
+        active = self.updated_at if last is None else max(self.updated_at, last.completed_at or last.started_at)
+        return AgentSessionObject(
+            id=self.session_id,
+            created_at=seconds_of(self.record.started_at),
+            last_active_at=seconds_of(active),
+            status=status,
+            agent=from_session_agent(self.agent_id, self.config),
+            metadata=self.metadata,
+            required_actions=actions or [],
+            usage=from_usage(self.record.usage),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReader:
+    """Reads the sessions of a tenant."""
+
+    tenant: str
+    store: Store
+    agents: Agents
+    requests: TurnRequests
+
+    async def find_agent(self, session_id: str) -> str:
+        """Return the agent of a session. Raises NotFound."""
+        return await self.store.session_index.find_agent(self.tenant, session_id)
+
+    async def open(self, session_id: str) -> SessionView:
+        """Read a session. Raises NotFound."""
+        return await self.read(await self.find_agent(session_id), session_id)
+
+    async def open_input(self, session_id: str) -> SessionInput:
+        """Return the input of a session. Raises NotFound."""
+        return SessionInput(self.requests, await self.find_agent(session_id), session_id)
+
+    async def read(self, agent_id: str, session_id: str) -> SessionView:
+        """Read a session of an agent. Raises NotFound."""
+        record = await self.store.sessions.get(self.tenant, agent_id, session_id)
+        if record.settings is None:
+            return SessionView(agent_id, record, await self.agents.config(agent_id), {}, record.started_at)
+        settings = await self.store.sessions.get_settings(self.tenant, agent_id, session_id)
+        config = settings.agent or await self.agents.config(agent_id)
+        return SessionView(agent_id, record, config, settings.metadata, settings.updated_at)
+
+    async def refresh(self, view: SessionView) -> SessionView:
+        """Read a session again: its record, and its settings if they have changed. Raises NotFound."""
+        record = await self.store.sessions.get(self.tenant, view.agent_id, view.session_id)
+        if record.settings != view.record.settings:
+            return await self.read(view.agent_id, view.session_id)
+        return replace(view, record=record)
+
+    async def show(self, view: SessionView) -> AgentSessionObject:
+        """Return a session as the API shows it. Raises NotFound if it was deleted."""
+        ids = self.tenant, view.agent_id, view.session_id
+        last, places = await asyncio.gather(self.read_last(view), self.store.session_line(*ids).read())
+        turn = last.to_turn() if last is not None else None
+        if turn is not None and last is not None and turn.status is TurnStatus.awaiting_input:
+            actions = await self.find_actions(view, last)
+            return view.show("requires_action" if actions else "in_progress", turn, actions)
+        runs = places or (turn is not None and turn.status is TurnStatus.in_progress)
+        return view.show("in_progress" if runs else "idle", turn)
+
+    async def read_last(self, view: SessionView) -> StoredTurn | None:
+        """Return the last turn of a session. Raises NotFound if the session was deleted."""
+        ids = self.tenant, view.agent_id, view.session_id
+        turns, _ = await self.store.turns.page(*ids, limit=1)
+        if not turns:
+            return None
+        return await mark_interrupted(self.store, self.tenant, view.agent_id, view.record, turn=turns[0])
+
+    async def find_actions(self, view: SessionView, last: StoredTurn) -> list[RequiredAction]:
+        """Return what the last turn waits for, without the calls whose results have arrived."""
+        turn = last.to_turn()
+        place = PausedTurn(self.tenant, view.agent_id, view.session_id, turn.turn_id)
+        arrived = {each.response.call_id for each in await self.store.call_results.read(place)}
+        left = [call for call in unanswered_calls(turn.steps) if call.call_id not in arrived]
+        answer = turn.output_message.model_copy(update={"tool_calls": left})
+        return required_actions(turn.model_copy(update={"output_message": answer}), view.labels_of(last))
+
+    async def list(self, *, after: str | None, limit: int, newest_first: bool) -> tuple[list[AgentSessionObject], bool]:
+        """Return sessions of all agents by creation, and whether others follow. Raises NotFound for an invalid id."""
+        found, more = await self.store.session_index.list(
+            self.tenant, after=after, limit=limit, newest_first=newest_first
+        )
+        shown = await asyncio.gather(*[self.show_listed(each.agent_id, each.session_id) for each in found])
+        return [each for each in shown if each is not None], more
+
+    async def show_listed(self, agent_id: str, session_id: str) -> AgentSessionObject | None:
+        """Return a session of a list; None if it was deleted meanwhile."""
+        try:
+            return await self.show(await self.read(agent_id, session_id))
+        except NotFound:
+            return None

@@ -1,0 +1,155 @@
+"""Sessions of OpenAI's Agents API: create, update, delete, and send events.
+
+A session gets its agent in one of three ways. In each of them, later changes of the saved agent do not reach it:
+
+    agent_id alone           the session runs with what the agent is now (`Sessions.create`)
+    agent_id and agent       a copy of that with the fields of `agent`, in the session's settings
+    agent alone              an agent of its own, in no list, which is deleted with it
+
+All events of a request are checked before the first one is stored. Then they are taken in this order: results, which let
+the turn go on; messages, which it reads next; a cancellation.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from stint.dataclasses import dataclass
+from stint.domain.errors import Conflict, InvalidRequest
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.sessions import SessionSettings
+from stint.domain.llama_stack.turns import TurnCreateRequest
+from stint.domain.schema import now
+from stint.domain.messages import UserMessage
+from stint.domain.tools import ToolResponse
+from stint.openai_agents.agents import to_session_config, update_session_config
+from stint.openai_agents.contents import to_content, to_messages
+from stint.openai_agents.schemas.contents import AgentInputMessage
+from stint.openai_agents.schemas.sessions import (
+    CancelEvent,
+    MessageEvent,
+    PostedEvent,
+    SessionCreateParams,
+    SessionUpdateParams,
+    ToolResultEvent,
+)
+from stint.openai_agents.session_reader import SessionReader, SessionView
+from stint.services.agents.agents import Agents
+from stint.services.agents.endpoints import check_endpoints
+from stint.services.agents.sessions import OverrideConfig, Sessions
+from stint.services.idempotency.creations import Creations
+from stint.services.registry.tools import Tools
+from stint.services.runs.run_handle import RequestContext
+from stint.services.turns.session_input import UNKNOWN_CALL, AnsweredCall, SessionInput
+
+FAILED = "error"
+"""Key of the metadata of a result without success, whose content is the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSessions:
+    """The sessions of a tenant."""
+
+    reader: SessionReader
+    agents: Agents
+    sessions: Sessions
+    creations: Creations
+    tools: Tools
+
+    async def create(self, params: SessionCreateParams, context: RequestContext) -> SessionView:
+        """Create a session with its first message, which another process or a stream takes, and return it.
+
+        A retry gets the session of its first attempt. Raises StintError as `Agents.create` and `accept_message`.
+        """
+        created = await self.creations.run(self.find_created, partial(self.create_session, params))
+        agent_id, session_id = created.split(":")
+        session = SessionInput(self.reader.requests, agent_id, session_id)
+        await session.accept_message(to_request(params.input), context)
+        return await self.reader.read(agent_id, session_id)
+
+    async def create_session(self, params: SessionCreateParams, session_id: str) -> str:
+        """Create a session, and return the ids of its agent and of itself, joined by a colon."""
+        if params.agent_id is None:
+            config = to_session_config(None, params.agent)
+            await check_endpoints(config.toolgroups, self.tools)
+            return f"{await self.sessions.create_with_agent(config, session_id, params.metadata)}:{session_id}"
+        override: OverrideConfig | None = None
+        if params.agent is not None and params.agent.model_fields_set:
+            saved, _ = await self.agents.config_of_new_session(params.agent_id)
+            config = to_session_config(saved, params.agent)
+            await check_endpoints(config.toolgroups, self.tools)
+            override = partial(replace_config, config=config)
+        create = partial(self.sessions.create, params.agent_id, "", session_id=session_id)
+        await create(metadata=params.metadata, override=override)
+        return f"{params.agent_id}:{session_id}"
+
+    async def find_created(self, session_id: str) -> str:
+        """Return the ids of a session that an earlier attempt created. Raises NotFound."""
+        agent_id = await self.reader.find_agent(session_id)
+        await self.reader.store.sessions.get(self.reader.tenant, agent_id, session_id)
+        return f"{agent_id}:{session_id}"
+
+    async def update(self, session_id: str, params: SessionUpdateParams) -> SessionView:
+        """Change a session for its later turns, and return it. Raises NotFound, and StintError as `Agents.check`."""
+        view = await self.reader.open(session_id)
+        given, config = params.model_fields_set, view.config
+        if "agent" in given and params.agent is not None:
+            config = update_session_config(config, params.agent)
+            await check_endpoints(config.toolgroups, self.tools)
+            await self.agents.check(config)
+        metadata = (params.metadata or {}) if "metadata" in given else view.metadata
+        settings = SessionSettings(agent=config, metadata=metadata, updated_at=now())
+        store, ids = self.reader.store.sessions, (self.reader.tenant, view.agent_id, session_id)
+        await store.set_settings(*ids, settings, view.record.expires_at)
+        return await self.reader.read(view.agent_id, session_id)
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session. A turn that waits for its client is deleted with it.
+
+        Raises:
+            NotFound: there is no such session.
+            Conflict: a turn runs.
+        """
+        agent_id = await self.reader.find_agent(session_id)
+        running = await self.reader.store.session_leases.find_holder(self.reader.tenant, agent_id, session_id)
+        if running is not None:
+            message = f"Session {session_id} is running turn {running}. Cancel it with an event first."
+            raise Conflict(message, code="session_running")
+        await self.sessions.delete(agent_id, session_id)
+
+    async def post(self, session_id: str, events: Sequence[PostedEvent], context: RequestContext) -> None:
+        """Accept events. Raises StintError if one is refused; then none is accepted."""
+        session = await self.reader.open_input(session_id)
+        answers = [to_answer(event) for event in events if isinstance(event, ToolResultEvent)]
+        try:
+            await session.check(answers)
+        except InvalidRequest as error:
+            if error.code != UNKNOWN_CALL:
+                raise
+            raise InvalidRequest(error.message, code="invalid_request_error") from None
+        messages = [message for event in events if isinstance(event, MessageEvent) for message in event.input]
+        if answers:
+            await session.accept_results(answers)
+        if messages:
+            await session.accept_message(to_request(messages), context)
+        if any(isinstance(event, CancelEvent) for event in events):
+            await session.cancel()
+
+
+def replace_config(_saved: AgentConfig, *, config: AgentConfig) -> AgentConfig:
+    return config
+
+
+def to_request(given: str | Sequence[AgentInputMessage] | None) -> TurnCreateRequest:
+    """Return the request of a turn for the input of a session."""
+    messages = [UserMessage(content=given)] if isinstance(given, str) else to_messages(given or ())
+    return TurnCreateRequest(messages=messages, when_busy="merge")
+
+
+def to_answer(event: ToolResultEvent) -> AnsweredCall:
+    """Return the result of a call. The error of one without success is what the model gets."""
+    content = to_content(event.output) if event.output is not None else ""
+    if event.success:
+        return AnsweredCall(event.turn_id, ToolResponse(call_id=event.call_id, tool_name="", content=content))
+    metadata = {FAILED: True}
+    response = ToolResponse(call_id=event.call_id, tool_name="", content=event.error or content, metadata=metadata)
+    return AnsweredCall(event.turn_id, response)

@@ -229,7 +229,7 @@ def test_calls_of_own_tools_have_items_with_their_results() -> None:
     searched = call("brave_search", arguments={"query": "weather"})
     files = call("knowledge_search", arguments={"query": "rules"})
     code = call("code_interpreter", arguments={"code": "print(1)"})
-    image = call("photogen", arguments={"prompt": "a cat"})
+    image = call("photogen", arguments={"query": "a cat"})
     drawn = result(image)
     drawn.metadata = {GENERATED_IMAGE: {"media_type": "image/png"}}
     drawn.content = [ImageContentItem(image=ImageSource(data="iVBORw0")), TextContentItem(text="drawn")]

@@ -37,11 +37,11 @@ from stint.openai_agents.schemas.tools import (
     ToolgroupToolObject,
     WebSearchToolObject,
 )
-from stint.openai_agents.tool_labels import CODE_RUNS, MCP, PHOTOGEN, WEB_SEARCHES
+from stint.openai_agents.tool_labels import MCP
 from stint.services.registry.tool_schemas import signature_of
 from stint.tools.credential_names import is_key, is_secret
 from stint.tools.masking import mask, mask_url
-from stint.tools.port import RAG
+from stint.tools.port import CODE_GROUP, IMAGE_GROUP, RAG, SEARCH_GROUP
 
 SEARCH_ARGS = {"allowed_domains", "search_context_size", "user_location", "mode"}
 
@@ -64,14 +64,14 @@ def to_toolgroup(tool: AnyTool) -> AgentToolGroup | None:
         case SavedMcpTool() | SessionMcpTool():
             return AgentToolGroupWithArgs(name=MCP, args=mcp_args(tool))
         case AgentWebSearchTool():
-            return None if tool.mode == "disabled" else group_of(WEB_SEARCHES, search_args(tool))
+            return None if tool.mode == "disabled" else group_of(SEARCH_GROUP, search_args(tool))
         case AgentFileSearchTool(vector_store_ids=stores, max_num_results=most):
             limit = {} if most is None else {"query_config": {"max_chunks": most}}
             return group_of(RAG, {"vector_db_ids": stores, **limit})
         case AgentCodeTool():
-            return CODE_RUNS
+            return CODE_GROUP
         case AgentImageTool():
-            return PHOTOGEN
+            return IMAGE_GROUP
         case AgentFunctionTool():
             return None
         case _:
@@ -125,7 +125,7 @@ def from_toolgroup(group: AgentToolGroup, shows_headers: bool) -> AgentToolObjec
     name, args = (group, {}) if isinstance(group, str) else (group.name, group.args)
     if name == MCP and isinstance(args.get("server_url"), str):
         return from_mcp(args, shows_headers)
-    if name == WEB_SEARCHES and args.keys() <= SEARCH_ARGS:
+    if name == SEARCH_GROUP and args.keys() <= SEARCH_ARGS:
         return WebSearchToolObject(
             mode=args.get("mode", "live"),
             context_size=args.get("search_context_size", "medium"),
@@ -135,9 +135,9 @@ def from_toolgroup(group: AgentToolGroup, shows_headers: bool) -> AgentToolObjec
     if name == RAG and args.get("vector_db_ids") and is_plain_search(args):
         most = args.get("query_config", {}).get("max_chunks")
         return FileSearchToolObject(vector_store_ids=args["vector_db_ids"], max_num_results=most)
-    if name == CODE_RUNS and not args:
+    if name == CODE_GROUP and not args:
         return CodeToolObject()
-    if name == PHOTOGEN and not args:
+    if name == IMAGE_GROUP and not args:
         return ImageToolObject()
     return ToolgroupToolObject(name=name, args=without_masked(mask(args)))
 

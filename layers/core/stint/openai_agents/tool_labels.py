@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping
 
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.tools import AgentToolGroup
-from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION, KNOWLEDGE_SEARCH, MODEL_NAMES, RAG
+from stint.tools.port import (
+    CODE_GROUP,
+    CODE_INTERPRETER,
+    FILE_SEARCH,
+    IMAGE_GENERATION,
+    IMAGE_GROUP,
+    KNOWLEDGE_SEARCH,
+    MODEL_NAMES,
+    RAG,
+    SEARCH_GROUP,
+)
 
 ServerLabels = Callable[[str], str | None]
 """A function that returns the label of a tool by its name; None for a function that the client runs."""
@@ -16,18 +26,14 @@ ServerLabels = Callable[[str], str | None]
 MCP = "mcp"
 """The toolgroup of an MCP server that an agent defines itself, in its args."""
 
-WEB_SEARCHES = "builtin::websearch"
-CODE_RUNS = "builtin::code_interpreter"
-PHOTOGEN = "builtin::photogen"
-
 BUILTIN_TOOLS = {
-    "web_search": WEB_SEARCHES,
-    MODEL_NAMES["web_search"]: WEB_SEARCHES,
+    "web_search": SEARCH_GROUP,
+    MODEL_NAMES["web_search"]: SEARCH_GROUP,
     KNOWLEDGE_SEARCH: RAG,
     FILE_SEARCH: RAG,
-    CODE_INTERPRETER: CODE_RUNS,
-    "photogen": PHOTOGEN,
-    IMAGE_GENERATION: PHOTOGEN,
+    CODE_INTERPRETER: CODE_GROUP,
+    "photogen": IMAGE_GROUP,
+    IMAGE_GENERATION: IMAGE_GROUP,
 }
 """The toolgroups of the tools that have items of their own, by the names of the tools."""
 

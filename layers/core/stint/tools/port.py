@@ -79,6 +79,15 @@ QUERY_GENERATOR = "query_generator_config"
 RAG = "builtin::rag"
 """The toolgroup of the search in vector dbs."""
 
+SEARCH_GROUP = "builtin::websearch"
+"""The toolgroup of the web search."""
+
+CODE_GROUP = "builtin::code_interpreter"
+"""The toolgroup of the code interpreter."""
+
+IMAGE_GROUP = "builtin::photogen"
+"""The toolgroup of the image generation."""
+
 RAG_RUNTIME = "rag-runtime"
 """The provider of the search in vector dbs. The `retrieve` argument of its toolgroups has effect before tools run."""
 

@@ -70,6 +70,15 @@ SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
 REMOTE_EXECUTION = "builtin::remote_execution"
 """The toolgroup of HTTP endpoints that an agent or a turn defines itself, in its args."""
 
+MCP_SERVER = "builtin::mcp"
+"""The toolgroup of an MCP server that an agent or a turn names itself, in its args."""
+
+MCP = "model-context-protocol"
+"""The provider of MCP servers' tools."""
+
+SERVER_REFUSED = "mcp_server_refused"
+"""The code of the error of an MCP server that refuses to begin a session."""
+
 MEMORY_BANKS = "memory_banks"
 """The argument of an agent's search in vector dbs that makes it a retrieval from memory banks."""
 

@@ -15,6 +15,7 @@ from stint.tools.port import (
     IMAGE_GENERATION,
     IMAGE_GROUP,
     KNOWLEDGE_SEARCH,
+    MCP_SERVER,
     MODEL_NAMES,
     RAG,
     SEARCH_GROUP,
@@ -22,9 +23,6 @@ from stint.tools.port import (
 
 ServerLabels = Callable[[str], str | None]
 """A function that returns the label of a tool by its name; None for a function that the client runs."""
-
-MCP = "mcp"
-"""The toolgroup of an MCP server that an agent defines itself, in its args."""
 
 BUILTIN_TOOLS = {
     "web_search": SEARCH_GROUP,
@@ -39,8 +37,9 @@ BUILTIN_TOOLS = {
 
 
 def label_tools(config: AgentConfig, listed: Mapping[str, str] | None = None) -> ServerLabels:
-    """Return the labels of an agent's tools. `listed` has those of listed tools, by the names of the tools.
+    """Return the labels of an agent's tools.
 
+    `listed` has the labels of listed tools, or the ids of their toolgroups, by the names of the tools.
     A tool that is not listed has the label of the only toolgroup that may have it. If there are several, its label is
     empty.
     """
@@ -53,7 +52,7 @@ def label_tools(config: AgentConfig, listed: Mapping[str, str] | None = None) ->
         if name in functions:
             return None
         if name in known:
-            return known[name]
+            return known[name].removeprefix(f"{MCP_SERVER}/")
         if (builtin := BUILTIN_TOOLS.get(name)) is not None and builtin in groups:
             return builtin
         return others[0] if len(others) == 1 else ""
@@ -65,6 +64,6 @@ def label_of(group: AgentToolGroup) -> str:
     """Return the label of a toolgroup: that of an MCP server, or the name."""
     if isinstance(group, str):
         return group
-    if group.name == MCP:
+    if group.name == MCP_SERVER:
         return str(group.args.get("server_label", ""))
     return group.name

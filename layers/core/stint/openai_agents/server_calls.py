@@ -4,7 +4,7 @@ from typing import Any
 
 from stint.domain.content import text_of
 from stint.domain.ids import item_name
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.tools import DENIED, ToolCall, ToolResponse
 from stint.openai_agents.contents import from_result
 from stint.openai_agents.schemas.items import (
     AgentCodeCall,
@@ -48,8 +48,11 @@ def finish_call(item: ServerCall, call: ToolCall, response: ToolResponse) -> Ser
     changes: dict[str, Any] = {"status": "failed" if failed else "completed"}
     match item:
         case AgentMcpCall():
-            shown = {"error": text_of(response.content)} if failed else {"output": from_result(response.content)}
-            changes |= shown
+            text = text_of(response.content)
+            if failed or text.startswith(DENIED):
+                changes = {"status": "failed", "error": text}
+            else:
+                changes["output"] = from_result(response.content)
         case AgentWebSearchCall():
             changes = {"status": "incomplete" if failed else "completed"}
         case AgentFileSearchCall():

@@ -4,7 +4,7 @@ The label is that of the MCP server, or the name of the toolgroup. Functions of 
 tool by its name only, so whoever has listed the tools of MCP servers passes their labels.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.tools import AgentToolGroup
@@ -36,23 +36,22 @@ BUILTIN_TOOLS = {
 """The toolgroups of the tools that have items of their own, by the names of the tools."""
 
 
-def label_tools(config: AgentConfig, listed: Mapping[str, str] | None = None) -> ServerLabels:
-    """Return the labels of an agent's tools.
+def label_tools(config: AgentConfig, servers: Mapping[str, Iterable[str]] | None = None) -> ServerLabels:
+    """Return the labels of an agent's tools. `servers` has the names of the tools of each server, by its label.
 
-    `listed` has the labels of listed tools, or the ids of their toolgroups, by the names of the tools.
-    A tool that is not listed has the label of the only toolgroup that may have it. If there are several, its label is
-    empty.
+    A tool that is not among them has the label of the only toolgroup that may have it. If there are several, its label
+    is empty.
     """
     functions = {tool.name for tool in config.client_tools}
     groups = [label_of(group) for group in config.toolgroups]
     others = [label for label in groups if label not in BUILTIN_TOOLS.values()]
-    known = listed or {}
+    listed = {name: label for label, names in (servers or {}).items() for name in names}
 
     def label(name: str) -> str | None:
         if name in functions:
             return None
-        if name in known:
-            return known[name].removeprefix(f"{MCP_SERVER}/")
+        if name in listed:
+            return listed[name]
         if (builtin := BUILTIN_TOOLS.get(name)) is not None and builtin in groups:
             return builtin
         return others[0] if len(others) == 1 else ""

@@ -40,11 +40,11 @@ MODULES = {
     "admin": 600,
     "agents": 588,
     "knowledge": 620,
-    "october": 629,
+    "october": 630,
     "registry": 592,
-    "responses": 671,
+    "responses": 672,
     "turns": 580,
-    "worker": 618,
+    "worker": 619,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

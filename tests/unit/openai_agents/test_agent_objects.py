@@ -246,7 +246,7 @@ def test_the_model_of_an_agent_cannot_be_cleared() -> None:
 
 def test_labels_name_the_server_of_each_tool() -> None:
     labels = label_tools(create(tools=[FUNCTION, SERVER, {"type": "web_search"}]))
-    listed = label_tools(create(tools=[SERVER, {"type": "toolgroup", "name": "weather"}]), {"look_up": "docs"})
+    listed = label_tools(create(tools=[SERVER, {"type": "toolgroup", "name": "weather"}]), {"docs": ["look_up"]})
 
     assert (labels("ask"), labels("brave_search"), labels("look_up")) == (None, "builtin::websearch", "docs")
     assert (listed("look_up"), listed("unknown")) == ("docs", "")

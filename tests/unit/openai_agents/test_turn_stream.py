@@ -36,7 +36,7 @@ from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnRecord
 from stint.domain.messages import UserMessage
 from stint.domain.run_outcome import RunStatus
-from stint.domain.tools import GENERATED_IMAGE
+from stint.domain.tools import GENERATED_IMAGE, write_denial
 from stint.openai_agents.items import to_items
 from stint.openai_agents.turn_events import TurnEvents, pad_delta
 
@@ -127,6 +127,21 @@ def test_a_resumed_turn_continues_its_items() -> None:
         ("found", None, "completed"),
         (None, "broken", "failed"),
     ]
+
+
+def test_an_approved_call_runs_and_a_denied_one_has_failed() -> None:
+    first, second = call("look_up", "a"), call("look_up", "b")
+    turn = stored(
+        record(answer("", first, second), WAITING),
+        record(results(result(second, write_denial(None)))),
+        record(results(result(first))),
+        record(answer("Done"), COMPLETED),
+    )
+
+    assert [item["status"] for item in items_of(stored(turn.records[0]))[1:]] == ["in_progress", "in_progress"]
+    _, approved, denied, _ = check(turn)
+    assert (approved["status"], approved["output"]) == ("completed", "found")
+    assert (denied["status"], denied["error"]) == ("failed", "The user did not approve this call.")
 
 
 def test_a_message_to_a_running_turn_comes_before_the_next_step() -> None:
@@ -229,7 +244,7 @@ def test_calls_of_own_tools_have_items_with_their_results() -> None:
     searched = call("brave_search", arguments={"query": "weather"})
     files = call("knowledge_search", arguments={"query": "rules"})
     code = call("code_interpreter", arguments={"code": "print(1)"})
-    image = call("photogen", arguments={"prompt": "a cat"})
+    image = call("photogen", arguments={"query": "a cat"})
     drawn = result(image)
     drawn.metadata = {GENERATED_IMAGE: {"media_type": "image/png"}}
     drawn.content = [ImageContentItem(image=ImageSource(data="iVBORw0")), TextContentItem(text="drawn")]

@@ -24,21 +24,12 @@ from stint.services.registry.registry import Registry
 from stint.settings import Settings
 from stint.store.store import Store
 from stint.tools.masking import mask_url
-from stint.tools.port import CODE_PROVIDER, IMAGE_MODELS, RAG, RAG_RUNTIME
+from stint.tools.port import CODE_GROUP, CODE_PROVIDER, IMAGE_GROUP, IMAGE_MODELS, RAG, RAG_RUNTIME, SEARCH_GROUP
 
 if TYPE_CHECKING:
     from stint.services.runs.cache_keys import CacheKeys, FindCacheKeys
 
-WEB_SEARCH = "builtin::websearch"
-
-
 WOLFRAM_ALPHA = "builtin::wolfram_alpha"
-
-
-CODE_INTERPRETER = "builtin::code_interpreter"
-
-
-PHOTOGEN = "builtin::photogen"
 
 
 INSIDE = ProviderHealth(status="OK")
@@ -55,11 +46,11 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     models = {model.identifier: model for model in described}
     for full_id, model in ((full_id_of(models[name]), models[name]) for name in settings.model_ids):
         models.setdefault(full_id, named(model, full_id))
-    builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
+    builtin = {SEARCH_GROUP: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
     if settings.runs_code:
-        builtin[CODE_INTERPRETER] = CODE_PROVIDER
+        builtin[CODE_GROUP] = CODE_PROVIDER
     if settings.image_model:
-        builtin[PHOTOGEN] = IMAGE_MODELS
+        builtin[IMAGE_GROUP] = IMAGE_MODELS
     requests = [ToolGroupRegisterRequest(toolgroup_id=name, provider_id=builtin[name]) for name in builtin]
     toolgroups = [toolgroup_of(request, None) for request in (*requests, *given.toolgroups)]
     shields = [shield_of(request, None) for request in given.shields]

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_serializer, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from stint.domain.content import Content, ImageContentItem, items_of, text_of
@@ -23,6 +24,10 @@ from stint.domain.schema import Request, Schema
 
 LONGEST_TOOL_NAME = 64
 _TOOL_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_TOOL_NAME}}}")
+
+
+ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+"""The name of a tool or of a server in OpenAI's APIs."""
 
 
 def is_tool_name(name: str) -> bool:
@@ -60,6 +65,8 @@ class ToolDef(Request):
 class AgentToolGroupWithArgs(Request):
     name: str
     args: dict[str, Any] = Field(default_factory=dict)
+    sealed: SkipJsonSchema[Omitted[str]] = None
+    """The encrypted credentials of a stored agent's args, which no request and no answer has."""
 
 
 def form_of_toolgroup(value: Any) -> str:
@@ -69,6 +76,7 @@ def form_of_toolgroup(value: Any) -> str:
 def limit_args(group: str | AgentToolGroupWithArgs) -> str | AgentToolGroupWithArgs:
     if isinstance(group, AgentToolGroupWithArgs):
         check_args(group.args)
+        return group if group.sealed is None else group.model_copy(update={"sealed": None})
     return group
 
 
@@ -157,6 +165,14 @@ class ToolCall(Schema):
         if isinstance(arguments, str) or not any(children_of(child) for child in children_of(arguments)):
             return arguments
         return self.arguments_json or json.dumps(arguments)
+
+
+DENIED = "The user did not approve this call."
+
+
+def write_denial(reason: str | None) -> str:
+    """Return the result, for the model, of a call that its user did not approve."""
+    return f"{DENIED} {reason}" if reason else DENIED
 
 
 GENERATED_IMAGE = "generated_image"

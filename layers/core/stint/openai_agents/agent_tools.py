@@ -1,7 +1,7 @@
 """Conversion of the tools of OpenAI's Agents API to toolgroups and client tools of an agent, and back.
 
     function            a client tool with a JSON schema
-    mcp                 the toolgroup `mcp`, whose args are the server
+    mcp                 builtin::mcp, whose args are the server
     web_search          builtin::websearch; disabled, it is left out
     file_search         builtin::rag
     code_interpreter    builtin::code_interpreter
@@ -37,11 +37,10 @@ from stint.openai_agents.schemas.tools import (
     ToolgroupToolObject,
     WebSearchToolObject,
 )
-from stint.openai_agents.tool_labels import CODE_RUNS, MCP, PHOTOGEN, WEB_SEARCHES
 from stint.services.registry.tool_schemas import signature_of
 from stint.tools.credential_names import is_key, is_secret
 from stint.tools.masking import mask, mask_url
-from stint.tools.port import RAG
+from stint.tools.port import CODE_GROUP, IMAGE_GROUP, MCP_SERVER, RAG, SEARCH_GROUP
 
 SEARCH_ARGS = {"allowed_domains", "search_context_size", "user_location", "mode"}
 
@@ -62,16 +61,16 @@ def to_toolgroup(tool: AnyTool) -> AgentToolGroup | None:
     """Convert a tool that the server runs; None if it is a function, or disabled."""
     match tool:
         case SavedMcpTool() | SessionMcpTool():
-            return AgentToolGroupWithArgs(name=MCP, args=mcp_args(tool))
+            return AgentToolGroupWithArgs(name=MCP_SERVER, args=mcp_args(tool))
         case AgentWebSearchTool():
-            return None if tool.mode == "disabled" else group_of(WEB_SEARCHES, search_args(tool))
+            return None if tool.mode == "disabled" else group_of(SEARCH_GROUP, search_args(tool))
         case AgentFileSearchTool(vector_store_ids=stores, max_num_results=most):
             limit = {} if most is None else {"query_config": {"max_chunks": most}}
             return group_of(RAG, {"vector_db_ids": stores, **limit})
         case AgentCodeTool():
-            return CODE_RUNS
+            return CODE_GROUP
         case AgentImageTool():
-            return PHOTOGEN
+            return IMAGE_GROUP
         case AgentFunctionTool():
             return None
         case _:
@@ -123,9 +122,9 @@ def from_client_tool(tool: ToolDef) -> FunctionToolObject:
 def from_toolgroup(group: AgentToolGroup, shows_headers: bool) -> AgentToolObject:
     """Convert a toolgroup. One that no tool of the API stands for is shown as it is."""
     name, args = (group, {}) if isinstance(group, str) else (group.name, group.args)
-    if name == MCP and isinstance(args.get("server_url"), str):
+    if name == MCP_SERVER and isinstance(args.get("server_url"), str):
         return from_mcp(args, shows_headers)
-    if name == WEB_SEARCHES and args.keys() <= SEARCH_ARGS:
+    if name == SEARCH_GROUP and args.keys() <= SEARCH_ARGS:
         return WebSearchToolObject(
             mode=args.get("mode", "live"),
             context_size=args.get("search_context_size", "medium"),
@@ -135,9 +134,9 @@ def from_toolgroup(group: AgentToolGroup, shows_headers: bool) -> AgentToolObjec
     if name == RAG and args.get("vector_db_ids") and is_plain_search(args):
         most = args.get("query_config", {}).get("max_chunks")
         return FileSearchToolObject(vector_store_ids=args["vector_db_ids"], max_num_results=most)
-    if name == CODE_RUNS and not args:
+    if name == CODE_GROUP and not args:
         return CodeToolObject()
-    if name == PHOTOGEN and not args:
+    if name == IMAGE_GROUP and not args:
         return ImageToolObject()
     return ToolgroupToolObject(name=name, args=without_masked(mask(args)))
 
@@ -158,7 +157,7 @@ def from_mcp(args: dict[str, Any], shows_headers: bool) -> McpToolObject:
     return McpToolObject(
         server_label=str(args.get("server_label", "")),
         transport=McpTransportObject(
-            server_url=mask_url(args["server_url"]),
+            server_url=mask_url(args["server_url"], endpoint=True),
             headers=public_headers(args.get("headers") or {}) if shows_headers else None,
         ),
         allowed_tools=args.get("allowed_tools"),
@@ -169,7 +168,9 @@ def from_mcp(args: dict[str, Any], shows_headers: bool) -> McpToolObject:
 
 def public_headers(headers: dict[str, str]) -> dict[str, str]:
     """Return the headers that are no credentials by their names and values."""
-    return {name: value for name, value in headers.items() if not (is_secret(name) or is_key(value))}
+    return {
+        name: value for name, value in headers.items() if not (is_secret(name) or is_key(value) or is_masked(value))
+    }
 
 
 def without_masked(value: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from stint.domain.content import text_of
 from stint.domain.ids import item_name
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.tools import DENIED, ToolCall, ToolResponse
 from stint.openai_agents.contents import from_result
 from stint.openai_agents.schemas.items import (
     AgentCodeCall,
@@ -14,8 +14,7 @@ from stint.openai_agents.schemas.items import (
     AgentSearchAction,
     AgentWebSearchCall,
 )
-from stint.openai_agents.tool_labels import CODE_RUNS, PHOTOGEN, WEB_SEARCHES
-from stint.tools.port import RAG
+from stint.tools.port import CODE_GROUP, IMAGE_GROUP, RAG, SEARCH_GROUP
 
 ServerCall = AgentMcpCall | AgentWebSearchCall | AgentFileSearchCall | AgentCodeCall | AgentImageCall
 
@@ -28,17 +27,17 @@ def open_call(call: ToolCall, label: str, turn_id: str, step_id: str, place: int
 
     arguments = call.arguments
     if isinstance(arguments, dict):
-        if label == WEB_SEARCHES:
+        if label == SEARCH_GROUP:
             query = str(arguments.get("query", ""))
             return AgentWebSearchCall(**common("ws"), action=AgentSearchAction(query=query, queries=[query]))
         if label == RAG:
             from stint.services.responses.search_items import queries_of  # noqa: PLC0415 - few turns search files
 
             return AgentFileSearchCall(**common("fs"), queries=queries_of(arguments))
-        if label == CODE_RUNS:
+        if label == CODE_GROUP:
             code = arguments.get("code")
             return AgentCodeCall(**common("ci"), code=code if isinstance(code, str) else "")
-        if label == PHOTOGEN:
+        if label == IMAGE_GROUP:
             return AgentImageCall(**common("ig"))
     return AgentMcpCall(**common("mcp"), server_label=label, name=call.tool_name, arguments=arguments)
 
@@ -49,8 +48,11 @@ def finish_call(item: ServerCall, call: ToolCall, response: ToolResponse) -> Ser
     changes: dict[str, Any] = {"status": "failed" if failed else "completed"}
     match item:
         case AgentMcpCall():
-            shown = {"error": text_of(response.content)} if failed else {"output": from_result(response.content)}
-            changes |= shown
+            text = text_of(response.content)
+            if failed or text.startswith(DENIED):
+                changes = {"status": "failed", "error": text}
+            else:
+                changes["output"] = from_result(response.content)
         case AgentWebSearchCall():
             changes = {"status": "incomplete" if failed else "completed"}
         case AgentFileSearchCall():
@@ -70,7 +72,8 @@ def image_fields(call: ToolCall, response: ToolResponse) -> dict[str, Any]:
     """Return the fields of an image that was generated, or could not be."""
     from stint.services.responses.image_items import FORMATS  # noqa: PLC0415 - few turns generate images
 
-    prompt = call.arguments.get("prompt") if isinstance(call.arguments, dict) else None
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    prompt = arguments.get("query", arguments.get("prompt"))
     image, properties = response.generated_image, response.image_properties
     return {
         "status": "failed" if image is None else "completed",

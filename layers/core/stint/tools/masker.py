@@ -8,8 +8,10 @@ A credential is recognized by its place, before its look:
     a value in `headers`               a credential, except in headers that are public by their name
     a value with a credential's name   a credential, of any type and with all that is in it
     a text that looks like a key       a credential, unless its name says id, name, model and the like
+    `server_url`                       an endpoint of MCP, of which more parts may be keys
     a URL in a text                    its user and password, fields of its query, segments of its path
     a text named body, data, payload   read as JSON, or as `name=value` pairs
+    names of tools                     unchanged
     `parameters` of type object        a JSON schema, which models see: unchanged
     placeholders, `{name}`             arguments of the call: never credentials
 
@@ -40,6 +42,8 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>]+")
 """Without the limit on the scheme, the search takes quadratic time in a run of letters."""
 _PAIR = re.compile(r"(?<![\w-])([\w-]{1,64})(\"?\s?[=:]\s?\"?)([^\s\"&,;{}]+)")
 """`name=value` and `"name": "value"` in a text that is sent as a body."""
+NAMES_OF_TOOLS = frozenset({"allowed_tools", "tool_names"})
+"""The fields with names of tools. Whether a call waits for approval may depend on them, so none is taken for a key."""
 _BODIES = frozenset({"body", "data", "payload"})
 
 MAX_FIELDS = 100
@@ -119,12 +123,16 @@ class Masker:
             return value
         if name == "parameters" and isinstance(value, dict) and value.get("type") == "object":
             return value
+        if name in NAMES_OF_TOOLS and isinstance(value, list):
+            return value
         if name.lower() == "headers":
             return self.headers(value)
         if is_secret(name):
             return self.hide(value)
         if not isinstance(value, str):
             return self.value(value)
+        if name == "server_url":
+            return self.url(value, endpoint=True)
         return self.body(value) if name.lower() in _BODIES else self.text(value, plain=is_plain(name))
 
     def headers(self, value: Any) -> Any:

@@ -70,6 +70,15 @@ SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
 REMOTE_EXECUTION = "builtin::remote_execution"
 """The toolgroup of HTTP endpoints that an agent or a turn defines itself, in its args."""
 
+MCP_SERVER = "builtin::mcp"
+"""The toolgroup of an MCP server that an agent or a turn names itself, in its args."""
+
+MCP = "model-context-protocol"
+"""The provider of MCP servers' tools."""
+
+SERVER_REFUSED = "mcp_server_refused"
+"""The code of the error of an MCP server that refuses to begin a session."""
+
 MEMORY_BANKS = "memory_banks"
 """The argument of an agent's search in vector dbs that makes it a retrieval from memory banks."""
 
@@ -78,6 +87,15 @@ QUERY_GENERATOR = "query_generator_config"
 
 RAG = "builtin::rag"
 """The toolgroup of the search in vector dbs."""
+
+SEARCH_GROUP = "builtin::websearch"
+"""The toolgroup of the web search."""
+
+CODE_GROUP = "builtin::code_interpreter"
+"""The toolgroup of the code interpreter."""
+
+IMAGE_GROUP = "builtin::photogen"
+"""The toolgroup of the image generation."""
 
 RAG_RUNTIME = "rag-runtime"
 """The provider of the search in vector dbs. The `retrieve` argument of its toolgroups has effect before tools run."""

@@ -35,6 +35,7 @@ FULL: Json = {
     "stream": True,
     "stream_options": {"include_obfuscation": True},
     "background": True,
+    "background_options": {"completion_window": "soonest"},
     "max_output_tokens": 16,
     "max_tool_calls": 1,
     "max_infer_iters": 3,

@@ -20,8 +20,8 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, Reasoning, UserInput
 from stint.domain.openai.opaque import CompactedContext
 from stint.domain.stored_messages import SUMMARY
+from stint.domain.tools import DENIED
 from stint.loop.transcript import NO_RESULT
-from stint.services.responses.items_to_messages import DENIED
 from stint.services.responses.search_items import NO_RESULTS
 
 ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "add", "arguments": '{"a": 1}'}

@@ -25,8 +25,9 @@ from stint.domain.openai.chat_input import NO_AUDIO, ChatAllowedToolsChoice, Cha
 from stint.domain.openai.prompt_cache import CacheOptionsHint, CacheRetention
 from stint.domain.openai.response_options import JsonObject, PlainText
 from stint.domain.openai.response_requests import CacheKey, ModelName
-from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
+from stint.domain.openai.response_tools import REFUSED_TOOLS
 from stint.domain.schema import Request
+from stint.domain.tools import ToolName
 
 MAX_STOPS = 4
 MAX_TOP_LOGPROBS = 20

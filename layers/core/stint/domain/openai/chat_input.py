@@ -10,8 +10,9 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from stint.domain.fields import KnownTypes, Nothing, Omitted, UnsupportedField, invalid
 from stint.domain.openai.parts import MAX_FILE, MAX_IMAGE, FileId, Text
 from stint.domain.openai.prompt_cache import CacheBreakpointHint
-from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
+from stint.domain.openai.response_tools import REFUSED_TOOLS
 from stint.domain.schema import Request
+from stint.domain.tools import ToolName
 
 NO_AUDIO = "No provider supports audio"
 Name = Omitted[Annotated[str, Field(max_length=256)]]

@@ -25,8 +25,8 @@ from stint.domain.openai.items import (
     WebSearchCall,
 )
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
-from stint.domain.openai.response_tools import ToolName
 from stint.domain.schema import Request
+from stint.domain.tools import ToolName
 
 CallId = Annotated[str, Field(min_length=1, max_length=64)]
 Caller = Annotated[

@@ -22,7 +22,8 @@ from stint.domain.context_management import ContextManagements
 from stint.domain.expiry import Expiry
 from stint.domain.fields import Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.inference import ServiceTier
-from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, EndUserId, ToolLimit, too_long
+from stint.domain.limits import MAX_INFER_ITERS, EndUserId, ToolLimit, too_long
+from stint.domain.mcp_servers import refuse_size
 from stint.domain.openai.input_items import Input
 from stint.domain.openai.prompt_cache import CacheOptionsHint, CacheRetention
 from stint.domain.openai.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
@@ -104,12 +105,7 @@ class ContextRequest(Request):
                     f"The server_url of {tool.server_label!r} contains {MASK}, which replaces possible keys in "
                     "responses. Send the whole URL."
                 )
-        size = sum(tool.size_of_headers for tool in tools if isinstance(tool, McpTool))
-        if size > MAX_HEADERS:
-            raise invalid(
-                f"The headers and authorizations of the MCP tools have {size:,} characters in total; at most "
-                f"{MAX_HEADERS:,} are allowed."
-            )
+        refuse_size(sum(tool.size_of_headers for tool in tools if isinstance(tool, McpTool)))
         return check_tools(tools)
 
     @field_validator("tool_choice")

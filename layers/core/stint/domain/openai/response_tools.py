@@ -8,14 +8,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, field_validator
 
-from stint.domain.fields import KnownTypes, MaxEntries, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
-from stint.domain.limits import ServerToolNames
+from stint.domain.fields import KnownTypes, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
+from stint.domain.mcp_servers import (
+    AllowedNames,
+    Approval,
+    McpHeaders,
+    check_server_url,
+    is_allowed,
+    needs_approval,
+    size_of_credentials,
+)
 from stint.domain.openai.code_interpreter import CodeInterpreterChoice, CodeInterpreterTool
 from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationChoice, ImageGenerationTool
 from stint.domain.schema import Request
+from stint.domain.tools import ToolName
 
-ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 NO_SEARCH = "Tool search is not supported. Declare the tool in full"
 NO_PROGRAMS = "Programmatic tool calling is not supported. The model calls its tools directly"
 DeferLoading = Annotated[Omitted[StrictBool], SupportedValues((False,), NO_SEARCH), Field(exclude=True)]
@@ -40,45 +48,6 @@ class FunctionTool(Request):
     output_schema: Annotated[Nothing, UnsupportedField("The results of functions are not checked. Remove it")] = None
 
 
-class McpToolFilter(Request):
-    """A filter of a server's tools by their names."""
-
-    tool_names: Omitted[ServerToolNames] = None
-    read_only: Annotated[
-        Nothing, UnsupportedField("Servers' hints about their tools are not trusted. List the tool_names")
-    ] = None
-
-    def matches(self, name: str) -> bool:
-        """Return whether a tool matches. An empty filter matches every tool."""
-        return self.tool_names is None or name in self.tool_names
-
-
-class McpApprovalFilter(Request):
-    """The calls that wait for approval. A tool in neither list does, unless only `always` is set."""
-
-    always: Omitted[McpToolFilter] = None
-    never: Omitted[McpToolFilter] = None
-
-
-def form_of_filter(value: Any) -> str:
-    return "names" if isinstance(value, list) else "filter"
-
-
-AllowedNames = Annotated[
-    Annotated[ServerToolNames, Tag("names")] | Annotated[McpToolFilter, Tag("filter")], Discriminator(form_of_filter)
-]
-
-
-def form_of_approval(value: Any) -> str:
-    return "mode" if isinstance(value, str) else "filter"
-
-
-Approval = Annotated[
-    Annotated[Literal["always", "never"], Tag("mode")] | Annotated[McpApprovalFilter, Tag("filter")],
-    Discriminator(form_of_approval),
-]
-
-
 class McpTool(Request):
     """The tools of an MCP server that this server calls.
 
@@ -92,7 +61,7 @@ class McpTool(Request):
     tunnel_id: Annotated[Nothing, UnsupportedField("Tunnels are not supported. Set the server_url")] = None
     server_url: str
     server_description: str | None = None
-    headers: Omitted[Annotated[dict[str, str], MaxEntries(100)]] = None
+    headers: Omitted[McpHeaders] = None
     authorization: Omitted[str] = None
     allowed_tools: AllowedNames | None = None
     require_approval: Approval = "always"
@@ -102,9 +71,7 @@ class McpTool(Request):
     @field_validator("server_url")
     @classmethod
     def check_url(cls, url: str) -> str:
-        if not url.startswith(("https://", "http://")):
-            raise invalid("The server_url must begin with https:// or http://.")
-        return url
+        return check_server_url(url)
 
     @property
     def carries_credentials(self) -> bool:
@@ -113,29 +80,15 @@ class McpTool(Request):
     @property
     def size_of_headers(self) -> int:
         """Return the number of characters of the headers and the authorization."""
-        headers = sum(len(name) + len(value) for name, value in (self.headers or {}).items())
-        return headers + len(self.authorization or "")
+        return size_of_credentials(self.headers, self.authorization)
 
     def allows(self, name: str) -> bool:
         """Return whether the model may call a tool of this server."""
-        match self.allowed_tools:
-            case None:
-                return True
-            case McpToolFilter() as some:
-                return some.matches(name)
-            case names:
-                return name in names
+        return is_allowed(self.allowed_tools, name)
 
     def needs_approval(self, name: str) -> bool:
         """Return whether a call of a tool waits for the client's approval."""
-        if not isinstance(self.require_approval, McpApprovalFilter):
-            return self.require_approval == "always"
-        always, never = self.require_approval.always, self.require_approval.never
-        if always is not None and always.matches(name):
-            return True
-        if never is not None:
-            return not never.matches(name)
-        return always is None
+        return needs_approval(self.require_approval, name)
 
 
 NO_FILTERS = "The search engines support no filters, locations or offline modes. Remove it"

@@ -8,12 +8,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
-from stint.domain.fields import KnownTypes, MaxEntries, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
+from stint.domain.fields import KnownTypes, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.limits import MAX_URL_LENGTH, ServerToolNames, ToolgroupArgs, ToolLimit, size_of_json
 from stint.domain.llama_stack.rag import MAX_CHUNKS, MAX_VECTOR_DBS
+from stint.domain.mcp_servers import Approval, McpHeaders, check_server_url
 from stint.domain.openai.file_search import StoreName
-from stint.domain.openai.response_tools import Approval, ToolName
+from stint.domain.redaction import MASK
 from stint.domain.schema import Request, Schema
+from stint.domain.tools import ToolName
 from stint.openai_agents.schemas.contents import LongText
 
 MAX_TOOLS_BYTES = 3_145_728
@@ -40,14 +42,16 @@ class AgentFunctionTool(Request):
     ] = None
 
 
-def check_url(url: str) -> str:
-    if not url.startswith(("https://", "http://")):
-        raise invalid("The server_url must begin with https:// or http://.")
+def refuse_masked(url: str) -> str:
+    """Refuse a URL that was copied from an object."""
+    if MASK in url:
+        raise invalid(f"The server_url contains {MASK}, which replaces possible keys in objects. Send the whole URL.")
     return url
 
 
-ServerURL = Annotated[str, Field(max_length=MAX_URL_LENGTH), AfterValidator(check_url)]
-HeaderValues = Annotated[dict[str, str], MaxEntries(100)]
+ServerURL = Annotated[
+    str, Field(max_length=MAX_URL_LENGTH), AfterValidator(check_server_url), AfterValidator(refuse_masked)
+]
 
 
 class SavedHttpTransport(Request):
@@ -55,7 +59,7 @@ class SavedHttpTransport(Request):
 
     type: Literal["http"]
     server_url: ServerURL
-    headers: HeaderValues = Field(default_factory=dict)
+    headers: McpHeaders = Field(default_factory=dict)
     authorization: Annotated[Nothing, UnsupportedField(NO_SAVED_CREDENTIALS)] = None
 
 
@@ -64,7 +68,7 @@ class HttpTransport(Request):
 
     type: Literal["http"]
     server_url: ServerURL
-    headers: HeaderValues = Field(default_factory=dict)
+    headers: McpHeaders = Field(default_factory=dict)
     authorization: Omitted[Annotated[str, Field(min_length=1, max_length=65_536)]] = None
 
 

@@ -5,8 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stint.domain.errors import InvalidRequest
+from stint.domain.llama_stack.registrations import ToolGroup
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs
-from stint.services.registry.inline_toolgroups import define_toolgroup
+from stint.services.registry.inline_toolgroups import (
+    define_server,
+    define_toolgroup,
+    find_servers,
+    read_server,
+    refuse_conflicts,
+)
 from stint.services.registry.tools import Tools, as_port
 from stint.tools.port import QUERY_GENERATOR, REMOTE_EXECUTION
 from stint.tools.secret_references import refuse_references
@@ -19,11 +26,26 @@ async def check_endpoints(toolgroups: Sequence[AgentToolGroup], tools: Tools) ->
 
     Raises InvalidRequest if an endpoint is malformed, may not be called, or names a secret, or for a template.
     """
+    await check_servers(toolgroups, tools)
     for place, group in enumerate(toolgroups):
         if isinstance(group, AgentToolGroupWithArgs):
             check_query_template(group.args, f"agent_config.toolgroups[{place}].args")
         for args in endpoints_of(group):
             await check_endpoint(args, tools, f"agent_config.toolgroups[{place}]")
+
+
+async def check_servers(toolgroups: Sequence[AgentToolGroup], tools: Tools) -> None:
+    """Check the MCP servers that an agent names without a registration, without contacting them.
+
+    Raises InvalidRequest.
+    """
+    servers = []
+    for place, group in find_servers(toolgroups):
+        param = f"agent_config.toolgroups[{place}]"
+        server = read_server(group.args, param)
+        await check_toolgroup(define_server(server, group.args), group.args, tools, param)
+        servers.append(server)
+    refuse_conflicts(servers, "agent_config.toolgroups")
 
 
 def endpoints_of(group: AgentToolGroup) -> Iterator[Args]:
@@ -40,9 +62,13 @@ def endpoints_of(group: AgentToolGroup) -> Iterator[Args]:
 
 async def check_endpoint(args: Args, tools: Tools, param: str) -> None:
     """Check one endpoint, whose error names the field `param`. Raises InvalidRequest."""
+    await check_toolgroup(define_toolgroup(args), args, tools, param)
+
+
+async def check_toolgroup(defined: ToolGroup, args: Args, tools: Tools, param: str) -> None:
+    """Check a toolgroup that args define. Raises InvalidRequest."""
     # A reference would let whoever writes an agent send a secret of the operator to an address of its choice.
     refuse_references(json.dumps(args), param)
-    defined = define_toolgroup(args)
     try:
         await tools.provider_of(defined).check(as_port(defined))
     except InvalidRequest as error:

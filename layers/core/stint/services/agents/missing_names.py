@@ -17,7 +17,7 @@ from stint.services.registry.model_ids import find_models
 from stint.services.registry.registry import Registry
 from stint.services.registry.tools import Selection, Tools
 from stint.services.registry.unsupported_tools import refuse_not_offered
-from stint.tools.port import NO_PROVIDER_DATA, REMOTE_EXECUTION
+from stint.tools.port import MCP_SERVER, NO_PROVIDER_DATA, REMOTE_EXECUTION
 
 SCRIPTED = "scripted"
 
@@ -36,7 +36,7 @@ def explain_names(config: AgentConfig, tools: Tools, catalogue: Catalogue) -> It
     yield from explain_model(config.model, tools.registry, catalogue)
     groups = (group if isinstance(group, str) else group.name for group in config.toolgroups)
     for name in dict.fromkeys(groups):
-        if name != REMOTE_EXECUTION and name not in catalogue.toolgroups:
+        if name not in (REMOTE_EXECUTION, MCP_SERVER) and name not in catalogue.toolgroups:
             yield from explain_tool(name, tools, catalogue)
     of_tools = [(*each.input_shields, *each.output_shields) for each in (config.tool_shields or {}).values()]
     for name in dict.fromkeys([*config.input_shields, *config.output_shields, *chain(*of_tools)]):

@@ -13,9 +13,7 @@ from stint.domain.llama_stack.registrations import Tool, ToolGroup
 from stint.domain.tools import ToolDef, ToolParameter
 from stint.services.registry.masking import masked_endpoint
 from stint.tools.outcomes import write_json
-
-MCP = "model-context-protocol"
-"""The provider of MCP servers' tools."""
+from stint.tools.port import MCP
 
 FUNCTION_DEFINITIONS = "{{function_definitions}}"
 """The placeholder of the tool definitions in instructions (Llama Stack, SystemMessageBehavior)."""

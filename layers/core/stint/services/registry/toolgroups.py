@@ -38,14 +38,14 @@ from stint.domain.llama_stack.registrations import (
 from stint.services.registry.catalogue import Registered, split_groups, toolgroup_of
 from stint.services.registry.masking import masked_toolgroup
 from stint.services.registry.registry import Registry
-from stint.services.registry.tool_schemas import MCP, describe
+from stint.services.registry.tool_schemas import describe
 from stint.services.registry.tools import Tools, as_port, name_for_model, name_toolgroup
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.encrypted_credentials import EncryptedCredentials
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.masking import mask_url, refuse_masked
 from stint.tools.outcomes import head_of
-from stint.tools.port import Invocation
+from stint.tools.port import MCP, Invocation
 from stint.tools.redaction import warn_of_short_secrets
 from stint.tools.secret_references import has_references, refuse_references
 

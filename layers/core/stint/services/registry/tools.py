@@ -9,11 +9,13 @@ does not answer fails here, before it is stored.
 """
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from stint.dataclasses import dataclass, replace
-from stint.domain.errors import InvalidRequest, StintError, ToolUnavailable
+from stint.domain.errors import InvalidRequest, StintError, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroup
@@ -23,16 +25,41 @@ from stint.services.registry.registry import Registry
 from stint.services.registry.tool_schemas import signature_of
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.list_budget import shared_list_budget
-from stint.tools.port import MODEL_NAMES, REMOTE_EXECUTION, SEARCH_PROVIDERS, Toolgroup, ToolProvider
+from stint.tools.port import (
+    MCP,
+    MCP_SERVER,
+    MODEL_NAMES,
+    REMOTE_EXECUTION,
+    SEARCH_PROVIDERS,
+    SERVER_REFUSED,
+    Toolgroup,
+    ToolProvider,
+)
+
+if TYPE_CHECKING:  # few agents name an MCP server without a registration
+    from stint.domain.mcp_servers import InlineMcpServer
+
+logger = logging.getLogger(__name__)
+
+APPROVAL = "require_approval"
+NONE = frozenset[str]()
+SERVER_OF = attrgetter("server")
+INLINE = (f"{REMOTE_EXECUTION}/", f"{MCP_SERVER}/")
+"""How the identifiers of toolgroups begin that agents or turns define themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The tools that an agent or a turn uses of a toolgroup: all or one. `args` override the model's arguments."""
+    """The tools that an agent or a turn uses of a toolgroup: all or one. `args` override the model's arguments.
+
+    `server` is the definition of an inline MCP server. Unless it is required, a turn runs without its tools if it
+    cannot be reached.
+    """
 
     toolgroup: ToolGroup
     tool_name: str | None
     args: Mapping[str, Any]
+    server: "InlineMcpServer | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +83,12 @@ class Tools:
         selections = [await self.select(wanted) for wanted in (*config.toolgroups, *added)]
         # A toolgroup is listed once, however many of its tools are named.
         groups = {selection.toolgroup.identifier: selection.toolgroup for selection in selections}
+        optional = find_optional(selections) if any(map(SERVER_OF, selections)) else ()
         with shared_list_budget():
-            listing = [self.signatures(group, provider_data) for group in groups.values()]
+            listing = [
+                (self.list_optional if name in optional else self.signatures)(group, provider_data)
+                for name, group in groups.items()
+            ]
             listed = await asyncio.gather(*listing) if listing else []
         signatures = dict(zip(groups, listed, strict=True))
         server: dict[str, ServerTool] = {}
@@ -65,7 +96,8 @@ class Tools:
             for tool in self.select_tools(selection, signatures[selection.toolgroup.identifier]):
                 add_tool(server, tool, client)
         refuse_too_many(server, "toolgroups", "Name the ones to use as group/tool.")
-        return Toolbox(client, server, provider_data, self.result_bytes)
+        approvals = find_approvals(server) if server else NONE
+        return Toolbox(client, server, provider_data, self.result_bytes, approvals)
 
     async def select(self, wanted: AgentToolGroup) -> Selection:
         """Find the toolgroup that an agent names as `group` or `group/tool`.
@@ -78,6 +110,12 @@ class Tools:
             from stint.services.registry.inline_toolgroups import define_toolgroup  # noqa: PLC0415 - few agents have it
 
             return Selection(define_toolgroup(args), None, {})
+        if name == MCP_SERVER:
+            from stint.services.registry.inline_toolgroups import define_server, read_server  # noqa: PLC0415 - likewise
+
+            server = read_server(args)
+            sealed = None if isinstance(wanted, str) else wanted.sealed
+            return Selection(define_server(server, args, sealed), None, {}, server)
         found = await self.registry.find_toolgroup(name)
         if found is None:
             refuse_not_offered(name)
@@ -105,6 +143,24 @@ class Tools:
             if isinstance(error, InvalidRequest) and error.param is None:
                 error.param = param
             raise name_toolgroup(group, error) from error
+
+    async def list_optional(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> list[ToolSignature]:
+        """List the tools of an MCP server that a turn can do without: none if it cannot be reached.
+
+        Raises:
+            InvalidRequest: its URL is not allowed, or its definition is malformed.
+        """
+        try:
+            return await self.signatures(group, provider_data)
+        except (ToolUnavailable, UnresolvableURL) as error:
+            failure = error.message
+        except InvalidRequest as error:
+            if error.code != SERVER_REFUSED:
+                raise
+            failure = error.message
+        extra = {"toolgroup_id": group.identifier, "error": failure}
+        logger.warning("A turn runs without the tools of an MCP server that does not answer", extra=extra)
+        return []
 
     def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> list[ToolSignature] | None:
         """Return a toolgroup's tools without a request; None if a server would have to be contacted."""
@@ -137,6 +193,35 @@ class Tools:
                 param="toolgroups",
             )
         return wanted
+
+
+def find_optional(selections: Sequence[Selection]) -> set[str]:
+    """Return the identifiers of the MCP servers that a turn can do without.
+
+    Raises:
+        InvalidRequest: two inline servers have one label, or their credentials are too long.
+    """
+    from stint.services.registry.inline_toolgroups import refuse_conflicts  # noqa: PLC0415 - few agents have one
+
+    inline = [(each.toolgroup.identifier, each.server) for each in selections if each.server is not None]
+    refuse_conflicts(server for _, server in inline)
+    return {identifier for identifier, server in inline if not server.required}
+
+
+def find_approvals(server: Mapping[str, ServerTool]) -> frozenset[str]:
+    """Return the names of the tools whose calls wait for the client's approval: those of MCP servers that say so."""
+    asking = {
+        tool.toolgroup.toolgroup_id: tool.toolgroup.config
+        for tool in server.values()
+        if tool.toolgroup.provider_id == MCP and APPROVAL in tool.toolgroup.config
+    }
+    if not asking:
+        return NONE
+    from stint.domain.mcp_servers import McpAccess  # noqa: PLC0415 - few toolgroups ask
+
+    access = {name: McpAccess.model_validate(config) for name, config in asking.items()}
+    owned = [(name, access.get(tool.toolgroup.toolgroup_id)) for name, tool in server.items()]
+    return frozenset(name for name, group in owned if group is not None and group.needs_approval(name))
 
 
 def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[str, ToolSignature]) -> None:
@@ -173,7 +258,7 @@ def alias_of(signature: ToolSignature, name: str) -> str | None:
 def as_port(group: ToolGroup) -> Toolgroup:
     """Return a registered toolgroup in the form of the port."""
     endpoint = group.mcp_endpoint.uri if group.mcp_endpoint else None
-    inline = group.identifier.startswith(f"{REMOTE_EXECUTION}/")  # nobody registered it, so it may name no secrets
+    inline = group.identifier.startswith(INLINE)  # nobody registered it, so it may name no secrets
     return Toolgroup(
         group.identifier,
         group.provider_id,

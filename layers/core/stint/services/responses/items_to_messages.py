@@ -36,7 +36,7 @@ from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalRespons
 from stint.domain.openai.opaque import CompactedContext, OpaqueReader
 from stint.domain.openai.prompt_cache import breakpoints_in
 from stint.domain.stored_messages import SUMMARY, CompactedHistory
-from stint.domain.tools import ToolCall
+from stint.domain.tools import ToolCall, write_denial
 from stint.loop.transcript import SENT, Transcript
 from stint.services.conversations.item_files import distribute_texts
 from stint.services.responses.answer_order import order_answers
@@ -45,8 +45,6 @@ from stint.services.responses.hosted_tools import WEB_SEARCH, result_of
 from stint.services.responses.item_content import content_of, message_text
 from stint.services.responses.search_items import chunks_of, urls_of
 from stint.tools.port import CODE_INTERPRETER, FILE_SEARCH, IMAGE_GENERATION
-
-DENIED = "The user did not approve this call."
 
 Words = tuple[object, ...]
 """What tells messages apart: their role, and their texts and images."""
@@ -200,8 +198,8 @@ class MessageBuilder:
                 if item.approve:
                     self.consented[call.call_id] = call
                 else:
-                    said = f"{DENIED} {item.reason}" if item.reason else DENIED
-                    self.transcript.append_message(ToolResult(call.call_id, call.tool_name, said))
+                    said = ToolResult(call.call_id, call.tool_name, write_denial(item.reason))
+                    self.transcript.append_message(said)
             case CompactionItem():
                 compacted = self.opaque.read(item.encrypted_content, CompactedContext)
                 if compacted.messages is not None:

@@ -51,13 +51,12 @@ from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, calla
 from stint.services.responses.masking import with_credentials
 from stint.services.responses.search_items import without_markers
 from stint.tools.list_budget import shared_list_budget
-from stint.tools.port import SEARCH_PROVIDERS, ProviderData, Toolgroup
+from stint.tools.port import MCP, SEARCH_PROVIDERS, ProviderData, Toolgroup
 
 if TYPE_CHECKING:  # few responses search files, and few models take cache keys
     from stint.services.runs.cache_keys import CacheKeys, FindCacheKeys
     from stint.tools.knowledge.file_search import KnowledgeSearch
 
-MCP = "model-context-protocol"
 WEB_SEARCH_GROUP = "builtin::websearch"
 RESULTS = {"low": 3, "medium": 6, "high": 12}
 """Number of pages of a search for each `search_context_size`."""

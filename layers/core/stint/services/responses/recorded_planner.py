@@ -17,8 +17,8 @@ from stint.loop.plan import Plan
 from stint.loop.toolbox import ServerTool, Toolbox
 from stint.models.port import ChatModel
 from stint.services.responses.code_runs import CodeAccess
-from stint.services.responses.planner import MCP, ResponsePlan, ResponsePlanner, read_format, signature_of
-from stint.tools.port import ProviderData, Toolgroup
+from stint.services.responses.planner import ResponsePlan, ResponsePlanner, read_format, signature_of
+from stint.tools.port import MCP, ProviderData, Toolgroup
 
 if TYPE_CHECKING:
     from stint.tools.knowledge.file_search import KnowledgeSearch

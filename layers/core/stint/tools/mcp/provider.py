@@ -27,11 +27,11 @@ from stint.dataclasses import replace
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
 from stint.domain.json_text import make_storable
-from stint.domain.schema import Request
+from stint.domain.mcp_servers import McpAccess
 from stint.domain.validation import describe_faults
 from stint.net.guard import Guard
 from stint.tools.definitions import LONGEST_TIMEOUT
-from stint.tools.headers import read_headers
+from stint.tools.headers import fold, read_headers
 from stint.tools.list_budget import list_budget
 from stint.tools.mcp.content import read_result
 from stint.tools.mcp.lists import ToolLists
@@ -60,8 +60,8 @@ SLOW_SECONDS = 1.0
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)]
 
 
-class McpArgs(Request):
-    """The args of a registration.
+class McpArgs(McpAccess):
+    """The args of a toolgroup, with the access to its tools.
 
     `timeout` is in seconds, for one listing or call; `timeouts` has timeouts of single tools by name.
     `repeatable` says whether calls of its tools may be sent again after an interruption. By default the server's hints
@@ -77,7 +77,9 @@ class McpArgs(Request):
         return self.timeouts.get(tool_name, self.timeout)
 
     def apply(self, tools: list[ToolSignature]) -> list[ToolSignature]:
-        """Return the listed tools as the registration has them."""
+        """Return the listed tools that may be called, as the toolgroup has them."""
+        if self.allowed_tools is not None:
+            tools = [tool for tool in tools if self.allows(tool.name)]
         if self.repeatable is None:
             return tools
         return [replace(tool, repeatable=self.repeatable) for tool in tools]
@@ -258,7 +260,7 @@ async def call_tool(session: "ClientSession", invocation: Invocation) -> "CallTo
 
 
 def read_endpoint(toolgroup: Toolgroup, provider_data: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return a toolgroup's URL and the caller's headers for it.
+    """Return a toolgroup's URL, and the caller's headers for it with its own.
 
     Raises:
         InvalidRequest: the toolgroup has no endpoint, or `mcp_headers` is malformed.
@@ -273,7 +275,16 @@ def read_endpoint(toolgroup: Toolgroup, provider_data: dict[str, Any]) -> tuple[
         message = 'The mcp_headers in the provider data must be {"<URL of the endpoint>": {...}}'
         raise InvalidRequest(message, param="mcp_headers")
     ours = next((headers for uri, headers in given.items() if uri.rstrip("/") == url.rstrip("/")), None)
-    return url, read_headers(ours, "mcp_headers")
+    return url, add_headers(toolgroup, read_headers(ours, "mcp_headers"))
+
+
+def add_headers(toolgroup: Toolgroup, given: dict[str, str]) -> dict[str, str]:
+    """Return the caller's headers with those of the toolgroup, which replace others of the same name."""
+    if toolgroup.config.keys().isdisjoint(("headers", "authorization")):
+        return given
+    own = read_headers(read_args(toolgroup).sent_headers, "headers")
+    names = set(map(fold, own))
+    return {name: value for name, value in given.items() if fold(name) not in names} | own
 
 
 def key_of(url: str, headers: dict[str, str]) -> str:

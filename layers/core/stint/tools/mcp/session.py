@@ -33,6 +33,7 @@ from stint.tools.list_budget import MAX_LIST_BYTES, ListBudget
 from stint.tools.mcp.answers import ReceiveBudget
 from stint.tools.mcp.refusals import McpRequestRefused, shorten_reason
 from stint.tools.mcp.watch import Watch
+from stint.tools.port import SERVER_REFUSED
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
@@ -182,7 +183,7 @@ def refuse_server(url: str, reason: str) -> InvalidRequest:
         f"The MCP server at {host_of(url)} refuses to initialize a session: {shorten_reason(reason)}. "
         f"Stint speaks the revisions {', '.join(SUPPORTED_PROTOCOL_VERSIONS)} of MCP. Servers without sessions, of "
         "later revisions, are not supported.",
-        code="mcp_server_refused",
+        code=SERVER_REFUSED,
     )
 
 

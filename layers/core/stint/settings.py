@@ -230,6 +230,18 @@ class Settings(BaseModel):
     heartbeat_seconds: float = Field(
         default=15, gt=0, description="Silence after which a stream sends a comment line, in seconds."
     )
+    session_stream_seconds: float = Field(
+        default=300,
+        gt=0,
+        le=900,
+        description="Longest stream of a session of the OpenAI Agents API, in seconds.",
+    )
+    session_stream_share: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Part of that time in which the stream takes new input.",
+    )
     agent_cache_seconds: float = Field(
         default=60, ge=0, description="Time that a warm process caches agent configurations, in seconds."
     )

@@ -1,8 +1,8 @@
 """The header by which a request of OpenAI's Agents API is known.
 
 Both APIs have `/v1/agents` and `/v1/agents/{agent_id}`, with other bodies and answers. OpenAI's SDK sends the header
-with each request of its API, and no client of Llama Stack sends it. API Gateway cannot route by headers, so the function
-`agents` decides.
+with each request of its API, and no client of Llama Stack sends it. API Gateway cannot route by headers, so the
+function `agents` decides.
 """
 
 from starlette.datastructures import Headers

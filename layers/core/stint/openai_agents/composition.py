@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
+from stint.apis.agents import AgentsServices
 from stint.bootstrap.agents import AgentsComposition
 from stint.bootstrap.restore import per_tenant
 from stint.dataclasses import fields
 from stint.domain.ids import TENANT
 from stint.openai_agents.services import OpenAIAgentsServices
-from stint.apis.agents import AgentsServices
 from stint.settings import Settings
 
 

@@ -1,7 +1,7 @@
 """Lists of OpenAI's Agents API, and the items of turns and sessions.
 
-The id of an item has the digits of the step, message or turn that it belongs to, which sorts after the turn. So the turn
-of an item is the newest one that does not sort after these digits and has the item: in most cases the first one read.
+The id of an item has the digits of the step, message or turn that it belongs to, which sorts after the turn. So the
+turn of an item is the newest one that does not sort after these digits and has the item: in most cases the first one read.
 """
 
 import re
@@ -77,14 +77,10 @@ class TurnLists:
         states = [(place.message_id, await line.get(place.message_id)) for place in await line.read()]
         return [to_turn(each, view.session_id, state) for each, state in states if state and not state.is_over]
 
-    async def read_turns(
-        self, view: SessionView, window: ListWindow, limit: int
-    ) -> tuple[list[StoredTurn], bool]:
+    async def read_turns(self, view: SessionView, window: ListWindow, limit: int) -> tuple[list[StoredTurn], bool]:
         """Return turns of a session, and whether others follow."""
         store, ids = self.reader.store, (self.reader.tenant, view.agent_id, view.session_id)
-        found, more = await store.turns.page(
-            *ids, after=window.after, limit=limit, newest_first=window.newest_first
-        )
+        found, more = await store.turns.page(*ids, after=window.after, limit=limit, newest_first=window.newest_first)
         marked = [await mark_interrupted(store, ids[0], view.agent_id, view.record, turn=turn) for turn in found]
         return marked, more
 

@@ -17,6 +17,7 @@ a session shows is derived from records that have other purposes:
 """
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 
 from stint.dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn, unanswered_calls
 from stint.domain.llama_stack.turns import Turn, TurnStatus
+from stint.domain.paging import Window
 from stint.openai_agents.agents import from_session_agent
 from stint.openai_agents.schemas.sessions import AgentSessionObject, PublicSessionStatus, RequiredAction
 from stint.openai_agents.tool_labels import ServerLabels, label_tools
@@ -33,6 +35,7 @@ from stint.services.agents.interrupted import mark_interrupted
 from stint.services.turns.session_input import SessionInput
 from stint.services.turns.turn_requests import TurnRequests
 from stint.store.call_results import PausedTurn
+from stint.store.session_index import ListedSession
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 
@@ -137,13 +140,28 @@ class SessionReader:
         answer = turn.output_message.model_copy(update={"tool_calls": left})
         return required_actions(turn.model_copy(update={"output_message": answer}), view.labels_of(last))
 
-    async def list(self, *, after: str | None, limit: int, newest_first: bool) -> tuple[list[AgentSessionObject], bool]:
-        """Return sessions of all agents by creation, and whether others follow. Raises NotFound for an invalid id."""
-        found, more = await self.store.session_index.list(
-            self.tenant, after=after, limit=limit, newest_first=newest_first
-        )
+    async def list(
+        self, *, agent_id: str | None, after: str | None, limit: int, newest_first: bool
+    ) -> tuple[list[AgentSessionObject], bool]:
+        """Return sessions of an agent, or of all, by creation, and whether others follow.
+
+        Raises NotFound if there is no such agent, or for an invalid id.
+        """
+        found, more = await self.find(agent_id, after=after, limit=limit, newest_first=newest_first)
         shown = await asyncio.gather(*[self.show_listed(each.agent_id, each.session_id) for each in found])
         return [each for each in shown if each is not None], more
+
+    async def find(
+        self, agent_id: str | None, *, after: str | None, limit: int, newest_first: bool
+    ) -> tuple[Sequence[ListedSession], bool]:
+        """Return the ids of sessions as `list`."""
+        if agent_id is None:
+            list_all = self.store.session_index.list
+            return await list_all(self.tenant, after=after, limit=limit, newest_first=newest_first)
+        await self.agents.require(agent_id)
+        window = Window(limit=limit, after=after, newest_first=newest_first)
+        page = await self.store.sessions.list(self.tenant, agent_id, window)
+        return [ListedSession(agent_id, each.session_id) for each in page.data], page.has_more
 
     async def show_listed(self, agent_id: str, session_id: str) -> AgentSessionObject | None:
         """Return a session of a list; None if it was deleted meanwhile."""

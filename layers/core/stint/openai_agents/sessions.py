@@ -6,8 +6,8 @@ A session gets its agent in one of three ways. In each of them, later changes of
     agent_id and agent       a copy of that with the fields of `agent`, in the session's settings
     agent alone              an agent of its own, in no list, which is deleted with it
 
-All events of a request are checked before the first one is stored. Then they are taken in this order: results, which let
-the turn go on; messages, which it reads next; a cancellation.
+All events of a request are checked before the first one is stored. Then they are taken in this order: results, which
+let the turn go on; messages, which it reads next; a cancellation.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.sessions import SessionSettings
 from stint.domain.llama_stack.turns import TurnCreateRequest
-from stint.domain.schema import now
 from stint.domain.messages import UserMessage
+from stint.domain.schema import now
 from stint.domain.tools import ToolResponse
 from stint.openai_agents.agents import to_session_config, update_session_config
 from stint.openai_agents.contents import to_content, to_messages

@@ -5,6 +5,7 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 
 from stint.domain.llama_stack.agents import Agent
+from stint.domain.openai.lists import ListObject
 from stint.domain.paging import Window
 from stint.http.agent_warnings import warn_of_missing_names
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
@@ -13,7 +14,6 @@ from stint.http.scopes import RETRIED, requires
 from stint.openai_agents.agents import from_agent, to_agent_config, update_agent_config
 from stint.openai_agents.routes.dependencies import ListWindowDep
 from stint.openai_agents.schemas.agents import AgentCreateParams, AgentDeleted, AgentObject, AgentUpdateParams
-from stint.openai_agents.schemas.lists import AgentsPage
 from stint.services.agents.endpoints import check_endpoints
 
 router = APIRouter(prefix="/v1/agents", tags=["OpenAI Agents"], route_class=AgentRoute)
@@ -34,13 +34,13 @@ async def create_saved_agent(body: AgentCreateParams, request: Request, services
     return document(show_agent(await services.agents.get(agent_id)))
 
 
-@router.get("", response_model=AgentsPage[AgentObject], include_in_schema=False)
+@router.get("", response_model=ListObject[AgentObject], include_in_schema=False)
 @requires("use")
 async def list_saved_agents(services: AgentsServicesDep, window: ListWindowDep) -> Response:
     """List agents by creation, newest first."""
     page = await services.agents.list(Window(limit=window.limit, after=window.after, newest_first=window.newest_first))
     shown = [show_agent(agent) for agent in page.data]
-    return document(AgentsPage[AgentObject].of(shown, lambda agent: agent.id, more=page.has_more))
+    return document(ListObject[AgentObject].of(shown, has_more=page.has_more))
 
 
 @router.get("/{agent_id}", response_model=AgentObject, include_in_schema=False)

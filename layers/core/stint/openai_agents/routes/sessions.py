@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from stint.domain.ids import new_name
+from stint.domain.openai.lists import ListObject
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute
 from stint.http.errors import late_document_of
@@ -19,7 +20,6 @@ from stint.http.streaming import RequestContextDep, StreamFormat, encode_events,
 from stint.openai_agents.lists import TurnLists
 from stint.openai_agents.routes.dependencies import ListWindowDep, OpenAIAgentsServicesDep
 from stint.openai_agents.schemas.items import AgentItem
-from stint.openai_agents.schemas.lists import AgentsPage
 from stint.openai_agents.schemas.sessions import (
     AgentSessionDeleted,
     AgentSessionObject,
@@ -29,6 +29,7 @@ from stint.openai_agents.schemas.sessions import (
 )
 from stint.openai_agents.schemas.stream_events import AgentErrorDetails, AgentErrorEvent, AgentStreamEvent
 from stint.openai_agents.schemas.turns import AgentTurnObject
+from stint.openai_agents.services import OpenAIAgentsServices
 from stint.openai_agents.session_reader import SessionView
 from stint.openai_agents.session_stream import (
     START,
@@ -38,7 +39,6 @@ from stint.openai_agents.session_stream import (
     read_position,
     show_created,
 )
-from stint.openai_agents.services import OpenAIAgentsServices
 from stint.openai_agents.turn_events import pad_delta
 from stint.services.turns.session_input import SessionInput
 
@@ -77,7 +77,7 @@ async def create_agent_session(
     return answer_stream(events(), services, view.session_id, pads=body.stream_options.include_obfuscation)
 
 
-@router.get("", response_model=AgentsPage[AgentSessionObject])
+@router.get("", response_model=ListObject[AgentSessionObject])
 @requires("use")
 async def list_agent_sessions(
     services: OpenAIAgentsServicesDep, window: ListWindowDep, agent_id: str | None = None
@@ -86,7 +86,7 @@ async def list_agent_sessions(
     found, more = await services.reader.list(
         agent_id=agent_id, after=window.after, limit=window.limit, newest_first=window.newest_first
     )
-    return document(AgentsPage[AgentSessionObject].of(found, lambda session: session.id, more=more))
+    return document(ListObject[AgentSessionObject].of(found, has_more=more))
 
 
 @router.get(SESSION, response_model=AgentSessionObject)
@@ -130,7 +130,7 @@ async def stream_session_events(
     request: Request,
     services: OpenAIAgentsServicesDep,
     include_obfuscation: Annotated[bool, Query(description="whether deltas are padded")] = True,
-    stream: Annotated[bool, Query(description="has no effect: the events are always streamed")] = True,
+    _stream: Annotated[bool, Query(alias="stream", description="no effect: events are always streamed")] = True,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Stream the events of a session as they happen; with Last-Event-ID, those after an event."""
@@ -143,7 +143,7 @@ async def stream_session_events(
 def make_stream(
     services: OpenAIAgentsServices, view: SessionView, request: Request, *, ends_when_idle: bool = False
 ) -> SessionStream:
-    """Return a stream of a session within the time of this process. One of a new session may take input all the time."""
+    """Return a stream of a session within the time of this process. One of a new session takes input all the time."""
     now, deadline = asyncio.get_running_loop().time(), deadline_of(request)
     ends_at = deadline if ends_when_idle else min(deadline, now + services.stream_seconds)
     times = StreamTimes(deadline, ends_at, ends_at if ends_when_idle else ends_at - services.stream_rest)
@@ -185,22 +185,22 @@ def encode_event(event: AgentStreamEvent) -> bytes:
     return encode_frame(event.to_json(), event.type)
 
 
-@router.get(SESSION + "/items", response_model=AgentsPage[AgentItem])
+@router.get(SESSION + "/items", response_model=ListObject[AgentItem])
 @requires("use")
 async def list_session_items(session_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep) -> Response:
     """List the items of a session, newest first."""
     view = await services.reader.open(session_id)
     items, more = await TurnLists(services.reader).list_items(view, window)
-    return document(AgentsPage[AgentItem].of(items, lambda item: item.id, more=more))
+    return document(ListObject[AgentItem].of(items, has_more=more))
 
 
-@router.get(SESSION + "/turns", response_model=AgentsPage[AgentTurnObject])
+@router.get(SESSION + "/turns", response_model=ListObject[AgentTurnObject])
 @requires("use")
 async def list_session_turns(session_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep) -> Response:
     """List the turns of a session, newest first. Messages that wait are queued turns."""
     view = await services.reader.open(session_id)
     turns, more = await TurnLists(services.reader).list_turns(view, window)
-    return document(AgentsPage[AgentTurnObject].of(turns, lambda turn: turn.id, more=more))
+    return document(ListObject[AgentTurnObject].of(turns, has_more=more))
 
 
 @router.get(SESSION + "/turns/{turn_id}", response_model=AgentTurnObject)
@@ -210,7 +210,7 @@ async def get_session_turn(session_id: str, turn_id: str, services: OpenAIAgents
     return document(await TurnLists(services.reader).get_turn(await services.reader.open(session_id), turn_id))
 
 
-@router.get(SESSION + "/turns/{turn_id}/items", response_model=AgentsPage[AgentItem])
+@router.get(SESSION + "/turns/{turn_id}/items", response_model=ListObject[AgentItem])
 @requires("use")
 async def list_session_turn_items(
     session_id: str, turn_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep
@@ -218,4 +218,4 @@ async def list_session_turn_items(
     """List the items of a turn, newest first."""
     view = await services.reader.open(session_id)
     items, more = await TurnLists(services.reader).list_turn_items(view, turn_id, window)
-    return document(AgentsPage[AgentItem].of(items, lambda item: item.id, more=more))
+    return document(ListObject[AgentItem].of(items, has_more=more))

@@ -9,12 +9,12 @@ from typing import NoReturn
 from fastapi import APIRouter, Request, Response
 
 from stint.domain.errors import NotFound, NotSupported
+from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Schema
 from stint.http.dependencies import AgentRoute
 from stint.http.json_responses import document
 from stint.http.scopes import requires
 from stint.openai_agents.routes.dependencies import OpenAIAgentsServicesDep
-from stint.openai_agents.schemas.lists import AgentsPage
 
 SESSION = "/v1/agents/sessions/{session_id}"
 KINDS = {"subagents": "Subagent", "artifacts": "Artifact"}
@@ -37,7 +37,7 @@ class AgentChild(Schema):
 async def list_nothing(session_id: str, services: OpenAIAgentsServicesDep) -> Response:
     """Return an empty list. Raises NotFound if there is no such session."""
     await services.reader.open(session_id)
-    return document(AgentsPage[AgentChild]())
+    return document(ListObject[AgentChild](data=[]))
 
 
 async def find_nothing(session_id: str, request: Request, services: OpenAIAgentsServicesDep) -> NoReturn:

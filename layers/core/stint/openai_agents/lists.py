@@ -1,7 +1,8 @@
 """Lists of OpenAI's Agents API, and the items of turns and sessions.
 
 The id of an item has the digits of the step, message or turn that it belongs to, which sorts after the turn. So the
-turn of an item is the newest one that does not sort after these digits and has the item: in most cases the first one read.
+turn of an item is the newest one that does not sort after these digits and has the item:
+in most cases the first one read.
 """
 
 import re

@@ -148,9 +148,8 @@ def make_stream(
     ends_at = deadline if ends_when_idle else min(deadline, now + services.stream_seconds)
     times = StreamTimes(deadline, ends_at, ends_at if ends_when_idle else ends_at - services.stream_rest)
     session = SessionInput(services.turn_requests, view.agent_id, view.session_id)
-    return SessionStream(
-        services.reader, session, view, times, request.scope["stint.observation"], ends_when_idle=ends_when_idle
-    )
+    observer, is_left = request.scope["stint.observation"], request.is_disconnected
+    return SessionStream(services.reader, session, view, times, is_left, observer, ends_when_idle=ends_when_idle)
 
 
 def answer_stream(

@@ -18,20 +18,19 @@ record from before the last pause is stale.
 import logging
 from collections.abc import Sequence, Set
 
-from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, StintError
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
-from stint.domain.llama_stack.turns import ToolApproval, Turn, TurnResumeRequest
+from stint.domain.llama_stack.turns import Turn, TurnResumeRequest
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.tools import ToolResponse
 from stint.loop.next_step import called_tools
 from stint.loop.plan import Plan
 from stint.loop.run import Log, Run
 from stint.loop.transcript import Transcript
-from stint.services.turns.tool_responses import REPLACED, check_new_responses, match_responses
+from stint.services.turns.tool_responses import REPLACED, ClientAnswer, check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
@@ -48,18 +47,6 @@ def not_waiting(turn: Turn) -> Conflict:
         "of a session can be resumed, while its status is awaiting_input or completed. Start a new turn.",
         code="turn_not_awaiting_input",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ClientAnswer:
-    """What a client sends to a turn. `step` has its results, and those of denied calls; None if there are none.
-
-    `approvals` are None if no call waited for one. The `approved` calls run next.
-    """
-
-    step: ToolExecutionStep | None
-    approvals: list[ToolApproval] | None = None
-    approved: Sequence[ToolCall] = ()
 
 
 def is_resumable(turn: StoredTurn, request: TurnResumeRequest) -> bool:

@@ -44,7 +44,7 @@ from stint.store.store import Store
 from stint.store.turns import TurnStore
 
 if TYPE_CHECKING:
-    from stint.services.turns.resume import ClientAnswer
+    from stint.services.turns.tool_responses import ClientAnswer
     from stint.store.keys import PartialPlace
     from stint.store.waiting_line import WaitingLine
 

@@ -70,6 +70,9 @@ SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
 REMOTE_EXECUTION = "builtin::remote_execution"
 """The toolgroup of HTTP endpoints that an agent or a turn defines itself, in its args."""
 
+WEB_SEARCH_GROUP = "builtin::websearch"
+"""The toolgroup of the web search."""
+
 MCP_SERVER = "builtin::mcp"
 """The toolgroup of an MCP server that an agent or a turn names itself, in its args."""
 

@@ -34,7 +34,8 @@ def masked_agent(agent: Agent) -> Agent:
 def masked_toolgroups(toolgroups: Sequence[AgentToolGroup]) -> list[AgentToolGroup]:
     """Return toolgroups without the credentials in their args."""
     return [
-        group if isinstance(group, str) else group.model_copy(update={"args": mask(group.args)}) for group in toolgroups
+        group if isinstance(group, str) else group.model_copy(update={"args": mask(group.args), "sealed": None})
+        for group in toolgroups
     ]
 
 

@@ -155,9 +155,12 @@ class StepInputs:
 
 
 def secrets_of_groups(config: AgentConfig, overrides: TurnOverrides) -> set[str]:
-    """Return the credentials in the args of the toolgroups of an agent and a turn."""
+    """Return the credentials in the args of the toolgroups of an agent and a turn.
+
+    Encrypted ones are known after the tools are listed.
+    """
     groups = [each for each in (*config.toolgroups, *overrides.toolgroups) if not isinstance(each, str)]
-    return {secret for group in groups for secret in secrets_in(group.args)}
+    return {secret for group in groups if not group.sealed for secret in secrets_in(group.args)}
 
 
 NO_LOG = cast("Log", None)

@@ -29,17 +29,18 @@ class RecordingToolProvider:
 
     configs: list[dict[str, Any]] = field(default_factory=list)
     endpoints: list[str | None] = field(default_factory=list)
+    tool_name: str = "add"
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
         self.configs.append(toolgroup.config)
 
     def known_tools(self, _: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature] | None:
-        return [ToolSignature("add", "", {"type": "object"})]
+        return [ToolSignature(self.tool_name, "", {"type": "object"})]
 
     async def list_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature]:
         self.configs.append(toolgroup.config)
         self.endpoints.append(toolgroup.mcp_endpoint)
-        return [ToolSignature("add", "", {"type": "object"})]
+        return [ToolSignature(self.tool_name, "", {"type": "object"})]
 
     async def invoke(self, toolgroup: Toolgroup, _: Invocation, /) -> ToolOutcome:
         self.configs.append(toolgroup.config)
@@ -159,3 +160,13 @@ async def test_encrypted_credentials_from_a_caller_are_dropped() -> None:
 
     assert isinstance(group, AgentToolGroupWithArgs)
     assert group.sealed is None
+
+
+async def test_tools_with_names_like_keys_still_wait_for_approval(cloud: Cloud, tenant: str, kms: KmsServer) -> None:
+    name, provider = "deleteRecords20261129A1", RecordingToolProvider()
+    provider.tool_name = name
+    made = TurnFixture(cloud.store, tenant, script(called(name)), providers={MCP: provider}, credentials_key_arn=KEY)
+    asking = {"always": {"tool_names": [name]}}
+    await made.open(toolgroups=[inline(require_approval=asking)])
+
+    assert (await made.turn()).pending_approvals == ["c0"]

@@ -246,6 +246,17 @@ async def test_a_later_call_with_the_same_id_waits_again(shop: Shop, servers: Fa
     assert (done.status, servers.invocations) == (TurnStatus.completed, ["drop"])
 
 
+async def test_a_later_call_with_the_same_id_is_checked_again(shop: Shop, servers: FakeServers) -> None:
+    bad = called("drop", arguments=json.dumps({"what": "SECRET-7"}))
+    shields = {"drop": ToolShieldNames(input_shields=["words"])}
+    made = await shop.open(script(called("drop"), bad, said("Done.")), tool_shields=shields)
+    turn = await made.turn()
+
+    done = await resumed(made, turn.turn_id, answer(approvals=[("c0", True)]))
+
+    assert (done.status, servers.invocations) == (TurnStatus.completed, ["drop"])
+
+
 async def test_a_repeated_request_follows_the_first_one(shop: Shop, servers: FakeServers) -> None:
     made = await shop.open(script(called("drop", "ask"), said("Done.")))
     turn = await made.turn()

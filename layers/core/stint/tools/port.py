@@ -67,6 +67,9 @@ SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
 """The providers whose tools MODEL_NAMES renames. Tools of other providers keep their names, and have no other."""
 
 
+BUILT_IN = "builtin::"
+"""How the identifiers of built-in toolgroups begin."""
+
 REMOTE_EXECUTION = "builtin::remote_execution"
 """The toolgroup of HTTP endpoints that an agent or a turn defines itself, in its args."""
 

@@ -46,7 +46,6 @@ from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.registry.tools import Tools, as_port
-from stint.services.registry.web_searches import PAGES
 from stint.services.responses.code_runs import CodeAccess, code_interpreter
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, list_item, names_of
 from stint.services.responses.masking import with_credentials
@@ -187,6 +186,8 @@ class ResponsePlanner:
                 f"Web search is not possible: the toolgroup {WEB_SEARCH_GROUP!r} has no tool {WEB_SEARCH!r}.",
                 param="tools",
             )
+        from stint.services.registry.web_searches import PAGES  # noqa: PLC0415 - few responses search the web
+
         limits = {"max_results": PAGES[tool.search_context_size]} if group.provider_id in SEARCH_PROVIDERS else {}
         return ServerTool(signature, as_port(group), provider, limits)
 

@@ -38,13 +38,11 @@ from stint.services.turns.session_transcript import SessionTranscript
 from stint.services.turns.turns import Turns
 from stint.store.parallel import value_of
 from stint.tools.masking import secrets_in
-from stint.tools.port import CallerSession, ProviderData
+from stint.tools.port import BUILT_IN, CallerSession, ProviderData
 from stint.tools.redaction import secrets_of_caller
 
 if TYPE_CHECKING:
     from stint.models.port import ChatModel
-
-BUILT_IN = "builtin::"
 
 NOT_INFERENCE = "Step {step_id} is a {step_type} step. Only an inference step has an input of the model."
 

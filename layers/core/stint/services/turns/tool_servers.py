@@ -14,9 +14,8 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import TurnHeader
 from stint.domain.tools import AgentToolGroup
 from stint.loop.toolbox import Toolbox
-from stint.tools.port import CODE_INTERPRETER, KNOWLEDGE_SEARCH, MCP, MCP_SERVER, MODEL_NAMES
+from stint.tools.port import BUILT_IN, CODE_INTERPRETER, KNOWLEDGE_SEARCH, MCP, MCP_SERVER, MODEL_NAMES
 
-BUILT_IN = "builtin::"
 BUILT_IN_TOOLS = frozenset({*MODEL_NAMES, *MODEL_NAMES.values(), CODE_INTERPRETER, KNOWLEDGE_SEARCH}) | {
     "photogen",
     "wolfram_alpha",

@@ -21,6 +21,7 @@ CAPTIONS = {
     "responses": "responses, chat",
     "knowledge": "files, retrieval",
     "october": "October 2024",
+    "openai_agents": "Agents API",
     "agents": "agents, sessions",
     "registry": "models, tools",
     "admin": "keys, usage",

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import boto3
 import uvicorn
 from botocore.config import Config
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from infra.local.engine import Engine
 from tests.api.fakes import HEARTBEAT, FakeKnowledge, Faulty, NoRunner, Recorder
 from tests.openresponses.asgi import Watched
@@ -40,12 +40,15 @@ from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stor
 from stint.domain.inference import InferenceRequest
 from stint.domain.tasks import IngestionTask, ResponseTask, ResumeTask, WaitingTask
 from stint.http.app import create_app
+from stint.http.requests import LazyRouter
 from stint.http.routes import agents
 from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.october_2024.composition import compose_october
+from stint.openai_agents.beta import BetaRouter
+from stint.openai_agents.composition import compose_openai_agents
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.access.api_keys import ApiKeys
@@ -174,6 +177,7 @@ class AppFixture:
         runs = RunAdministration(self.store.running_runs, administration)
         own = {"worker": worker, "keys": administration, "stops": stops, "runs": runs}
         own |= vars_of(compose_october(tenant, adapters, services, parts))
+        own |= vars_of(compose_openai_agents(services, settings))
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | own
 
     def get_index(self) -> VectorIndex:
@@ -221,7 +225,9 @@ class AppFixture:
 
     def app(self, *, buffered: bool = False, everything: bool = False) -> FastAPI:
         """Return the app of all routers, or only of the buffered agents. `everything` is a buffered app of all."""
-        parts = [agents.router] if buffered else [*ROUTERS]
+        beta = BetaRouter("stint.openai_agents.routes.agents", "/v1/agents")
+        own, others = ROUTERS[:2], ROUTERS[2:]
+        parts: tuple[APIRouter | LazyRouter, ...] = (beta, agents.router) if buffered else (*own, beta, *others)
         app = create_app(
             "all",
             *parts,

@@ -19,14 +19,18 @@ class OpenAIAgentsComposition(AgentsComposition):
         self.make_agents_services: Callable[[str], OpenAIAgentsServices] = per_tenant(self.compose_agents_services)
 
     def compose_agents_services(self, tenant: str) -> OpenAIAgentsServices:
-        services, settings = self.make_services(tenant), self.settings
-        return OpenAIAgentsServices(
-            **{field.name: getattr(services, field.name) for field in fields(AgentsServices)},
-            stream_seconds=settings.session_stream_seconds,
-            stream_rest=settings.session_stream_seconds * (1 - settings.session_stream_share),
-        )
+        return compose_openai_agents(self.make_services(tenant), self.settings)
 
     def load_ahead(self) -> None:
         """Load what a stream and its turns need."""
         super().load_ahead()
         _ = self.make_agents_services(TENANT).agent_sessions
+
+
+def compose_openai_agents(services: AgentsServices, settings: Settings) -> OpenAIAgentsServices:
+    """Make the use cases of a tenant, with those of its agents."""
+    return OpenAIAgentsServices(
+        **{field.name: getattr(services, field.name) for field in fields(AgentsServices)},
+        stream_seconds=settings.session_stream_seconds,
+        stream_rest=settings.session_stream_seconds * (1 - settings.session_stream_share),
+    )

@@ -44,7 +44,9 @@ def find_functions(template: Template) -> dict[str, str]:
     """Return the resource of each function by the name of its folder, which is also the end of its own name."""
     functions = resources_of(template, "AWS::Serverless::Function") | resources_of(template, "AWS::Lambda::Function")
     prefix = "${AWS::StackName}-"
-    return {each["Properties"]["FunctionName"]["Fn::Sub"].removeprefix(prefix): name for name, each in functions.items()}
+    return {
+        each["Properties"]["FunctionName"]["Fn::Sub"].removeprefix(prefix): name for name, each in functions.items()
+    }
 
 
 def resources_of(template: Template, kind: str) -> dict[str, Template]:

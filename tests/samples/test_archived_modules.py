@@ -17,7 +17,18 @@ from stint.archive import Archive, ArchiveFinder
 
 pytestmark = pytest.mark.built
 
-FUNCTIONS = ("admin", "agents", "authorizer", "knowledge", "october", "openai_agents", "registry", "responses", "turns", "worker")
+FUNCTIONS = (
+    "admin",
+    "agents",
+    "authorizer",
+    "knowledge",
+    "october",
+    "openai_agents",
+    "registry",
+    "responses",
+    "turns",
+    "worker",
+)
 OF_ARCHIVES = {"stint.compiled_texts"}
 IMPORTER = ["stint", "stint.archive"]
 

@@ -106,7 +106,9 @@ def test_a_function_that_searches_packed_stores_has_512_mb_or_more(
     system = System(TEMPLATE, translated, outputs=OUTPUTS, parameters=parameters)
     functions = {function.name.removeprefix("stint-"): function for function in system.functions}
 
-    assert {functions[name].memory for name in ("turns", "responses", "knowledge", "october", "openai_agents")} == {expected}
+    assert {functions[name].memory for name in ("turns", "responses", "knowledge", "october", "openai_agents")} == {
+        expected
+    }
     assert functions["worker"].memory == 512
     assert functions["turns"].environment["STINT_VECTOR_INDEX"] == index
     assert functions["turns"].environment["STINT_SECOND_VECTOR_INDEX"] == second
@@ -230,7 +232,9 @@ def routes_of(function: str) -> list[LazyRoute]:
     """Return the routes of a function, by the modules that its app names."""
     text = (ROOT / "functions" / function / "app.py").read_text()
     names = re.findall(r'"(stint(?:\.\w+)*\.routes\.\w+)"', text)
-    for package, imported in re.findall(r"^from (stint\.(?:http|openai_agents)\.routes) import (.+)$", text, re.MULTILINE):
+    for package, imported in re.findall(
+        r"^from (stint\.(?:http|openai_agents)\.routes) import (.+)$", text, re.MULTILINE
+    ):
         names += [f"{package}.{name}" for name in imported.split(", ")]
     parts = [import_module(name).router for name in names]
     parts += list_october_parts() if "list_october_parts()" in text else ()

@@ -32,7 +32,7 @@ PLAIN = re.compile(r"[A-Za-z0-9._:/@+-]+")
 """Ids that mean themselves in JSON and in a command of a shell."""
 
 IN_FOLDERS = ("stint.openai_agents.routes.sessions",)
-"""Modules of routes that belong to the API, but are in the folder of an API of their own, which imports this package."""
+"""Modules with routes of this API in a folder of their own. The folder imports this package, so they have names only."""
 
 router = APIRouter(prefix="/v1", tags=["Registry"], route_class=LazyRoute)
 OPENAI = (

@@ -147,7 +147,8 @@ def make_stream(
     ends_at = deadline if ends_when_idle else min(deadline, now + services.stream_seconds)
     times = StreamTimes(deadline, ends_at, ends_at if ends_when_idle else ends_at - services.stream_rest)
     session, observer = services.reader.input_of(view), request.scope["stint.observation"]
-    return SessionStream(services.reader, session, view, times, observer, ends_when_idle=ends_when_idle)
+    is_left = request.is_disconnected
+    return SessionStream(services.reader, session, view, times, is_left, observer, ends_when_idle=ends_when_idle)
 
 
 def answer_stream(

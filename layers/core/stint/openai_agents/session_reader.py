@@ -96,6 +96,10 @@ class SessionReader:
         """Return the input of a session. Raises NotFound."""
         return SessionInput(self.requests, await self.find_agent(session_id), session_id)
 
+    def input_of(self, view: SessionView) -> SessionInput:
+        """Return the input of a session that has been read."""
+        return SessionInput(self.requests, view.agent_id, view.session_id)
+
     async def read(self, agent_id: str, session_id: str) -> SessionView:
         """Read a session of an agent. Raises NotFound."""
         record = await self.store.sessions.get(self.tenant, agent_id, session_id)

@@ -19,6 +19,7 @@ from stint.domain.model_inputs import ModelInput
 from stint.domain.run_signals import HeartbeatReceived
 from stint.domain.schema import Schema
 from stint.domain.steps import StepResponse
+from stint.domain.traces import TraceDocument
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute, AgentsServicesDep, ProviderDataDep
 from stint.http.errors import body_of
@@ -174,6 +175,13 @@ async def get_step_input(
     """Read what the model saw in an inference step: messages, tools and parameters, rebuilt from what is stored."""
     read = services.step_inputs.read
     return document(await read(agent_id, session_id, turn_id, step_id, start_index, provider_data=provider_data))
+
+
+@router.get(TURN + "/trace", response_model=TraceDocument)
+@requires("use")
+async def get_turn_trace(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
+    """Read the trace of a turn that has ended, in OTLP/JSON with OpenTelemetry's names for generative AI."""
+    return document(await services.turn_traces.read(agent_id, session_id, turn_id))
 
 
 @router.get(SESSION + "/turns", response_model=TurnList)

@@ -25,11 +25,10 @@ from stint.domain.openai.response_resource import Response as ResponseObject
 from stint.domain.openai.response_steps import ResponseStepList
 from stint.domain.openai.stored_responses import ResponseStatus
 from stint.domain.run_signals import HeartbeatReceived
-from stint.domain.traces import TraceDocument
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import ProviderDataDep, is_llama_stack_address
 from stint.http.errors import document_of
-from stint.http.json_responses import document
+from stint.http.json_responses import TRACE, document
 from stint.http.list_params import Included, Limit, Order
 from stint.http.message_pages import FirstMessage
 from stint.http.openai_dependencies import OpenAIServicesDep
@@ -190,7 +189,7 @@ async def get_response_step_input(
     return document(await use_found(response_id, lambda own: read(own, step_id, start_index, provider_data)))
 
 
-@router.get(RESPONSE + "/trace", response_model=TraceDocument)
+@router.get(RESPONSE + "/trace", responses=TRACE)
 @requires("use")
 async def get_response_trace(response_id: str, services: OpenAIServicesDep) -> Response:
     """Read the trace of a response that has ended, in OTLP/JSON with OpenTelemetry's names for generative AI."""

@@ -19,11 +19,10 @@ from stint.domain.model_inputs import ModelInput
 from stint.domain.run_signals import HeartbeatReceived
 from stint.domain.schema import Schema
 from stint.domain.steps import StepResponse
-from stint.domain.traces import TraceDocument
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute, AgentsServicesDep, ProviderDataDep
 from stint.http.errors import body_of
-from stint.http.json_responses import document
+from stint.http.json_responses import TRACE, document
 from stint.http.message_pages import FirstMessage
 from stint.http.scopes import RESUMPTION, RUN, requires
 from stint.http.sse import COMMENT_LINE, encode_frame
@@ -177,7 +176,7 @@ async def get_step_input(
     return document(await read(agent_id, session_id, turn_id, step_id, start_index, provider_data=provider_data))
 
 
-@router.get(TURN + "/trace", response_model=TraceDocument)
+@router.get(TURN + "/trace", responses=TRACE)
 @requires("use")
 async def get_turn_trace(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
     """Read the trace of a turn that has ended, in OTLP/JSON with OpenTelemetry's names for generative AI."""

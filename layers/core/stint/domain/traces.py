@@ -120,7 +120,7 @@ class TraceSpan(OtlpSchema):
 
 
 class TraceScope(OtlpSchema):
-    """What has made the spans."""
+    """The library that made the spans."""
 
     name: str
     version: str
@@ -132,7 +132,7 @@ class ScopeSpans(OtlpSchema):
 
 
 class TraceResource(OtlpSchema):
-    """What has run: the service."""
+    """The service that ran."""
 
     attributes: list[SpanAttribute]
 

@@ -28,6 +28,11 @@ BLOBS = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
 OBJECTS = {f"${{{BUCKET}}}/{prefix}/*": BLOBS for prefix in ("kept", "ephemeral", "expiring", "packed", "vectors")}
 INBOX = f"${{{BUCKET}}}/inbox/*"
 LOGS = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "xray:*"}
+# Traces of runs are sent by the functions that run them.
+TRACES = {
+    "*": LOGS | {"xray:PutSpans", "xray:PutSpansForIndexing", "xray:PutTraceSegments"},
+    "TracesSecretArn": {"secretsmanager:GetSecretValue"},
+}
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 KEY = {"EncryptionKeyArn": {"kms:Decrypt", "kms:GenerateDataKey"}}
 # The functions that run tools, and shields that ask a model.
@@ -112,6 +117,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
+        **TRACES,
     },
     "ResponsesRole": {
         "*": LOGS,
@@ -123,6 +129,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH | FORGET,
         **MODELS_AND_TOOLS,
+        **TRACES,
     },
     "KnowledgeRole": {
         "*": LOGS,
@@ -145,6 +152,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH | FORGET | CHANGE,
         **MODELS_AND_TOOLS,
+        **TRACES,
     },
     "RegistryRole": {
         "*": LOGS,
@@ -173,6 +181,7 @@ GRANTS = {
         "EventBus.Arn": {"events:PutEvents"},
         INDEXES: SEARCH | FORGET | FILL,
         **MODELS_AND_TOOLS,
+        **TRACES,
     },
     "ApiLogWriter": {"*": {"logs:*"}},
 }

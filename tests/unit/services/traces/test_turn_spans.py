@@ -255,11 +255,13 @@ def test_without_content_a_trace_has_no_text_of_anybody() -> None:
     assert len(read_trace(document)) == len(built.spans())
 
 
-def test_a_large_trace_is_shown_with_shorter_contents() -> None:
+@pytest.mark.parametrize("size", [0, 20_000_000])
+def test_a_large_trace_is_shown_with_shorter_contents(size: int) -> None:
     built = Building("x" * 1000).answer("y" * 3_000_000)
     for number in range(6):
         built.run(call(call_id=f"c{number}"), "z" * 3_000_000)
     built.end()
+    built.turn.size = size
 
     document = built.trace()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from uuid import UUID
 
-from stint.domain.ids import time_of
+from stint.domain.ids import is_foreign, time_of
 from stint.domain.openai.items import FunctionCall, FunctionCallOutput, Item, Message
 from stint.domain.openai.parts import InputFile, InputImage, InputPart, MessagePart, RefusalPart
 from stint.domain.openai.stored_responses import ResponseError, ResponseStatus, StoredResponse
@@ -21,7 +21,7 @@ from stint.services.traces.trace_form import TraceForm
 
 def make_trace(response: StoredResponse, form: TraceForm) -> TraceDocument:
     """Return the trace of a response that has ended: a root span, and one or more for each of its steps."""
-    return form.fit(lambda characters: make_spans(response, form, characters).to_document())
+    return form.fit(lambda characters: make_spans(response, form, characters).to_document(), response.size)
 
 
 def make_spans(response: StoredResponse, form: TraceForm, characters: int) -> RunSpans:
@@ -63,9 +63,9 @@ def find_error(status: ResponseStatus, error: ResponseError | None) -> ErrorInfo
 def find_times(response: StoredResponse) -> tuple[datetime, datetime]:
     """Return when a response was made, and when it ended."""
     header, ending = response.header, response.ending
-    made = time_of(str(UUID(header.response_id.rpartition("_")[2])))
-    if int(made.timestamp()) != header.created_at:  # an id may be made before its request, or derived
-        made = datetime.fromtimestamp(header.created_at, UTC)
+    made, identifier = datetime.fromtimestamp(header.created_at, UTC), str(UUID(header.response_id.rpartition("_")[2]))
+    if not is_foreign(identifier) and int(time_of(identifier).timestamp()) == header.created_at:
+        made = time_of(identifier)  # otherwise the id was made before its request, or derived
     steps = [*response.steps, *find_early(response)]
     times = [made, *(step.completed_at or step.started_at for step in steps)]
     times += [record.compacted_at for record in response.records if record.compacted_at is not None]

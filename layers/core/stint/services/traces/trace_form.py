@@ -29,9 +29,14 @@ class TraceForm:
     clean: Callable[[str], str] = str
     """Redacts a text."""
 
-    def fit(self, make: Callable[[int], TraceDocument]) -> TraceDocument:
-        """Return the document that `make` makes with the most characters, 0 for none, that is within the bounds."""
+    def fit(self, make: Callable[[int], TraceDocument], stored_bytes: int) -> TraceDocument:
+        """Return the document that `make` makes with the most characters, 0 for none, that is within the bounds.
+
+        `stored_bytes` is the size of the stored run. A larger one is not made whole, which would take its memory again.
+        """
         for characters in (*self.characters, 0):
+            if characters == UNLIMITED and stored_bytes > self.most_bytes:
+                continue
             document = make(characters)
             if len(document.to_json()) <= self.most_bytes:
                 return document

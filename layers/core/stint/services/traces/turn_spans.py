@@ -25,7 +25,7 @@ def has_ended(turn: StoredTurn) -> bool:
 
 def make_trace(turn: StoredTurn, agent_id: str, config: AgentConfig, form: TraceForm) -> TraceDocument:
     """Return the trace of a turn that has ended: a root span, and one or more for each of its steps."""
-    return form.fit(lambda characters: make_spans(turn, agent_id, config, form, characters).to_document())
+    return form.fit(lambda characters: make_spans(turn, agent_id, config, form, characters).to_document(), turn.size)
 
 
 def make_spans(turn: StoredTurn, agent_id: str, config: AgentConfig, form: TraceForm, characters: int) -> RunSpans:

@@ -239,11 +239,12 @@ class Turns:
     async def send_trace(self, turn: TurnRun) -> None:
         """Send the trace of a turn that has ended, if traces are sent. Nothing is raised."""
         stored, lease = turn.log.turn, turn.log.keeper.lease
-        if self.traces is None or stored.status is RunStatus.awaiting_input:
+        if self.traces is None:
             return
-        from stint.services.traces.turn_spans import make_trace  # noqa: PLC0415 - few stacks send traces
+        from stint.services.traces.turn_spans import has_ended, make_trace  # noqa: PLC0415 - few stacks send traces
 
-        await self.traces.send(partial(make_trace, stored, lease.agent_id, turn.config), turn.run.deadline)
+        if has_ended(stored):
+            await self.traces.send(partial(make_trace, stored, lease.agent_id, turn.config), turn.run.deadline)
 
     async def get(self, agent_id: str, session_id: str, turn_id: str) -> Turn:
         """Return a turn.

@@ -195,7 +195,7 @@ def test_retrieval_shields_and_compactions_are_spans() -> None:
     assert read_attributes(shield)["stint.shield.violation_level"] == "warn"
     assert retrieval["name"] == "retrieval"
     assert read_attributes(retrieval)["gen_ai.data_source.id"] == "docs"
-    assert read_attributes(retrieval)["gen_ai.retrieval.documents"] == "Page 1"
+    assert read_attributes(retrieval)["stint.retrieval.context"] == "Page 1"
     assert compaction["name"] == "compaction"
     assert "Long ago" not in json.dumps(compaction)
 

@@ -148,7 +148,7 @@ class RunSpans:
                 values: Attributes = {
                     "gen_ai.operation.name": "retrieval",
                     "gen_ai.data_source.id": step.vector_db_ids,
-                    "gen_ai.retrieval.documents": self.write_text(text_of(step.inserted_context)),
+                    "stint.retrieval.context": self.write_text(text_of(step.inserted_context)),
                 }
                 self._add(step.step_id, "retrieval", SpanKind.internal, times, values)
             case ShieldCallStep():

@@ -39,9 +39,10 @@ class Receiver(ScriptedHTTPServer):
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
+def receiver(server: Served) -> Iterator[Receiver]:
     with Receiver() as receiver:
         yield receiver
+        server.settle()  # traces are sent after the answers
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from stint.domain.openai.stored_responses import (
     StoredResponse,
 )
 from stint.domain.partial_steps import PartialStep
+from stint.domain.receipts import Consumption
 from stint.domain.steps import CompletionMessage, InferenceStep, ToolExecutionStep
 from stint.domain.stored_messages import CompactedHistory
 from stint.domain.tools import ToolCall, ToolResponse
@@ -121,6 +122,18 @@ def test_a_result_that_no_later_record_has_is_a_span() -> None:
 
     assert names_of(spans)[-1] == "execute_tool buy"
     assert spans[0]["status"] == {"code": 0}
+
+
+def test_a_failed_response_lasts_as_long_as_its_function_took() -> None:
+    response = make_response()
+    unfinished = PartialStep(step_type="inference", step_id=new_id())
+    error, used = ResponseError(code="model_error", message="Broken"), Consumption(milliseconds=60_000)
+    response.records.append(ended(ResponseStatus.failed, error=error, consumption=used, unfinished=unfinished))
+
+    root, chat = read_trace(make_trace(response, SHOWN))
+
+    assert int(root["endTimeUnixNano"]) - int(root["startTimeUnixNano"]) == 60_000_000_000
+    assert chat["endTimeUnixNano"] == root["endTimeUnixNano"]
 
 
 @pytest.mark.parametrize("content", [True, False])

@@ -215,6 +215,16 @@ def test_a_failed_turn_shows_its_error_and_the_step_in_which_it_failed() -> None
     assert int(chat["endTimeUnixNano"]) == nanoseconds(built.now)
 
 
+def test_a_check_before_the_turn_is_within_its_span() -> None:
+    built = Building()
+    built.now -= timedelta(seconds=1)
+    built.add(ShieldCallStep(**built.common())).answer("Hi").end()
+
+    root, shield, _ = built.spans()
+
+    assert root["startTimeUnixNano"] == shield["startTimeUnixNano"]
+
+
 def test_a_cancelled_turn_is_no_error() -> None:
     [root] = Building().end(RunStatus.cancelled).spans()
 

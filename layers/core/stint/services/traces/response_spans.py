@@ -1,11 +1,12 @@
 """The trace of a response.
 
 Its header and its ending have whole seconds. The id of a response has the millisecond at which it was made, and its
-steps have their own times, which are never outside of the root span.
+steps have their own times, which are never outside of the root span. The ending of a response that failed or was
+cancelled has no time. In the foreground, it is that of its creation and what it has consumed of the function.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from stint.domain.ids import is_foreign, time_of
@@ -66,12 +67,16 @@ def find_times(response: StoredResponse) -> tuple[datetime, datetime]:
     made, identifier = datetime.fromtimestamp(header.created_at, UTC), str(UUID(header.response_id.rpartition("_")[2]))
     if not is_foreign(identifier) and int(time_of(identifier).timestamp()) == header.created_at:
         made = time_of(identifier)  # otherwise the id was made before its request, or derived
-    steps = [*response.steps, *find_early(response)]
-    times = [made, *(step.completed_at or step.started_at for step in steps)]
-    times += [record.compacted_at for record in response.records if record.compacted_at is not None]
+    steps, records = [*response.steps, *find_early(response)], response.records
+    untimed = [record.compaction_id for record in records if record.compaction_id is not None]
+    untimed += [record.unfinished.step_id for record in records if record.unfinished is not None]
+    began = [made, *(step.started_at for step in steps), *map(time_of, untimed)]
+    ended = [step.completed_at for step in steps] + [record.compacted_at for record in records]
     if ending is not None and ending.completed_at is not None:
-        times.append(datetime.fromtimestamp(ending.completed_at, UTC))
-    return min([made, *(step.started_at for step in steps)]), max(times)
+        ended.append(datetime.fromtimestamp(ending.completed_at, UTC))
+    elif ending is not None and ending.consumption is not None and not header.background:
+        ended.append(made + timedelta(milliseconds=ending.consumption.milliseconds))
+    return min(began), max([*began, *filter(None, ended)])
 
 
 def find_early(response: StoredResponse) -> list[Step]:

@@ -30,11 +30,12 @@ def make_trace(turn: StoredTurn, agent_id: str, config: AgentConfig, form: Trace
 
 def make_spans(turn: StoredTurn, agent_id: str, config: AgentConfig, form: TraceForm, characters: int) -> RunSpans:
     header, ending, shown = turn.header, turn.ending, turn.to_turn()
+    # Shields check the client's results before the header is made.
+    started_at = min([header.started_at, *(step.started_at for step in shown.steps)])
     ended_at = ending.completed_at if ending else header.started_at
     error = ending.error if ending else None
-    spans = RunSpans(
-        TracedRun(header.turn_id, config.model, header.session_id, header.started_at, ended_at), form, characters
-    )
+    run = TracedRun(header.turn_id, config.model, header.session_id, started_at, ended_at)
+    spans = RunSpans(run, form, characters)
     attributes = {"gen_ai.agent.id": agent_id, "stint.status": shown.status.value}
     said = [to_message(message) for message in shown.input_messages]
     answer = shown.output_message

@@ -41,6 +41,7 @@ MODULES = {
     "agents": 588,
     "knowledge": 620,
     "october": 630,
+    "openai_agents": 1,
     "registry": 592,
     "responses": 672,
     "turns": 580,
@@ -210,7 +211,9 @@ def test_a_cold_start_builds_no_type_adapter_of_its_own(function: str) -> None:
     assert (started.complete, started.complaints) == ((), "")
 
 
-@pytest.mark.parametrize("function", ["agents", "turns", "responses", "knowledge", "october", "registry", "admin"])
+@pytest.mark.parametrize(
+    "function", ["agents", "turns", "responses", "knowledge", "october", "openai_agents", "registry", "admin"]
+)
 def test_neither_a_cold_start_nor_an_unknown_path_builds_a_route(function: str) -> None:
     started = start(function)
 

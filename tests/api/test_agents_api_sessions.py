@@ -186,7 +186,7 @@ def test_a_message_waits_for_the_results_of_the_turn(
     turns = client.beta.agents.sessions.turns.list(session.id, order="asc").data
     assert [turn.status for turn in turns] == ["completed", "completed"]
     [said, *_] = client.beta.agents.sessions.turns.items.list(turns[1].id, session_id=session.id, order="asc").data
-    assert said.content[0].text == "And in Oslo?"
+    assert "And in Oslo?" in said.to_json()
 
 
 def test_a_cancelled_turn_leaves_the_session_usable(

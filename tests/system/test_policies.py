@@ -102,6 +102,7 @@ GRANTS = {
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
+        "CredentialsKeyArn": {"kms:Encrypt"},  # it stores the MCP servers of agents
     },
     "TurnsRole": {
         "*": LOGS,

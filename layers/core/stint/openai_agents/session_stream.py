@@ -310,7 +310,7 @@ class SessionStream:
             current.is_open, self.idle = False, True
             return [*shown, await self.show_state("idle", event.turn)]
         if isinstance(event, TurnAwaitingInput):
-            actions = required_actions(event.turn, self.view.labels_of(turn))
+            actions = required_actions(event.turn, self.view.labels_of(turn), event.turn.pending_approvals or ())
             return [*shown, await self.show_state("requires_action", event.turn, actions)]
         if isinstance(event, TurnStart):
             return [await self.show_state("in_progress", None), *shown]

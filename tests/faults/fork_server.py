@@ -49,10 +49,10 @@ from stint.http import streaming  # noqa: E402
 from stint.http.app import create_app, list_routers  # noqa: E402
 from stint.october_2024.composition import OctoberComposition  # noqa: E402
 from stint.october_2024.routes.parts import list_october_parts  # noqa: E402
+from stint.openai_agents.composition import compose_openai_agents  # noqa: E402
 from stint.services.background import cancellation as response_cancellation  # noqa: E402
 from stint.services.runs import polling_pauses  # noqa: E402
 from stint.services.turns import cancellation as turn_cancellation  # noqa: E402
-from stint.openai_agents.composition import compose_openai_agents  # noqa: E402
 from stint.settings import load_settings  # noqa: E402
 from stint.spending import stop_monitor  # noqa: E402
 from stint.store import clients  # noqa: E402

@@ -44,11 +44,12 @@ from stint.openai_agents.turn_events import pad_delta
 
 PREFIX = "/v1/agents/sessions"
 SESSION = "/{session_id}"
+STREAM = {"text/event-stream": {"schema": {"$ref": "#/components/schemas/AgentSessionEvent"}}}
 STREAMS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {}}, "description": "The session, or the events of its first turn."}
+    200: {"content": STREAM, "description": "The session, or the events of its first turn."}
 }
 EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {}}, "description": "The events of the session, as they happen."}
+    200: {"content": STREAM, "description": "The events of the session, as they happen."}
 }
 ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"description": "The events are accepted. They take effect later."}}
 

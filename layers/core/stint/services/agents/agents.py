@@ -92,7 +92,7 @@ class Agents:
             config = change(found.agent_config)
             await self.check(config)
             changed = found.model_copy(update={"agent_config": config, "updated_at": now()})
-            if await self.store.change(self.tenant, changed, entry.updated_at):
+            if await self.store.change(self.tenant, changed, entry):
                 return await asyncio.to_thread(masked_agent, changed)
 
     async def require_model(self, model_id: str) -> None:

@@ -35,7 +35,7 @@ class Entries(NamedTuple):
         return Entries(self.items[:count], more=True, position=self.items[count - 1]["sk"] if count else None)
 
 
-class Search(Protocol):
+class EntrySource(Protocol):
     """Reads list entries in the order of a window.
 
     `position` is the sort key of the last one that was looked at, and `more` whether there may be others.
@@ -95,7 +95,7 @@ def name_of_entry(item: Item) -> str:
     return str(item.get("name") or item.get("name_start") or "")
 
 
-async def list_entries(table: Table, pk: str, window: Window, search: Search | None = None) -> Entries:
+async def list_entries(table: Table, pk: str, window: Window, search: EntrySource | None = None) -> Entries:
     """Return the live entries of a partition in a window, or those that another search finds."""
     if window.name is None and search is None:
         items, more = await table.live_page(pk, window)

@@ -22,7 +22,7 @@ from stint.domain.ids import time_of
 from stint.domain.llama_stack.turns import TurnStatus, TurnSummary
 from stint.domain.paging import MAX_ENTRIES, Window
 from stint.store import keys
-from stint.store.entry_pages import Entries, EntrySearch, Search, list_entries
+from stint.store.entry_pages import Entries, EntrySearch, EntrySource, list_entries
 from stint.store.items import Item
 from stint.store.keys import Key
 from stint.store.lease import settle
@@ -47,7 +47,7 @@ class LastTurns:
         self._records = records
 
     async def list(
-        self, tenant: str, agent_id: str, window: Window, status: TurnStatus | None, search: Search | None = None
+        self, tenant: str, agent_id: str, window: Window, status: TurnStatus | None, search: EntrySource | None = None
     ) -> tuple[Entries, dict[str, TurnSummary]]:
         """Return the entries of a window's sessions, and their last turns by the ids of the sessions.
 

@@ -14,6 +14,7 @@ from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute
 from stint.http.errors import late_document_of
 from stint.http.json_responses import document
+from stint.http.metadata_filters import METADATA_PARAMETER, MetadataFilter
 from stint.http.scopes import RETRIED, requires
 from stint.http.sse import COMMENT_LINE, encode_frame
 from stint.http.streaming import RequestContextDep, StreamFormat, encode_events, stream_frames
@@ -78,16 +79,14 @@ async def create_agent_session(
     return answer_stream(events(), services, view.session_id, pads=body.stream_options.include_obfuscation)
 
 
-@router.get("", response_model=ListObject[AgentSessionObject])
+@router.get("", response_model=ListObject[AgentSessionObject], openapi_extra=METADATA_PARAMETER)
 @requires("use")
 async def list_agent_sessions(
-    services: OpenAIAgentsServicesDep, window: ListWindowDep, agent_id: str | None = None
+    services: OpenAIAgentsServicesDep, window: ListWindowDep, metadata: MetadataFilter, agent_id: str | None = None
 ) -> Response:
     """List sessions of all agents by creation, newest first; with `agent_id`, those of one."""
-    found, more = await services.reader.list(
-        agent_id=agent_id, after=window.after, limit=window.limit, newest_first=window.newest_first
-    )
-    return document(ListObject[AgentSessionObject].of(found, has_more=more))
+    found = await services.reader.list(window.filtered(metadata), agent_id)
+    return document(ListObject[AgentSessionObject].of(found.data, found.has_more, found.position))
 
 
 @router.get(SESSION, response_model=AgentSessionObject)

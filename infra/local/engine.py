@@ -36,6 +36,7 @@ SERVICES = {
     "events": "EVENTBRIDGE",
     "secretsmanager": "SECRETS_MANAGER",
     "ssm": "SSM",
+    "kms": "KMS",
 }
 START_SECONDS = 20.0
 SAVE_INTERVAL_SECONDS = 30.0

@@ -28,7 +28,7 @@ from stint.domain.llama_stack.vector_io import ChunkInsertRequest
 from stint.domain.openai.containers import CreateContainer
 from stint.domain.openai.uploads import CreateUpload
 from stint.domain.openai.vector_stores import CreateFileBatch, CreateVectorStore
-from stint.domain.tasks import DeletionTask, IngestionTask, WaitingTask
+from stint.domain.tasks import DeletionTask, IngestionTask, WaitingTask, WebhookTask
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
 from stint.services.knowledge.files import NewFile
@@ -55,7 +55,7 @@ class KnowledgeSamples:
         self.services = compose_knowledge(TENANT, parts, compose_vector_stores(TENANT, parts))
         self.ingestion = compose_ingestion(TENANT, parts)
 
-    async def send(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
+    async def send(self, task: DeletionTask | IngestionTask | WaitingTask | WebhookTask) -> None:
         if isinstance(task, IngestionTask) and not task.delay_seconds:
             await self.ingestion.handle_task(task, deadline())
 

@@ -16,7 +16,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.messages import UserMessage
-from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask, WaitingTask
+from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask, WaitingTask, WebhookTask
 from stint.domain.tools import ToolDef, ToolParameter, ToolResponse
 from stint.models.port import ChatModel
 from stint.models.routing import Router
@@ -42,7 +42,7 @@ class IdleQueue:
         self.waiting: list[WaitingTask] = []
         self.on_ingestion: Callable[[], None] | None = None
 
-    async def send(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
+    async def send(self, task: DeletionTask | IngestionTask | WaitingTask | WebhookTask) -> None:
         if isinstance(task, WaitingTask):
             self.waiting.append(task)
         elif isinstance(task, IngestionTask) and task.delay_seconds:

@@ -21,7 +21,7 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.caller import set_principal, set_tenant
 from stint.domain.principals import SCOPES, Principal
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask
+from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, WaitingTask, WebhookTask
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
 from stint.settings import Settings, read_settings
@@ -96,6 +96,8 @@ async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
         await composition.make_ingestion(task.tenant).handle_task(task, deadline, last=True)
     elif isinstance(task, WaitingTask):
         await composition.make_waiting_runs(task.tenant).handle(task, deadline)
+    elif isinstance(task, WebhookTask):
+        await composition.make_webhook_deliveries(task.tenant).handle(task)
     else:
         await composition.deletions.continue_deletion(task, TASK_SECONDS)
 

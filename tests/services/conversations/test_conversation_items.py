@@ -13,7 +13,7 @@ from stint.domain.openai.conversations import Conversation, CreateConversation, 
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.openai.parts import InputText
-from stint.domain.tasks import DeletionTask, IngestionTask, WaitingTask
+from stint.domain.tasks import DeletionTask, IngestionTask, WaitingTask, WebhookTask
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
@@ -38,7 +38,7 @@ class ConversationFixture:
         recovery = ConversationRecovery(tenant, cloud.store, opaque, links)
         self.service = Conversations(tenant, self.store, reader, self.deletions, opaque, recovery.reconcile, links)
 
-    async def send(self, task: DeletionTask | IngestionTask | WaitingTask) -> None:
+    async def send(self, task: DeletionTask | IngestionTask | WaitingTask | WebhookTask) -> None:
         assert isinstance(task, DeletionTask)
         if not task.delay_seconds:
             self.left.append(task)

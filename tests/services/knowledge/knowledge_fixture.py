@@ -22,7 +22,7 @@ from stint.domain.openai.vector_stores import (
     SearchVectorStore,
     VectorStoreFile,
 )
-from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask, WaitingTask
+from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask, WaitingTask, WebhookTask
 from stint.models.routing import Router
 from stint.retrieval.embedder_router import EmbedderRouter
 from stint.retrieval.port import Embedder, VectorIndex
@@ -47,7 +47,7 @@ class TaskQueue:
     deletions: list[DeletionTask] = field(default_factory=list)
     refuses: bool = False
 
-    async def send(self, task: IngestionTask | DeletionTask | WaitingTask) -> None:
+    async def send(self, task: IngestionTask | DeletionTask | WaitingTask | WebhookTask) -> None:
         assert not isinstance(task, WaitingTask)
         if self.refuses:
             raise StoreUnavailable("The queue is down.")

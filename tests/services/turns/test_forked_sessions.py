@@ -26,7 +26,7 @@ from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, StepUsage, ToolExecutionStep
-from stint.domain.tasks import UPLOAD_DELAY, DeletionTask, IngestionTask, WaitingTask
+from stint.domain.tasks import UPLOAD_DELAY, DeletionTask, IngestionTask, WaitingTask, WebhookTask
 from stint.domain.tools import ToolResponse
 from stint.models.port import ChatModel
 from stint.services.deletions import Deletions
@@ -396,7 +396,7 @@ async def test_a_fork_whose_source_cannot_be_read_again_is_deleted(
     def is_second_read(operation: str, body: str) -> bool:
         return created and operation == "GetItem" and process.session_id in body
 
-    async def send(task: DeletionTask | IngestionTask | WaitingTask) -> None:
+    async def send(task: DeletionTask | IngestionTask | WaitingTask | WebhookTask) -> None:
         if queue_fails and created:
             raise StoreUnavailable("The queue is down.")
         await process.inbox.send(task)

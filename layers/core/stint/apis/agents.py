@@ -14,12 +14,14 @@ from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.turns.turns import Turns
+from stint.services.webhooks.webhook_events import WebhookEvents
 from stint.spending.meters import Meters
 
 if TYPE_CHECKING:
     from stint.services.runs.cache_keys import FindCacheKeys
     from stint.services.turns.step_inputs import StepInputs
     from stint.services.turns.turn_requests import TurnRequests
+    from stint.services.webhooks.webhook_endpoints import WebhookEndpoints
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class AgentsServices(TenantServices):
     """The use cases.
 
     `check_providers` returns providers with their health, which it looks at. `find_cache_keys` finds the keys of model
-    calls. `send` sends tasks to the worker.
+    calls. `send` sends tasks to the worker. `webhooks` announces what is stored to webhook endpoints.
     """
 
     agents: Agents
@@ -40,6 +42,8 @@ class AgentsServices(TenantServices):
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
     find_cache_keys: "FindCacheKeys"
     send: SendTask
+    webhooks: WebhookEvents
+    make_webhook_endpoints: "Callable[[], WebhookEndpoints]"
 
     step_inputs: "ClassVar[Lazy[AgentsServices, StepInputs]]" = lazy(
         "stint.services.turns.step_inputs:StepInputs", lambda self, cls: cls(self.turns)

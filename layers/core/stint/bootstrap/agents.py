@@ -34,6 +34,7 @@ from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import SessionOpener
 from stint.services.turns.session_transcript import TranscriptCache
 from stint.services.turns.turns import Turns
+from stint.services.webhooks.webhook_events import WebhookEvents
 from stint.settings import Settings
 from stint.spending.meters import Meters
 from stint.store.clients import make_bucket, make_dynamodb, make_sqs
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.bootstrap.rag import RAGServices
     from stint.services.registry.provider_health import ProviderHealthChecks
+    from stint.services.webhooks.webhook_endpoints import WebhookEndpoints
 
 logger = logging.getLogger(__name__)
 
@@ -133,8 +135,15 @@ def compose(
     warn_of_short_keys(settings, registry.configured, adapters.model_servers)
     agents = Agents(tenant, store.agents, registry, deletions, cache_seconds=settings.agent_cache_seconds)
     transcripts = transcripts or TranscriptCache(settings.transcript_bytes)
+    webhooks = WebhookEvents(tenant, registry.find_webhook_endpoints, deletions.send)
     opener = SessionOpener(
-        tenant, store, agents, transcripts, lease_seconds=settings.lease_seconds, history_bytes=settings.history_bytes
+        tenant,
+        store,
+        agents,
+        transcripts,
+        lease_seconds=settings.lease_seconds,
+        history_bytes=settings.history_bytes,
+        webhooks=webhooks,
     )
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
 
@@ -166,6 +175,7 @@ def compose(
             expiry_days=settings.session_expiry_days,
             retention_days=settings.retention_days,
             history_bytes=settings.history_bytes,
+            webhooks=webhooks,
         ),
         turns=turns,
         registry=registry,
@@ -176,7 +186,18 @@ def compose(
         check_providers=make_check(adapters),
         find_cache_keys=keys,
         send=deletions.send,
+        webhooks=webhooks,
+        make_webhook_endpoints=cache(partial(compose_webhook_endpoints, tenant, adapters, store)),
     )
+
+
+def compose_webhook_endpoints(tenant: str, adapters: Adapters, store: Store) -> "WebhookEndpoints":
+    """Make the use case of webhook endpoints, whose modules are loaded now."""
+    from stint.services.webhooks.signing_secrets import SigningSecrets  # noqa: PLC0415
+    from stint.services.webhooks.webhook_endpoints import WebhookEndpoints  # noqa: PLC0415 - few requests need it
+
+    secrets = SigningSecrets(tenant, adapters.credential_cipher)
+    return WebhookEndpoints(tenant, store.webhook_endpoints, secrets, adapters.guard)
 
 
 def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:

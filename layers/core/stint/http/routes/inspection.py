@@ -95,6 +95,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         uploads,
         vector_dbs,
         vector_stores,
+        webhooks,
     )
 
     return (
@@ -117,6 +118,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         shields.router,
         admin.router,
         registry.router,
+        webhooks.router,
         router,
         pages.router,
     )

@@ -30,6 +30,7 @@ from stint.log_keys import add_log_keys
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.deletions import Deletions
+from stint.services.webhooks.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.parallel import value_of
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
@@ -56,6 +57,7 @@ class Sessions:
         expiry_days: float,
         retention_days: float = 0,
         history_bytes: int = 0,
+        webhooks: WebhookEvents = NO_WEBHOOKS,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -64,6 +66,7 @@ class Sessions:
         self.expiry_days = expiry_days
         self.retention_days = retention_days
         self.history_bytes = history_bytes
+        self.webhooks = webhooks
 
     @property
     def forks(self) -> "SessionForks":
@@ -90,7 +93,7 @@ class Sessions:
         size = carried_size(session_name)
         if size > MAX_BYTES:
             raise TooLarge(f"The session_name has {size} bytes; at most {MAX_BYTES} are allowed.", param="session_name")
-        config = await self.agents.config(agent_id)
+        config, _ = await asyncio.gather(self.agents.config(agent_id), self.webhooks.prepare())
         session = Session(session_id=session_id or new_id(), session_name=session_name, started_at=now())
         expires_at = find_end(time.time(), expires_after, self.retention_days)
         latest = int(time.time() + self.expiry_days * DAY_SECONDS)
@@ -101,6 +104,7 @@ class Sessions:
         else:
             await self.forks.create(agent_id, session, expires_at, fork_from)
         add_log_keys(session_id=session.session_id)
+        await self.webhooks.session_created(session.session_id)
         return session.session_id
 
     async def find_created(self, agent_id: str, session_id: str) -> str:

@@ -38,6 +38,7 @@ from stint.metering import ENDING_UNITS, read_meter
 from stint.services.runs.partial_writer import PartialStorage, make_storage
 from stint.services.turns.history import add_merged
 from stint.services.turns.session_recorder import SessionRecorder
+from stint.services.webhooks.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
@@ -53,7 +54,7 @@ class TurnLog:
     """Writes a turn under the lease of its session, and keeps in `turn` what is stored.
 
     `make_line` makes the line of messages that wait for a session. `recorder` records the turn's end after that is
-    stored. `running` is the step that is streamed.
+    stored, and `webhooks` announces it. `running` is the step that is streamed.
     """
 
     store: TurnStore
@@ -61,6 +62,7 @@ class TurnLog:
     turn: StoredTurn
     make_line: "Callable[[str, str, str], WaitingLine]"
     recorder: SessionRecorder | None = None
+    webhooks: WebhookEvents = NO_WEBHOOKS
     running: RunningStep = field(default_factory=RunningStep)
 
     async def put_header(self) -> None:
@@ -141,10 +143,20 @@ class TurnLog:
         self.mark_last()
 
     async def end(self) -> None:
-        """Release the lease of a turn whose ending is stored, and remember the turn for the next one."""
+        """Release the lease of a turn whose ending is stored, remember the turn for the next one, and announce it."""
         await self.keeper.release()
         if self.recorder is not None:
             self.recorder.record_end(self.turn)
+        await self.webhooks.turn_ended(self.place, self.turn.status, len(self.turn.records))
+
+    async def announce_start(self) -> None:
+        """Announce that the turn runs, when its header or the results that resume it are stored."""
+        await self.webhooks.turn_started(self.place, len(self.turn.records))
+
+    @property
+    def place(self) -> TurnPlace:
+        lease = self.keeper.lease
+        return TurnPlace(lease.agent_id, lease.session_id, self.turn.header.turn_id)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -126,14 +126,16 @@ class Turns:
             run.history_is_full = self.opener.is_full(session.past)
             async with run.opened():
                 # The turn that waits first: once another turn is the last one, nobody could end it any more.
-                await cancel_waiting(self.store, session.keeper.lease, session.last)
+                await cancel_waiting(self.store, session.keeper.lease, session.last, self.opener.webhooks)
                 await log.put_header()
+                await log.announce_start()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id))
 
     def make_log(self, session: OpenSession, turn: StoredTurn) -> TurnLog:
         """Return the log of a turn, whose end the process remembers."""
         make_line = self.store.session_line
-        return TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=self.opener.make_recorder(session))
+        recorder, webhooks = self.opener.make_recorder(session), self.opener.webhooks
+        return TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=recorder, webhooks=webhooks)
 
     @metered
     async def resume(
@@ -175,6 +177,7 @@ class Turns:
             async with run.opened():
                 if stored is None:
                     await log.append(step)
+                await log.announce_start()
         if not completed:  # after the results are stored: until then, a repeated request needs the calls
             await forget_calls(self.store, log.keeper.lease, turn_id)
         announcement = StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)

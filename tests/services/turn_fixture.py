@@ -40,11 +40,14 @@ class IdleQueue:
         self.ingestions: list[IngestionTask] = []
         self.early_ingestions: list[IngestionTask] = []
         self.waiting: list[WaitingTask] = []
+        self.webhooks: list[WebhookTask] = []
         self.on_ingestion: Callable[[], None] | None = None
 
     async def send(self, task: DeletionTask | IngestionTask | WaitingTask | WebhookTask) -> None:
         if isinstance(task, WaitingTask):
             self.waiting.append(task)
+        elif isinstance(task, WebhookTask):
+            self.webhooks.append(task)
         elif isinstance(task, IngestionTask) and task.delay_seconds:
             self.early_ingestions.append(task)
         elif isinstance(task, IngestionTask):

@@ -48,7 +48,7 @@ class TaskQueue:
     refuses: bool = False
 
     async def send(self, task: IngestionTask | DeletionTask | WaitingTask | WebhookTask) -> None:
-        assert not isinstance(task, WaitingTask)
+        assert not isinstance(task, WaitingTask | WebhookTask)
         if self.refuses:
             raise StoreUnavailable("The queue is down.")
         if isinstance(task, IngestionTask):

@@ -14,7 +14,7 @@ def make_webhook_fixture(
 ) -> MakeWebhookFixture:
     """Return a function that creates a WebhookFixture; `allowed` are hosts that URLs may reach inside."""
     for name, value in engine.environment().items():
-        if name.startswith("AWS_ACCESS") or name.startswith("AWS_SECRET") or name.endswith("_KMS"):
+        if name.startswith(("AWS_ACCESS", "AWS_SECRET")) or name.endswith("_KMS"):
             monkeypatch.setenv(name, value)
 
     def make(**options: str) -> WebhookFixture:

@@ -1,5 +1,6 @@
 """Webhook endpoints of a tenant, the messages of their deliveries, and a receiver on loopback."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,6 +59,13 @@ class WebhookFixture:
         task = self.messages.pop(0)
         CLOCK.move(task.delay_seconds)
         await self.deliveries.handle(task)
+        return task
+
+    async def receive_until_due(self) -> WebhookTask:
+        """Advance the clock until a message is due, and return it before it is handled."""
+        while (task := self.messages[0]).due_at - time.time() - task.delay_seconds >= 1:
+            await self.receive_next()
+        CLOCK.move(self.messages.pop().delay_seconds)
         return task
 
 

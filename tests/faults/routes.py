@@ -21,6 +21,8 @@ CREATING = {
     "/v1/admin/keys": "create-key",
     "/v1/admin/keys/{key_id}/rotate": "rotate-key",
     "/v1/admin/stop": "add-stop",
+    "/v1/webhook_endpoints": "create-webhook-endpoint",
+    "/v1/webhook_endpoints/{webhook_endpoint_id}/rotate_secret": "rotate-webhook-secret",
     "/agents/create": "create-october-agent",
     "/agents/session/create": "create-october-session",
     "/models/register": "create-october-model",
@@ -63,6 +65,7 @@ CHANGING = frozenset(
         "/v1/vector_stores/{vector_store_id}",
         "/v1/vector_stores/{vector_store_id}/files/{file_id}",
         "/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel",
+        "/v1/webhook_endpoints/{webhook_endpoint_id}",
     }
 )
 """Paths whose POST changes an object that exists: a repetition leaves it as the first request does.

@@ -13,8 +13,8 @@ from stint.services.agents.sessions import Sessions
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
+from stint.services.runs.webhook_events import WebhookEvents
 from stint.services.turns.turns import Turns
-from stint.services.webhooks.webhook_events import WebhookEvents
 from stint.spending.meters import Meters
 
 if TYPE_CHECKING:

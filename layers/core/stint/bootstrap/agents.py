@@ -29,12 +29,12 @@ from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
+from stint.services.runs.webhook_events import WebhookEvents
 from stint.services.turns.planner import Planner
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import SessionOpener
 from stint.services.turns.session_transcript import TranscriptCache
 from stint.services.turns.turns import Turns
-from stint.services.webhooks.webhook_events import WebhookEvents
 from stint.settings import Settings
 from stint.spending.meters import Meters
 from stint.store.clients import make_bucket, make_dynamodb, make_sqs

@@ -23,7 +23,7 @@ from stint.http.dependencies import AgentsServicesDep
 from stint.http.json_responses import document
 from stint.http.list_params import Limit
 from stint.http.requests import StrictRoute
-from stint.http.scopes import READ, requires
+from stint.http.scopes import OBJECT, READ, requires
 
 ENDPOINTS = "/v1/webhook_endpoints"
 ENDPOINT = ENDPOINTS + "/{webhook_endpoint_id}"
@@ -32,7 +32,7 @@ router = APIRouter(tags=["Webhooks"], route_class=StrictRoute)
 
 
 @router.post(ENDPOINTS, response_model=WebhookEndpointWithSecret)
-@requires("webhooks:write", has_secret=True)
+@requires("webhooks:write", repeated=OBJECT, has_secret=True)
 async def create_webhook_endpoint(body: CreateWebhookEndpoint, services: AgentsServicesDep) -> Response:
     """Create an endpoint that gets events. Only this response has its signing secret."""
     return document(await services.make_webhook_endpoints().create(body))

@@ -30,7 +30,7 @@ from stint.log_keys import add_log_keys
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.deletions import Deletions
-from stint.services.webhooks.webhook_events import NO_WEBHOOKS, WebhookEvents
+from stint.services.runs.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.parallel import value_of
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store

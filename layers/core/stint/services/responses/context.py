@@ -37,7 +37,7 @@ from stint.services.responses.link_cache import LinkCache, TenantLinks
 from stint.services.responses.links import Context, add_cached_link, add_link
 from stint.services.responses.output_items import output_of
 from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
-from stint.services.webhooks.webhook_events import NO_WEBHOOKS, WebhookEvents
+from stint.services.runs.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.lease import Lease
 from stint.store.response_logs import NO_LINKS, Chain, place_after_chain, place_after_response
 from stint.store.store import Store

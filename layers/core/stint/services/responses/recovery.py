@@ -40,7 +40,7 @@ from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.closing_record import closing_record
 from stint.services.responses.replay import ReplayPosition, read_position, replay_rest
 from stint.services.responses.streamed_items import StreamedItems
-from stint.services.webhooks.webhook_events import NO_WEBHOOKS, WebhookEvents
+from stint.services.runs.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.response_leases import MAX_ATTEMPTS, LeaseState
 from stint.store.store import Store
 

@@ -40,7 +40,7 @@ from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import read_meter
 from stint.services.responses.conversation_writer import ConversationWriter
-from stint.services.webhooks.webhook_events import NO_WEBHOOKS, WebhookEvents
+from stint.services.runs.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.items import Item, write_units
 from stint.store.responses import ResponseStore
 

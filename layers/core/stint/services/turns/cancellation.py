@@ -27,9 +27,9 @@ from stint.domain.waiting_messages import MessageState
 from stint.services.agents.interrupted import runs
 from stint.services.runs.polling_pauses import poll
 from stint.services.runs.senders import find_owner
+from stint.services.runs.webhook_events import TurnPlace
 from stint.services.turns.resume import forget_calls
 from stint.services.turns.turns import Turns
-from stint.services.webhooks.webhook_events import TurnPlace
 
 ENDING_SECONDS = 3.0
 """Seconds in which the process of a cancelled turn ends it. After them, the turn is ended without its process."""

@@ -29,9 +29,9 @@ from stint.loop.next_step import called_tools
 from stint.loop.plan import Plan
 from stint.loop.run import Log, Run
 from stint.loop.transcript import Transcript
+from stint.services.runs.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.services.turns.tool_responses import REPLACED, check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause
-from stint.services.webhooks.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 

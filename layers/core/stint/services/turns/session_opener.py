@@ -38,10 +38,10 @@ from stint.run_stop import RunDescription, describe_run, receive_signals, refuse
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.runs.senders import find_owner
+from stint.services.runs.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.services.turns.resume import stored_answer
 from stint.services.turns.session_recorder import SegmentWriter, SessionRecorder
 from stint.services.turns.session_transcript import SessionTranscript, TranscriptCache, calls_of, context_size_of
-from stint.services.webhooks.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.store.parallel import value_of
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store

@@ -36,9 +36,9 @@ from stint.loop.running_step import RunningStep
 from stint.loop.transcript import Transcript
 from stint.metering import ENDING_UNITS, read_meter
 from stint.services.runs.partial_writer import PartialStorage, make_storage
+from stint.services.runs.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.services.turns.history import add_merged
 from stint.services.turns.session_recorder import SessionRecorder
-from stint.services.webhooks.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store

@@ -5,15 +5,11 @@ decrypted there. Decrypted secrets are cached by the encrypted text: a rotation 
 """
 
 import time
-from collections.abc import Mapping
-from typing import Protocol
 
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import InvalidRequest, StoreUnavailable
 from stint.domain.webhooks import StoredWebhookEndpoint
-
-CACHE_SECONDS = 300
-MOST_CACHED = 256
+from stint.tools.encrypted_credentials import CACHE_SECONDS, MOST_CACHED, CredentialCipher
 
 NO_KEY = (
     "Webhook endpoints need a KMS key, because their signing secrets are not stored in clear. Ask the operator to set "
@@ -21,27 +17,15 @@ NO_KEY = (
 )
 
 
-class SecretCipher(Protocol):
-    """A cipher whose texts can be read with the same context only."""
-
-    async def encrypt(self, text: str, context: Mapping[str, str]) -> str:
-        """Return an encrypted text. Raises StoreUnavailable."""
-        ...
-
-    async def decrypt(self, sealed: str, context: Mapping[str, str]) -> str:
-        """Return the text. Raises StoreUnavailable."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SigningSecrets:
     """Encrypts and decrypts the secrets of a tenant's endpoints. Decrypted ones are cached for five minutes."""
 
     tenant: str
-    cipher: SecretCipher | None
+    cipher: CredentialCipher | None
     decrypted: dict[str, tuple[float, str]] = field(default_factory=dict)
 
-    def require_key(self) -> SecretCipher:
+    def require_key(self) -> CredentialCipher:
         """Return the cipher. Raises InvalidRequest if the stack has no key."""
         if self.cipher is None:
             raise InvalidRequest(NO_KEY, code="credentials_key_missing")

@@ -1,10 +1,12 @@
 """Webhook endpoints of a tenant: create, read, change, rotate their secrets, and try them."""
 
 import time
+from contextlib import suppress
 
+from stint.caller import find_attempt, next_object_id
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest, NotFound
-from stint.domain.ids import new_name
+from stint.domain.ids import name_of, new_name
 from stint.domain.paging import Page
 from stint.domain.webhooks import (
     CreateWebhookEndpoint,
@@ -16,9 +18,9 @@ from stint.domain.webhooks import (
 )
 from stint.net.guard import Guard
 from stint.net.webhook_requests import EndpointUnreachable, check_webhook_url, post_webhook
+from stint.services.runs.webhook_events import Data, of_session
 from stint.services.webhooks.signatures import hint_of, new_signing_secret, sign, write_body
 from stint.services.webhooks.signing_secrets import SigningSecrets
-from stint.services.webhooks.webhook_events import Data, of_session
 from stint.store.webhook_endpoints import FoundEndpoint, WebhookEndpointStore
 
 OVERLAP_SECONDS = 86_400
@@ -37,15 +39,22 @@ class WebhookEndpoints:
     async def create(self, request: CreateWebhookEndpoint) -> WebhookEndpointWithSecret:
         """Create an endpoint, and return it with its secret.
 
+        If a request with the same idempotency key has created it, and its secret was not returned, it gets another one.
+
         Raises:
             InvalidRequest: the stack has no key for the secret, or the URL is refused.
             Conflict: the tenant has MOST_ENDPOINTS already.
         """
         self.secrets.require_key()
         await self.check_url(request.url)
+        endpoint_id = name_of("we", next_object_id())
+        # The secret is nowhere in clear, so a repetition gets another one.
+        if find_attempt().repeated:
+            with suppress(NotFound):
+                return await self.rotate_secret(endpoint_id, keeps_previous=False)
         now, secret = int(time.time()), new_signing_secret()
         resource = WebhookEndpoint(
-            id=new_name("we"),
+            id=endpoint_id,
             created_at=now,
             updated_at=now,
             name=request.name,

@@ -114,7 +114,7 @@ class WebhookEvents:
         endpoints = await self.find_endpoints()
         if not endpoints:
             return
-        from stint.services.webhooks.wanted_events import read_wanted  # noqa: PLC0415 - few tenants have endpoints
+        from stint.services.runs.wanted_events import read_wanted  # noqa: PLC0415 - few tenants have endpoints
 
         now = int(time.time())
         tasks = [

@@ -1,14 +1,14 @@
-"""What is announced of turns, sessions and responses, and what it costs."""
+"""Announcements of turns, sessions and responses, and their costs."""
 
 import asyncio
 
 import pytest
 from tests.clock import CLOCK
-from tests.script_model import called, said, script, until
+from tests.script_model import called, deadline, said, script, until
 from tests.services.conftest import MakeTurnFixture, MakeWorkerFixture
 from tests.services.turn_fixture import die
 from tests.services.webhooks.webhook_fixture import WebhookFixture, types_of
-from tests.services.worker_fixture import WorkerFixture, deadline
+from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
 from stint.dataclasses import replace

@@ -4,9 +4,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import httpx
 from infra.local.engine import Engine
-from openai import OpenAI
+from openai import DefaultHttpxClient, OpenAI
 from tests.clock import CLOCK
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from tests.store.conftest import Cloud
@@ -76,7 +75,7 @@ def answering(status: int = 200) -> ScriptedHTTPServer:
 
 def unwrap(received: Received, secret: str) -> Any:
     """Verify an event as OpenAI's client does, and return it. Raises InvalidWebhookSignatureError."""
-    with OpenAI(api_key="none", http_client=httpx.Client()) as client:
+    with OpenAI(api_key="none", http_client=DefaultHttpxClient(trust_env=False)) as client:
         return client.webhooks.unwrap(received.body.decode(), received.headers, secret=secret)
 
 

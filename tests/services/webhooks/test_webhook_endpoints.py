@@ -15,7 +15,7 @@ from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose_webhook_endpoints
-from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.domain.errors import Conflict, InvalidRequest, NotFound, UnresolvableURL
 from stint.domain.webhooks import MOST_ENDPOINTS, CreateWebhookEndpoint, UpdateWebhookEndpoint, WebhookEndpoint
 from stint.settings import Settings
 
@@ -119,6 +119,15 @@ async def test_a_url_outside_is_https_and_public(webhooks: WebhookFixture, url: 
         await webhooks.endpoints.update(created.id, UpdateWebhookEndpoint(url=url))
 
     assert refused.value.param == "url"
+
+
+async def test_a_host_without_address_is_accepted_for_https(webhooks: WebhookFixture) -> None:
+    created = await webhooks.create("https://shop.invalid/hook")
+    await webhooks.deliveries.handle(webhooks.task(created.id))
+
+    assert [task.attempt for task in webhooks.messages] == [1]
+    with pytest.raises(UnresolvableURL):
+        await webhooks.create("http://shop.invalid/hook")
 
 
 async def test_loopback_is_refused_by_default(make_webhook_fixture: MakeWebhookFixture) -> None:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from stint.caller import find_attempt, next_object_id
 from stint.dataclasses import dataclass
-from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.errors import InvalidRequest, NotFound, UnresolvableURL
 from stint.domain.ids import name_of, new_name
 from stint.domain.paging import Page
 from stint.domain.webhooks import (
@@ -122,9 +122,12 @@ class WebhookEndpoints:
         return WebhookEndpointTestResult(webhook_endpoint_id=endpoint_id, event_type=kind, status_code=status)
 
     async def check_url(self, url: str) -> None:
+        """Check a URL. A host that has no address yet is accepted, because each attempt checks it again."""
         try:
             await check_webhook_url(self.guard, url)
         except InvalidRequest as error:
+            if isinstance(error, UnresolvableURL) and url.startswith("https://"):
+                return
             error.param = "url"
             raise
 

@@ -80,7 +80,8 @@ def test_background_and_foreground_responses_are_announced(client: OpenAI, recei
     answered = client.responses.create(model=MODEL, input="say: hi")
     second = wait_for_events(receiver, "response.completed")["response.completed"]
 
-    assert (unwrapped.type, unwrapped.data.id) == ("response.completed", queued.id)
+    assert unwrapped.type == "response.completed"
+    assert unwrapped.data.id == queued.id
     assert second.json()["data"] == {"id": answered.id}
 
 

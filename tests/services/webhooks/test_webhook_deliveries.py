@@ -7,6 +7,7 @@ import logging
 from hashlib import sha256
 
 import pytest
+from httpcore import ConnectError
 from tests.clock import CLOCK
 from tests.servers.scripted_http import Reply
 from tests.services.webhooks.conftest import MakeWebhookFixture
@@ -14,6 +15,7 @@ from tests.services.webhooks.webhook_fixture import WebhookFixture, answering, u
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.webhooks import UpdateWebhookEndpoint
+from stint.net.transport import CheckedBackend
 from stint.services.webhooks.webhook_deliveries import DELAYS, FAILING_SECONDS, GRACE_SECONDS, Undelivered
 
 
@@ -153,6 +155,28 @@ async def test_an_address_that_became_private_is_not_called(
 
     assert receiver.requests == []
     assert [task.attempt for task in strict.messages] == [1]
+
+
+async def test_plain_http_to_a_public_address_is_not_called(
+    webhooks: WebhookFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = list[str]()
+
+    async def connect(_: object, host: str, *__: object, **___: object) -> None:
+        called.append(host)
+        raise ConnectError("No connection is made.")
+
+    created = await webhooks.create("http://127.0.0.1:9/hook")
+    found = await webhooks.store.webhook_endpoints.get(webhooks.tenant, created.id)
+    moved = found.stored.resource.model_copy(update={"url": "http://93.184.215.14/hook"})
+    await webhooks.store.webhook_endpoints.replace(
+        webhooks.tenant, found, found.stored.model_copy(update={"resource": moved})
+    )
+    monkeypatch.setattr(CheckedBackend, "connect_tcp", connect)
+    await webhooks.deliveries.handle(webhooks.task(created.id))
+
+    assert called == []
+    assert [task.attempt for task in webhooks.messages] == [1]
 
 
 async def test_an_unreachable_endpoint_is_left_alone_for_a_minute(webhooks: WebhookFixture) -> None:

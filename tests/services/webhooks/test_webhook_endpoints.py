@@ -15,7 +15,7 @@ from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose_webhook_endpoints
-from stint.domain.errors import Conflict, InvalidRequest, NotFound, UnresolvableURL
+from stint.domain.errors import Conflict, InvalidRequest, NotFound, StoreUnavailable, UnresolvableURL
 from stint.domain.webhooks import MOST_ENDPOINTS, CreateWebhookEndpoint, UpdateWebhookEndpoint, WebhookEndpoint
 from stint.settings import Settings
 
@@ -58,6 +58,17 @@ async def test_requests_at_the_same_time_do_not_exceed_the_limit(webhooks: Webho
     refused = [each for each in made if isinstance(each, Exception)]
     assert [type(each) for each in refused] == [Conflict] * 3
     assert len((await webhooks.endpoints.list(None, 100)).data) == MOST_ENDPOINTS
+
+
+async def test_a_secret_that_is_copied_into_another_endpoint_is_useless(webhooks: WebhookFixture) -> None:
+    mine, other = await webhooks.create(URL), await webhooks.create(URL)
+    store = webhooks.store.webhook_endpoints
+    source, target = [await store.get(webhooks.tenant, each.id) for each in (other, mine)]
+    copied = target.stored.model_copy(update={"sealed": source.stored.sealed})
+    await store.replace(webhooks.tenant, target, copied)
+
+    with pytest.raises(StoreUnavailable, match="decrypted"):
+        await webhooks.endpoints.send_test(mine.id, "response.completed")
 
 
 async def test_a_page_starts_after_an_endpoint(webhooks: WebhookFixture) -> None:

@@ -1,12 +1,15 @@
 """Deliveries of webhooks: signatures, attempts over a day, and endpoints that fail."""
 
+import asyncio
 import base64
 import hmac
 import json
 import logging
 from hashlib import sha256
+from typing import Any
 
 import pytest
+from functions.worker import app
 from httpcore import ConnectError
 from tests.clock import CLOCK
 from tests.servers.scripted_http import Reply
@@ -14,6 +17,7 @@ from tests.services.webhooks.conftest import MakeWebhookFixture
 from tests.services.webhooks.webhook_fixture import WebhookFixture, answering, unwrap
 
 from stint.domain.errors import StoreUnavailable
+from stint.domain.tasks import WebhookTask
 from stint.domain.webhooks import UpdateWebhookEndpoint
 from stint.net.transport import CheckedBackend
 from stint.services.webhooks.webhook_deliveries import DELAYS, FAILING_SECONDS, GRACE_SECONDS, Undelivered
@@ -177,6 +181,39 @@ async def test_plain_http_to_a_public_address_is_not_called(
 
     assert called == []
     assert [task.attempt for task in webhooks.messages] == [1]
+
+
+async def test_the_last_message_goes_to_the_dead_letter_queue(
+    webhooks: WebhookFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.composition, "make_webhook_deliveries", lambda _: webhooks.deliveries)
+    with answering(500) as receiver:
+        created = await webhooks.create(receiver.url)
+        tasks = [webhooks.task(created.id, attempt=attempt) for attempt in (len(DELAYS) - 1, len(DELAYS))]
+        answers = [await asyncio.to_thread(app.handler, message(task), Context()) for task in tasks]
+
+    assert [each["batchItemFailures"] for each in answers] == [[], [{"itemIdentifier": "m1"}]]
+    assert [task.attempt for task in webhooks.messages] == [len(DELAYS)]
+
+
+class Context:
+    aws_request_id = "request"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+def message(task: WebhookTask) -> dict[str, Any]:
+    """Return an event of the queue."""
+    record = {
+        "messageId": "m1",
+        "receiptHandle": "handle",
+        "body": task.model_dump_json(),
+        "attributes": {"ApproximateReceiveCount": "1"},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:work",
+    }
+    return {"Records": [record]}
 
 
 async def test_an_unreachable_endpoint_is_left_alone_for_a_minute(webhooks: WebhookFixture) -> None:

@@ -30,7 +30,7 @@ async def endpoint_id(webhooks: WebhookFixture) -> str:
 
 
 @pytest.mark.usefixtures("endpoint_id")
-async def test_a_turn_announces_its_start_its_end_and_the_idle_session(make_turn_fixture: MakeTurnFixture) -> None:
+async def test_a_turn_announces_its_start_and_its_end(make_turn_fixture: MakeTurnFixture) -> None:
     fixture = await make_turn_fixture(script(said())).open()
     turn = await fixture.turn()
     sent = fixture.inbox.webhooks
@@ -74,7 +74,7 @@ async def test_a_failed_turn_is_announced(make_turn_fixture: MakeTurnFixture) ->
 
 
 @pytest.mark.usefixtures("endpoint_id")
-async def test_a_turn_whose_process_died_is_announced_by_the_next_one(make_turn_fixture: MakeTurnFixture) -> None:
+async def test_the_next_turn_announces_one_whose_process_died(make_turn_fixture: MakeTurnFixture) -> None:
     fixture = await make_turn_fixture(script([TextChunk("I"), asyncio.Event()], said())).open()
     dead = await fixture.start()
     await die(dead)
@@ -121,7 +121,7 @@ async def test_an_endpoint_gets_the_types_that_it_names(
     assert [(task.type, task.endpoint_id) for task in fixture.inbox.webhooks] == [(IDLE, wanted.id)]
 
 
-async def test_a_warm_process_learns_of_an_endpoint_within_the_cache_time(
+async def test_a_warm_process_learns_of_an_endpoint_within_a_minute(
     webhooks: WebhookFixture, make_turn_fixture: MakeTurnFixture
 ) -> None:
     fixture = await make_turn_fixture(script(said(), said())).open()
@@ -167,8 +167,29 @@ async def test_a_queue_that_fails_fails_no_turn(
     assert (await fixture.turn()).status == "completed"
 
 
+class Died(BaseException):
+    """The process ends."""
+
+
 @pytest.mark.usefixtures("endpoint_id")
-async def test_a_background_response_is_announced_by_the_worker_again_if_it_repeats(
+async def test_a_death_before_the_message_loses_the_webhook_alone(make_turn_fixture: MakeTurnFixture) -> None:
+    async def die_now(_: object) -> None:
+        raise Died
+
+    fixture = await make_turn_fixture(script(said(), said())).open()
+    turn = await fixture.start()
+    turn.log.webhooks = replace(turn.log.webhooks, send=die_now)
+    with pytest.raises(Died):
+        await fixture.play(turn)
+    fixture.inbox.webhooks.clear()
+    await fixture.turn()
+
+    assert [each.status for each in await fixture.stored()] == ["completed", "completed"]
+    assert types_of(fixture.inbox.webhooks) == [RUNNING, "agent.session.turn.completed", IDLE]
+
+
+@pytest.mark.usefixtures("endpoint_id")
+async def test_the_worker_announces_a_background_response_again_if_it_repeats(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     fixture = make_worker_fixture(script(said()))
@@ -192,7 +213,7 @@ async def test_a_cancelled_background_response_is_announced(make_worker_fixture:
 
 
 @pytest.mark.usefixtures("endpoint_id")
-async def test_a_queue_that_refuses_a_webhook_fails_the_task_of_a_background_response(
+async def test_a_background_task_fails_if_its_webhook_is_refused(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     fixture = make_worker_fixture(script(said()))

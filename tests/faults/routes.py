@@ -84,6 +84,7 @@ STORING_NOTHING = frozenset(
         "/v1/embeddings",
         "/v1/inference/embeddings",
         "/v1/tool-runtime/invoke",
+        "/v1/webhook_endpoints/{webhook_endpoint_id}/test",
         "/v1/safety/run-shield",
         "/v1/telemetry/spans",
         "/inference/chat_completion",

@@ -23,7 +23,7 @@ from stint.http.dependencies import AgentsServicesDep
 from stint.http.json_responses import document
 from stint.http.list_params import Limit
 from stint.http.requests import StrictRoute
-from stint.http.scopes import OBJECT, READ, requires
+from stint.http.scopes import OBJECT, requires
 
 ENDPOINTS = "/v1/webhook_endpoints"
 ENDPOINT = ENDPOINTS + "/{webhook_endpoint_id}"
@@ -88,7 +88,7 @@ async def rotate_webhook_secret(
 
 
 @router.post(ENDPOINT + "/test", response_model=WebhookEndpointTestResult)
-@requires("webhooks:write", repeated=READ)
+@requires("webhooks:write")
 async def test_webhook_endpoint(
     webhook_endpoint_id: str, body: SendTestEvent, request: Request, services: AgentsServicesDep
 ) -> Response:

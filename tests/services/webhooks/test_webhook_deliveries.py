@@ -223,12 +223,16 @@ async def test_an_unreachable_endpoint_is_left_alone_for_a_minute(webhooks: Webh
         await webhooks.deliveries.handle(webhooks.task(created.id, event_id="evt_1"))
         await webhooks.deliveries.handle(webhooks.task(created.id, event_id="evt_2"))
         called = len(receiver.requests)
+        await webhooks.receive_next()
+        again = [each.headers["webhook-id"] for each in receiver.requests]
+        receiver.script(Reply(status=0))
+        await webhooks.deliveries.handle(webhooks.task(created.id, event_id="evt_4"))
         CLOCK.move(61)
         await webhooks.deliveries.handle(webhooks.task(created.id, event_id="evt_3"))
 
-    assert called == 1
+    assert (called, again) == (1, ["evt_1", "evt_1"])
     assert receiver.requests[-1].headers["webhook-id"] == "evt_3"
-    assert [task.event_id for task in webhooks.messages] == ["evt_1", "evt_2"]
+    assert [task.event_id for task in webhooks.messages] == ["evt_2", "evt_4"]
 
 
 async def test_an_answer_is_neither_read_nor_logged(webhooks: WebhookFixture, caplog: pytest.LogCaptureFixture) -> None:

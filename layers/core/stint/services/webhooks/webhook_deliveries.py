@@ -41,7 +41,10 @@ FAILING_SECONDS = 5 * 86_400
 """Seconds after which an endpoint that only fails is disabled."""
 
 PAUSE_SECONDS = 60.0
-"""Seconds for which a process calls no endpoint that it could not reach. Such an attempt counts as failed."""
+"""Seconds in which a process makes no attempt at an unreachable endpoint, except for the event that found it so.
+
+The attempts of other events count as failed.
+"""
 
 GONE = 410
 
@@ -54,14 +57,17 @@ class Undelivered(StintError):
 
 @dataclass(frozen=True, slots=True)
 class WebhookDeliveries:
-    """Sends the events of a tenant. `unreachable` has the endpoints that gave no answer, and until when they rest."""
+    """Sends the events of a tenant.
+
+    `unreachable` has the endpoints that gave no answer, until when they rest, and the event that found it.
+    """
 
     tenant: str
     store: WebhookEndpointStore
     secrets: SigningSecrets
     guard: Guard
     send: SendTask
-    unreachable: dict[str, float] = field(default_factory=dict)
+    unreachable: dict[str, tuple[float, str]] = field(default_factory=dict)
 
     async def handle(self, task: WebhookTask) -> None:
         """Send an event that is due, or its message again. Nothing is done for a deleted or disabled endpoint.
@@ -99,14 +105,15 @@ class WebhookDeliveries:
     async def attempt(self, found: FoundEndpoint, task: WebhookTask, signing: Sequence[str]) -> tuple[int | None, str]:
         """Send an event once. Return the status of the answer, None without one, and why it counts as failed."""
         endpoint, now = found.stored.resource, time.time()
-        if now < self.unreachable.get(endpoint.id, 0.0):
+        until, first = self.unreachable.get(endpoint.id, (0.0, ""))
+        if now < until and task.event_id != first:
             return None, "it was not reachable a moment ago"
         body = write_body(task.event_id, task.type, task.created_at, task.data)
         headers = sign(signing, task.event_id, int(now), body)
         try:
             status = await post_webhook(self.guard, endpoint.url, headers, body)
         except EndpointUnreachable as error:
-            self.unreachable[endpoint.id] = time.time() + PAUSE_SECONDS
+            self.unreachable[endpoint.id] = time.time() + PAUSE_SECONDS, task.event_id
             return None, str(error)
         self.unreachable.pop(endpoint.id, None)
         return status, f"it answered {status}"

@@ -42,10 +42,10 @@ REFUSED = {
     "invoke_tool: A search": 502,
     "query_spans": 501,
     "complete_upload: The parts, in their order": 400,
-    "test_webhook_endpoint: A sample event": 400,
+    "test_webhook_endpoint: A sample event": 403,
 }
-"""There is no key of a search engine, spans are not supported, the file is smaller than the one of the example, and
-nobody listens at the URL of the webhook endpoint."""
+"""There is no key of a search engine, spans are not supported, the file is smaller than the one of the example, and an
+earlier command has stopped the tenant."""
 UNREADY = ("get_vector_store_file_content", "list_vector_store_file_chunks")
 """Operations that need what the worker may not have done yet."""
 

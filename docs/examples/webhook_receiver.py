@@ -1,10 +1,11 @@
 """Prints the webhooks that it gets, after it has verified them with the secret in OPENAI_WEBHOOK_SECRET."""
 
+import os
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from openai import InvalidWebhookSignatureError, OpenAI
 
-client = OpenAI(api_key="not needed")
+client = OpenAI(api_key=os.environ.get("STINT_API_KEY", "none"))
 
 
 class Receiver(BaseHTTPRequestHandler):

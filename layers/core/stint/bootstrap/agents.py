@@ -135,7 +135,9 @@ def compose(
     warn_of_short_keys(settings, registry.configured, adapters.model_servers)
     agents = Agents(tenant, store.agents, registry, deletions, cache_seconds=settings.agent_cache_seconds)
     transcripts = transcripts or TranscriptCache(settings.transcript_bytes)
-    webhooks = WebhookEvents(tenant, registry.find_webhook_endpoints, deletions.send)
+    webhooks = WebhookEvents(
+        tenant, registry.knows_no_webhook_endpoints, registry.find_webhook_endpoints, deletions.send
+    )
     opener = SessionOpener(
         tenant,
         store,

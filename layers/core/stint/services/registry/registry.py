@@ -109,6 +109,10 @@ class Registry:
             return self.cached[1].webhook_endpoints
         return (await self.catalogue()).webhook_endpoints
 
+    def knows_no_webhook_endpoints(self) -> bool:
+        """Return whether the tenant had no webhook endpoints when the registrations were last read, as by each run."""
+        return self.cached is not None and not self.cached[1].webhook_endpoints
+
     @cached_property
     def names(self) -> "ConfiguredNames":
         from stint.services.registry.configured_names import ConfiguredNames  # noqa: PLC0415 - with registrations

@@ -205,7 +205,7 @@ class ResponseLog:
 
     async def announce(self) -> None:
         """Announce the ending of a stored response in the foreground."""
-        if self.store is not None and not self.response.header.background:
+        if self.store is not None and not self.response.header.background and not self.webhooks.knows_none():
             await self.webhooks.response_ended(self.response_id, self.response.status)
 
     async def pack_items(self, record: ResponseRecord) -> Sequence[Item]:

@@ -18,7 +18,7 @@ its object and outcome: a repeated announcement has the same one.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import Protocol
@@ -58,9 +58,13 @@ class TurnPlace:
 
 @dataclass(frozen=True, slots=True)
 class WebhookEvents:
-    """Announces events of a tenant. Only `announce` raises: no run fails because a webhook cannot be sent."""
+    """Announces events of a tenant. Only `announce` raises: no run fails because a webhook cannot be sent.
+
+    `knows_none` tells a run, which has read the registrations, at once that there are no endpoints.
+    """
 
     tenant: str
+    knows_none: Callable[[], bool]
     find_endpoints: FindEndpoints
     send: SendTask
 
@@ -141,7 +145,7 @@ async def send_nothing(_: Schema) -> None:
     """Send no task."""
 
 
-NO_WEBHOOKS = WebhookEvents("", find_none, send_nothing)
+NO_WEBHOOKS = WebhookEvents("", lambda: True, find_none, send_nothing)
 """Announces nothing."""
 
 

@@ -147,7 +147,8 @@ class TurnLog:
         await self.keeper.release()
         if self.recorder is not None:
             self.recorder.record_end(self.turn)
-        await self.webhooks.turn_ended(self.place, self.turn.status, len(self.turn.records))
+        if not self.webhooks.knows_none():
+            await self.webhooks.turn_ended(self.place, self.turn.status, len(self.turn.records))
 
     async def announce_start(self) -> None:
         """Announce that the turn runs, when its header or the results that resume it are stored."""

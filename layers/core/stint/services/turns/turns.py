@@ -128,7 +128,8 @@ class Turns:
                 # The turn that waits first: once another turn is the last one, nobody could end it any more.
                 await cancel_waiting(self.store, session.keeper.lease, session.last, self.opener.webhooks)
                 await log.put_header()
-                await log.announce_start()
+                if not log.webhooks.knows_none():
+                    await log.announce_start()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id))
 
     def make_log(self, session: OpenSession, turn: StoredTurn) -> TurnLog:
@@ -177,7 +178,8 @@ class Turns:
             async with run.opened():
                 if stored is None:
                     await log.append(step)
-                await log.announce_start()
+                if not log.webhooks.knows_none():
+                    await log.announce_start()
         if not completed:  # after the results are stored: until then, a repeated request needs the calls
             await forget_calls(self.store, log.keeper.lease, turn_id)
         announcement = StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)

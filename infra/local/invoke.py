@@ -29,6 +29,7 @@ from infra.local.sample_ids import (
     DELETED,
     FILE,
     MODEL,
+    NEW_WEBHOOK_ENDPOINT,
     RESPONSES,
     SHIELD,
     STOPPED_SESSION,
@@ -36,6 +37,7 @@ from infra.local.sample_ids import (
     UPLOADS,
     VECTOR_DB,
     VECTOR_STORES,
+    WEBHOOK_ENDPOINT,
 )
 from infra.local.state import State
 from infra.local.system import Function, Invoke, System
@@ -99,7 +101,7 @@ async def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
         *UPLOADS,
     )
     names = (*objects, *VECTOR_STORES, VECTOR_DB, *ASKING_EVENTS, API_KEY, STOPPED_SESSION, "get_boiling_point")
-    if any(name.encode() in payload for name in (*names, CONTAINER)):
+    if any(name.encode() in payload for name in (*names, CONTAINER, WEBHOOK_ENDPOINT, NEW_WEBHOOK_ENDPOINT)):
         from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which other events do not need
 
         await store_samples(environment)

@@ -24,6 +24,7 @@ from infra.local.sample_ids import (
     DELETED_FILE,
     DELETED_RESPONSE,
     FILE,
+    NEW_WEBHOOK_ENDPOINT,
     REGISTRATIONS,
     RESPONSES,
     SESSION,
@@ -31,6 +32,7 @@ from infra.local.sample_ids import (
     VECTOR_DB,
     VECTOR_DB_STORE,
     VECTOR_STORES,
+    WEBHOOK_ENDPOINT,
 )
 
 from stint.aws.dynamodb import DynamoDBClient
@@ -49,18 +51,22 @@ from stint.store.table import WRITE_BATCH, Table
 @contextlib.asynccontextmanager
 async def clients(environment: Mapping[str, str]) -> AsyncIterator[tuple[DynamoDBClient, Any]]:
     """Yield clients of DynamoDB and S3, as the functions would make them."""
-    session = boto3.Session(
-        environment.get("AWS_ACCESS_KEY_ID"),
-        environment.get("AWS_SECRET_ACCESS_KEY"),
-        environment.get("AWS_SESSION_TOKEN"),
-        environment["AWS_REGION"],
-    )
+    session = session_of(environment)
     dynamodb, s3 = DynamoDBClient(AwsEnvironment(environment)), client(session, "s3", environment)
     try:
         yield dynamodb, s3
     finally:
         await dynamodb.close()
         s3.close()
+
+
+def session_of(environment: Mapping[str, str]) -> boto3.Session:
+    return boto3.Session(
+        environment.get("AWS_ACCESS_KEY_ID"),
+        environment.get("AWS_SECRET_ACCESS_KEY"),
+        environment.get("AWS_SESSION_TOKEN"),
+        environment["AWS_REGION"],
+    )
 
 
 def client(session: boto3.Session, service: str, environment: Mapping[str, str]) -> Any:
@@ -83,6 +89,9 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
         for identifier in (name, f"new-{name}"):
             with contextlib.suppress(NotFound):
                 await store.registrations.delete(TENANT, kind, identifier, lambda _: None)
+    for found in await store.webhook_endpoints.list(TENANT):
+        if found.stored.resource.id == WEBHOOK_ENDPOINT or found.stored.resource.name == NEW_WEBHOOK_ENDPOINT:
+            await store.webhook_endpoints.delete(TENANT, found.stored.resource.id)
     for conversation_id in (CONVERSATION, DELETED_CONVERSATION):
         with contextlib.suppress(NotFound):
             await store.conversations.mark_deleted(TENANT, conversation_id)

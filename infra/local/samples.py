@@ -3,12 +3,14 @@
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
 worker, and one that has ended; a file, an upload with a part, a vector store with an object in its inbox, and a vector
-db with a document and a chunk; an API key; a stop. An agent, a response, a conversation, a file, a vector store, and
-a chat completion with its body in the bucket, are marked as deleted.
+db with a document and a chunk; an API key; a webhook endpoint, if there is a key for its secret; a stop. An agent, a
+response, a conversation, a file, a vector store, and a chat completion with its body in the bucket, are marked as
+deleted.
 """
 
 import contextlib
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -43,8 +45,9 @@ from infra.local.sample_ids import (
     SHIELD,
     STOPPED_SESSION,
     TOOLGROUP,
+    WEBHOOK_ENDPOINT,
 )
-from infra.local.sample_store import clients, remove_samples
+from infra.local.sample_store import client, clients, remove_samples, session_of
 
 from stint.aws.environment import AwsEnvironment
 from stint.aws.s3_reader import S3Reader
@@ -66,12 +69,15 @@ from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.principals import NO_BUDGETS
 from stint.domain.stops import stop_name
+from stint.domain.webhooks import StoredWebhookEndpoint, WebhookEndpoint
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
 from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_run import TurnRun
+from stint.services.webhooks.signatures import hint_of, new_signing_secret
+from stint.services.webhooks.signing_secrets import SigningSecrets
 from stint.settings import Settings
 from stint.store.api_keys import ApiKeyStore, key_record
 from stint.store.bucket import Bucket
@@ -102,6 +108,8 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.chat_completions.mark_deleted(TENANT, DELETED_CHAT_COMPLETION)
             await store.files.mark_deleted(TENANT, DELETED_FILE)
             await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
+            if key := environment.get("STINT_CREDENTIALS_KEY_ARN"):
+                await store_webhook_endpoint(store, key, environment)
             if keys_table := environment.get("STINT_KEYS_TABLE"):
                 await store_api_key(Table(dynamodb, keys_table))
             await store.stops.add(TENANT, stop_name("session", STOPPED_SESSION), 1756472000)
@@ -134,6 +142,28 @@ async def store_api_key(table: Table) -> None:
     )
     await table.delete_many([key_record(API_KEY)])
     await ApiKeyStore(table).create(StoredApiKey(resource, hash_of(new_secret())))
+
+
+async def store_webhook_endpoint(store: Store, key: str, environment: Mapping[str, str]) -> None:
+    """Store a webhook endpoint to which nobody listens."""
+    secret, secrets = new_signing_secret(), SigningSecrets(TENANT, None)
+    kms = client(session_of(environment), "kms", environment)
+    try:
+        context = secrets.context_of(WEBHOOK_ENDPOINT)
+        blob = kms.encrypt(KeyId=key, Plaintext=secret.encode(), EncryptionContext=context)["CiphertextBlob"]
+    finally:
+        kms.close()
+    resource = WebhookEndpoint(
+        id=WEBHOOK_ENDPOINT,
+        created_at=1756472000,
+        updated_at=1756472000,
+        name="sample",
+        url="http://127.0.0.1:9/hook",
+        event_types=["agent.session.failed"],
+        signing_secret_hint=hint_of(secret),
+    )
+    stored = StoredWebhookEndpoint(resource=resource, sealed=b64encode(blob).decode())
+    await store.webhook_endpoints.create(TENANT, stored)
 
 
 class Outbox:

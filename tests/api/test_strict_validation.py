@@ -11,13 +11,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx2
-from infra.local.engine import ROOT
+import pytest
+from infra.local.engine import ROOT, Engine
 from infra.scripts.openapi import DOCUMENT
 from openai import APIResponseValidationError, OpenAI
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import MODEL, WEATHER
+from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
-TAGS = {"Chat", "Containers", "Conversations", "Embeddings", "Files", "Responses", "Vector stores"}
+TAGS = {"Chat", "Containers", "Conversations", "Embeddings", "Files", "Responses", "Vector stores", "Webhooks"}
 MESSAGES: Any = [{"role": "user", "content": "say: Hi"}]
 CHAT_WEATHER: Any = {"type": "function", "function": {key: WEATHER[key] for key in ("name", "parameters")}}
 WORDS = "hashed/words-384"
@@ -173,7 +175,25 @@ def sweep_vector_stores(sweep: Sweep, app_fixture: AppFixture) -> None:
     call("vector_stores.delete", store)
 
 
-def test_answers_have_the_types_of_openais_client(server: Served, app_fixture: AppFixture) -> None:
+def sweep_webhooks(sweep: Sweep, url: str) -> None:
+    call, types = sweep.call, ["response.failed"]
+    endpoint = call("webhooks.create", name="shop", url=url, event_types=types).id
+    call("webhooks.retrieve", endpoint)
+    call("webhooks.update", endpoint, name="other")
+    call("webhooks.rotate_secret", endpoint)
+    call("webhooks.test", endpoint, event_type="response.failed")
+    call("webhooks.list")
+    call("webhooks.event_types.list")
+    call("webhooks.delete", endpoint)
+
+
+def test_answers_have_the_types_of_openais_client(
+    server: Served, app_fixture: AppFixture, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in engine.environment().items():
+        monkeypatch.setenv(name, value)
+    changes = {"credentials_key_arn": engine.running.hold_credentials_key(), "allowed_hosts": "127.0.0.1"}
+    monkeypatch.setattr(app_fixture, "settings", app_fixture.settings.model_copy(update=changes))
     requests: list[str] = []
     hooks: Any = {"request": [lambda request: requests.append(f"{request.method} {request.url.path}")]}
     http = httpx2.Client(trust_env=False, event_hooks=hooks)
@@ -189,6 +209,8 @@ def test_answers_have_the_types_of_openais_client(server: Served, app_fixture: A
         sweep_chats(sweep)
         sweep_files(sweep)
         sweep_vector_stores(sweep, app_fixture)
+        with ScriptedHTTPServer(lambda _: Reply()) as receiver:
+            sweep_webhooks(sweep, receiver.url)
 
     known = {name for name in TYPED_OTHERWISE if hasattr(client.beta, "responses") or not name.startswith("beta.")}
     assert sweep.failed.keys() == known, json.dumps(sweep.failed, indent=1)

@@ -120,6 +120,12 @@ class Guard:
         parsed = parse_url(url)
         await self._find(parsed.host, parsed.port or _default_port(parsed))
 
+    async def is_internal(self, url: str) -> bool:
+        """Return whether a URL reaches only addresses that are not public, but allowed. Raises as `check`."""
+        parsed = parse_url(url)
+        found = await self._find(parsed.host, parsed.port or _default_port(parsed))
+        return all(kind_of(address) for address in found)
+
     async def fetch(self, url: str, *, timeout: float = 20.0, max_bytes: int = MAX_BYTES) -> FetchedDocument:
         """GET a document, following at most 5 redirects. `timeout` is in seconds, for the whole fetch.
 

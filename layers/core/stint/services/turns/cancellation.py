@@ -27,6 +27,7 @@ from stint.domain.waiting_messages import MessageState
 from stint.services.agents.interrupted import runs
 from stint.services.runs.polling_pauses import poll
 from stint.services.runs.senders import find_owner
+from stint.services.runs.webhook_events import TurnPlace
 from stint.services.turns.resume import forget_calls
 from stint.services.turns.turns import Turns
 
@@ -142,8 +143,12 @@ class TurnCancellation:
             return turn
         lease.forget_last()
         try:
-            await store.turns.seal(lease, run.turn_id, RunOutcome(status=RunStatus.cancelled, completed_at=now()))
+            ending = RunOutcome(status=RunStatus.cancelled, completed_at=now())
+            records = await store.turns.seal(lease, run.turn_id, ending)
             await forget_calls(self.turns.store, lease, run.turn_id)
         finally:
             await asyncio.shield(lease.release())
-        return await self.get(run)
+        turn = await self.get(run)
+        if turn.status is TurnStatus.cancelled:
+            await opener.webhooks.turn_ended(TurnPlace(*ids), ending.status, records)
+        return turn

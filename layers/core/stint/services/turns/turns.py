@@ -140,14 +140,17 @@ class Turns:
             run.history_is_full = self.opener.is_full(session.past)
             async with run.opened():
                 # The turn that waits first: once another turn is the last one, nobody could end it any more.
-                await cancel_waiting(self.store, session.keeper.lease, session.last)
+                await cancel_waiting(self.store, session.keeper.lease, session.last, self.opener.webhooks)
                 await log.put_header()
+                if not log.webhooks.knows_none():
+                    await log.announce_start()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id), session.config)
 
     def make_log(self, session: OpenSession, turn: StoredTurn, plan: Plan) -> TurnLog:
         """Return the log of a turn, whose end the process remembers."""
-        make_line, recorder = self.store.session_line, self.opener.make_recorder(session)
-        log = TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=recorder)
+        make_line, webhooks = self.store.session_line, self.opener.webhooks
+        recorder = self.opener.make_recorder(session)
+        log = TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=recorder, webhooks=webhooks)
         log.approvals = plan.toolbox.approvals
         return log
 
@@ -195,6 +198,8 @@ class Turns:
             async with run.opened():
                 if stored is None:
                     await log.append_answer(answer)
+                if not log.webhooks.knows_none():
+                    await log.announce_start()
         if not completed:  # after the results are stored: until then, a repeated request needs the calls
             await forget_calls(self.store, log.keeper.lease, turn_id)
         return TurnRun(run, log, announce(answer.step), session.config, used=run.usage)

@@ -24,7 +24,7 @@ CHOSEN = frozenset({"user", "stop_id"})
 PLAIN_QUERIES = frozenset(
     {
         *("limit", "order", "include", "start_index", "purpose", "filter", "stream", "starting_after"),
-        *("mcp_endpoint", "start", "end", "group_by", "name", "subject", "export", "status"),
+        *("mcp_endpoint", "start", "end", "group_by", "name", "subject", "export", "status", "metadata"),
         "include_obfuscation",
     }
 )

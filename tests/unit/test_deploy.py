@@ -27,7 +27,6 @@ TURNS = {"Fn::Sub": "${AWS::StackName}-turns"}
 TEMPLATE: dict[str, Any] = {
     "Parameters": {name: {} for name in ("Runtime", "Architecture", "StageName", "Models", "Registrations")},
     "Resources": {
-        "Turns": {"Type": "AWS::Serverless::Function", "Properties": {"FunctionName": TURNS}},
         "CoreLayer": {
             "Type": "AWS::Serverless::LayerVersion",
             "Metadata": {"BuildMethod": "python3.13", "BuildArchitecture": "arm64"},

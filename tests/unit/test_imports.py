@@ -38,7 +38,7 @@ ALLOWED = {
 MODULES = {
     "authorizer": 344,
     "admin": 601,
-    "agents": 592,
+    "agents": 593,
     "knowledge": 621,
     "october": 631,
     "openai_agents": 634,

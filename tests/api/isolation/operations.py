@@ -15,7 +15,7 @@ from tests.api.isolation.bodies import FORMS, JSON, Body
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "openapi.json"
 
-SHARED = frozenset({"provider_id", "call_id", "kind"})
+SHARED = frozenset({"provider_id", "call_id", "agent_call_id", "kind"})
 """Names of ids that are not a tenant's: those of the stack, and those that models choose."""
 
 CHOSEN = frozenset({"user", "stop_id"})

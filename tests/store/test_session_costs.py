@@ -10,8 +10,9 @@ async def test_a_session_costs_six_write_units_and_a_poll_half_a_read_unit(cloud
     cloud.forget()
 
     await cloud.store.sessions.create(tenant, created.agent_id, begun, None)
-    written = cloud.units.total()
+    created_for = dict(cloud.units)
+    cloud.forget()
     await cloud.store.sessions.peek(tenant, created.agent_id, begun.session_id)
 
-    assert written == 6
-    assert cloud.units.total() - written == 0.5
+    assert created_for == {"TransactWriteItems": 6, "GetItem": 1}
+    assert cloud.units == {"GetItem": 0.5}

@@ -105,8 +105,7 @@ class Sessions:
             raise Conflict(f"Agent {agent_id} belongs to one session alone. Create another agent.", code="inline_agent")
         settings = None
         if override is not None:
-            config, changed = override(config), True
-            await self.agents.check(config)
+            config, changed = await self.agents.prepare(override(config)), True
         if changed or metadata:
             settings = SessionSettings(
                 agent=config if changed else None, metadata={**(metadata or {})}, updated_at=session.started_at

@@ -74,3 +74,4 @@ async def put_events(handle: StartedTurn, queue: EventQueue) -> None:
         async for event in events:
             queue.put_nowait(event)
     await handle.finish()
+    await handle.send_trace()

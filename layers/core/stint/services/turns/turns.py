@@ -41,6 +41,7 @@ from stint.services.agents.masking import kept_overrides, refuse_masked_args, st
 from stint.services.runs.partial_writer import PartialWriter
 from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.history import add_input
+from stint.services.turns.input_notes import InputNotes
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import (
     answer_turn,
@@ -56,7 +57,6 @@ from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.tool_responses import ResultChecks
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
-from stint.services.turns.turn_replay import InputNotes
 from stint.services.turns.turn_run import TurnRun, fail_turn, make_header, terminal_event
 from stint.spending.meters import Meters, metered
 from stint.store.parallel import value_of

@@ -1,14 +1,12 @@
 """The example of OpenAI's Agents API, and the commands of its page, run as printed."""
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from infra.local.engine import ROOT
 from tests.servers.ports import free_port
 from tests.system.printed_commands import Desk, read_blocks
-from tests.system.test_how_to_commands import MCP_ADDRESS, MCP_SERVER, move_mcp_server
+from tests.system.test_how_to_commands import move_mcp_server
 
 PAGE = ROOT / "docs" / "agents-api.md"
 BLOCKS = read_blocks(PAGE)

@@ -38,10 +38,10 @@ ALLOWED = {
 MODULES = {
     "authorizer": 344,
     "admin": 602,
-    "agents": 593,
+    "agents": 594,
     "knowledge": 622,
     "october": 632,
-    "openai_agents": 633,
+    "openai_agents": 635,
     "registry": 594,
     "responses": 674,
     "turns": 582,

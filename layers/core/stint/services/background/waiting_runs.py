@@ -52,7 +52,12 @@ class WaitingRuns:
             StoreUnavailable: the task could not be handled.
         """
         if isinstance(task, ResumeTask):
-            await SessionInput(self.turns, task.agent_id, task.session_id).handle(task, deadline)
+            try:
+                await SessionInput(self.turns, task.agent_id, task.session_id).handle(task, deadline)
+            except StintError:
+                if not last:
+                    raise
+                await self.turns.send(task)
             return
         admission = self.admission_of(task)
         try:

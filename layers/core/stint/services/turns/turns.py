@@ -243,6 +243,16 @@ class Turns:
         if turn.log.recorder is not None:
             await turn.log.recorder.write_segments()
 
+    async def require_model(self, agent_id: str, session_id: str) -> None:
+        """Raise Forbidden if the caller may not use a session's model, or NotFound. Nothing is read without limits."""
+        agents, sessions = self.agents, self.store.sessions
+        if not agents.registry.access.is_limited:
+            return
+        record, own = await sessions.get(self.tenant, agent_id, session_id), None
+        if record.settings is not None:
+            own = (await sessions.get_settings(self.tenant, agent_id, session_id)).agent
+        await agents.require_model((own or agents.find_cached(agent_id) or await agents.config(agent_id)).model)
+
     async def get(self, agent_id: str, session_id: str, turn_id: str) -> Turn:
         """Return a turn.
 

@@ -10,6 +10,7 @@ from tests.services.worker_fixture import FakeQueue, WorkerFixture
 from tests.store.conftest import Cloud
 
 from stint.caller import NO_ATTEMPT, RequestAttempt
+from stint.domain.content import text_of
 from stint.domain.errors import StintError
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import Turn
@@ -65,6 +66,7 @@ class SessionProcess:
     def __init__(
         self, cloud: Cloud, tenant: str, model: ChatModel, queue: FakeQueue | None = None, lease: float = 30
     ) -> None:
+        self.model = model
         self.fixture = WorkerFixture(cloud, tenant, model, lease, queue)
         settings = Settings(lease_seconds=lease)
         self.services = compose_openai_agents(self.fixture.turns, settings)
@@ -127,8 +129,7 @@ class SessionProcess:
     async def inputs(self) -> list[str]:
         """Return the texts of the messages that turns have."""
         turns = await self.stored()
-        own = [str(part) for turn in turns for each in turn.input_messages for part in [each.content]]
-        return own
+        return [text_of(each.content) for turn in turns for each in turn.input_messages]
 
 
 async def read(

@@ -45,6 +45,19 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch)
 
 
+class KeyedAttempt:
+    """The attempts of a request with one idempotency key, whose record has the id of what the request creates."""
+
+    def __init__(self) -> None:
+        self.object_id = new_id()
+
+    async def rename(self, object_id: str) -> None:
+        self.object_id = object_id
+
+    def next(self, *, repeated: bool = True) -> RequestAttempt:
+        return RequestAttempt(object_id=self.object_id, repeated=repeated, rename=self.rename)
+
+
 def points_of(calls: list[str], names: tuple[str, ...]) -> list[tuple[str, int]]:
     return [(name, number) for name in names for number in range(calls.count(name))]
 
@@ -65,16 +78,17 @@ async def test_a_post_that_dies_at_any_call_and_is_repeated_adds_its_message_onc
     process = await make()
     await process.fixture.turns.turns.planner.prepare()
     with counting(own_cloud) as calls:
-        await process.post(message("one"), attempt=RequestAttempt(object_id=new_id()))
+        await process.post(message("one"), attempt=KeyedAttempt().next(repeated=False))
     points = points_of(calls, CALLS)
     assert len(points) >= 8
 
     for operation, number in points:
         process = await make()
-        attempt = RequestAttempt(object_id=new_id())
-        again = RequestAttempt(object_id=attempt.object_id, repeated=True)
-        await die_at(own_cloud, operation, number, partial(process.post, message("one"), attempt=attempt))
-        await process.other_process(script()).post(message("one"), attempt=again)
+        key = KeyedAttempt()
+        await die_at(
+            own_cloud, operation, number, partial(process.post, message("one"), attempt=key.next(repeated=False))
+        )
+        await process.other_process(script()).post(message("one"), attempt=key.next())
         await settle(process)
 
         assert await process.inputs() == ["one"], (operation, number)
@@ -84,12 +98,11 @@ async def test_a_post_that_dies_at_any_call_and_is_repeated_adds_its_message_onc
 
 async def test_a_post_that_is_repeated_at_any_time_adds_its_message_once(own_cloud: Cloud, tenant: str) -> None:
     process = await SessionProcess(own_cloud, tenant, script(called("buy"), said())).open(SHOP)
-    attempt = RequestAttempt(object_id=new_id())
-    again = RequestAttempt(object_id=attempt.object_id, repeated=True)
-    await process.post(message("one"), attempt=attempt)
+    key = KeyedAttempt()
+    await process.post(message("one"), attempt=key.next(repeated=False))
 
     async def repeat(*_: object) -> None:
-        await process.other_process(script()).post(message("one"), attempt=again)
+        await process.other_process(script()).post(message("one"), attempt=key.next())
 
     await repeat()
     stream = await process.open_stream()
@@ -194,7 +207,7 @@ async def test_a_post_to_a_running_turn_that_dies_at_any_call_adds_its_message_o
     process, working, gate = await make()
     poster = process.other_process(script())
     with counting(own_cloud) as calls:
-        await poster.post(message("two"), attempt=RequestAttempt(object_id=new_id()))
+        await poster.post(message("two"), attempt=KeyedAttempt().next(repeated=False))
     gate.set()
     await working
     points = points_of(calls, WRITES)
@@ -202,14 +215,15 @@ async def test_a_post_to_a_running_turn_that_dies_at_any_call_adds_its_message_o
 
     for operation, number in points:
         process, working, gate = await make()
-        attempt = RequestAttempt(object_id=new_id())
-        again = RequestAttempt(object_id=attempt.object_id, repeated=True)
+        key = KeyedAttempt()
         poster = process.other_process(script())
-        await die_at(own_cloud, operation, number, partial(poster.post, message("two"), attempt=attempt))
-        await poster.post(message("two"), attempt=again)
+        await die_at(
+            own_cloud, operation, number, partial(poster.post, message("two"), attempt=key.next(repeated=False))
+        )
+        await poster.post(message("two"), attempt=key.next())
         gate.set()
         await working
-        await poster.post(message("two"), attempt=again)
+        await poster.post(message("two"), attempt=key.next())
         await settle(process)
 
         assert await process.inputs() == ["one", "two"], (operation, number)
@@ -226,19 +240,18 @@ async def test_streams_and_the_worker_take_each_message_once(own_cloud: Cloud, t
         inputs = [each.event.item.content[0].text for each in events if is_input(each)]
         return len(inputs) == len(texts) and types(events)[-1] == "idle"
 
-    async def work() -> None:
-        for _ in range(10):
+    async def post_and_work() -> None:
+        posts = [each.post(message(text)) for each, text in zip(holders * 2, texts, strict=True)]
+        await asyncio.gather(*posts)
+        for _ in range(5):  # tasks are delayed: none arrives before its request has ended
             await process.work()
-            await asyncio.sleep(0.05)
 
     streams = [read(await each.open_stream(), has_all) for each in holders]
-    posts = [each.post(message(text)) for each, text in zip(holders * 2, texts, strict=True)]
-    first, *others = (await asyncio.gather(*streams, *posts, work()))[:3]
+    first, *others, _ = await asyncio.gather(*streams, post_and_work())
     await settle(process)
 
     assert sorted(await process.inputs()) == texts
-    for each in (first, *others):
-        assert len(ids(each)) == len(set(ids(each)))
+    assert len(ids(first)) == len(set(ids(first)))
     assert ids(first) == ids(others[0]) == ids(others[1])
 
 

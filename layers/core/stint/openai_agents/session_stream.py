@@ -246,8 +246,14 @@ class SessionStream:
         return [place_event(place, event) for place, event in zip(places, events, strict=True)]
 
     async def run_taken(self, taken: DetachedTurn) -> AsyncGenerator[PlacedEvent, None]:
-        """Yield the events of a turn that this process runs, and wait for its end if the reader leaves before."""
+        """Yield the events of a turn that this process runs, and wait for its end if the reader leaves before.
+
+        Turns that others have run since this process looked come first.
+        """
         try:
+            async with aclosing(self.read_later(until=taken.turn.header.turn_id)) as missed:
+                async for event in missed:
+                    yield event
             async with aclosing(self.convert(taken.turn, taken.events())) as events:
                 async for event in events:
                     yield event
@@ -256,16 +262,26 @@ class SessionStream:
 
     async def read_turns(self, signs: SessionSigns) -> AsyncGenerator[PlacedEvent, None]:
         """Yield the events of the current turn that the stream lacks, and those of the turns after it."""
-        store, ids = self.reader.store, self.input.ids
         if self.current.is_open:
-            turn = await self.input.requests.tail.read(*ids[1:], self.current.turn_id)
+            turn = await self.input.requests.tail.read(*self.input.ids[1:], self.current.turn_id)
             async with aclosing(self.follow(turn)) as events:
                 async for event in events:
                     yield event
-        more = self.has_later(signs)
+        if self.has_later(signs):
+            async with aclosing(self.read_later()) as later:
+                async for event in later:
+                    yield event
+
+    async def read_later(self, until: str | None = None) -> AsyncGenerator[PlacedEvent, None]:
+        """Yield the events of the turns after the current one, with `until` those before that turn."""
+        ids, more = self.input.ids, until is None or until > self.position.turn_id
         while more:
-            turns, more = await store.turns.page(*ids, after=self.position.turn_id or None, newest_first=False)
+            turns, more = await self.reader.store.turns.page(
+                *ids, after=self.position.turn_id or None, newest_first=False
+            )
             for turn in turns:
+                if until is not None and turn.header.turn_id >= until:
+                    return
                 async with aclosing(self.follow(turn)) as events:
                     async for event in events:
                         yield event

@@ -74,6 +74,10 @@ class SessionProcess:
         self.session_id = self.agent_id = ""
 
     @property
+    def ids(self) -> tuple[str, str, str]:
+        return self.fixture.tenant, self.agent_id, self.session_id
+
+    @property
     def queue(self) -> FakeQueue:
         return self.fixture.queue
 

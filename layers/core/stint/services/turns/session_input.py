@@ -228,6 +228,8 @@ class SessionInput:
         if not places or places[0].alive:
             return None
         place = places[0]
+        if await self.requests.make_admission(*self.ids[1:], attended=False).kind.find_running() is not None:
+            return None
         state = await self.line.get(place.message_id)
         if state is None:  # the worker's task removes the place
             return None

@@ -7,6 +7,10 @@ from tests.store.conftest import Cloud
 
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
 
+WRITTEN = {"post": 3, "turn": 8, "result": 2, "resumed turn": 6}
+MOST_READ = {"post": 10, "turn": 18, "result": 8, "resumed turn": 15}
+"""The units of a message, of the turn that a stream takes, of a result, and of the turn that it lets go on."""
+
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +80,7 @@ async def test_the_cost_of_a_message_and_of_the_turn_that_a_stream_takes(cloud: 
     await read(stream, "agent.session.idle")
     resumed = written(cloud), read_units(cloud)
 
-    # Write units, and read units: docs/costs.md has them.
-    print("COSTS", posted, taken, answered, resumed)
-    assert 0
+    costs = {"post": posted, "turn": taken, "result": answered, "resumed turn": resumed}
+    assert {name: units for name, (units, _) in costs.items()} == WRITTEN
+    for name, (_, units) in costs.items():
+        assert units <= MOST_READ[name], (name, units)

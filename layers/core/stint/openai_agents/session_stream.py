@@ -161,6 +161,8 @@ class SessionStream:
     """The messages that were in line when the stream looked last."""
     next_try: float = 0.0
     """When the stream tries again to take messages that wait."""
+    taken: list[DetachedTurn] = field(default_factory=list)
+    """The turns that this process runs, or has run."""
     expects_turn: bool = False
     """Whether a turn has the session whose header is not stored yet."""
 
@@ -212,6 +214,10 @@ class SessionStream:
                 await asyncio.sleep(SHORT_PAUSE if clock() < self.busy_until else LONG_PAUSE)
         except (NotFound, DeadlineExceeded) as error:  # the session was deleted, or the time is over
             logger.info("A stream ends", extra={"error_code": error.code})
+        finally:
+            # Lambda freezes the process when its response has ended.
+            for taken in self.taken:
+                await taken.wait()
 
     async def read_news(self, signs: SessionSigns) -> AsyncGenerator[PlacedEvent, None]:
         """Yield the events since the last one: of turns that others run, and of input that this process takes."""
@@ -258,19 +264,14 @@ class SessionStream:
         ]
 
     async def run_taken(self, taken: DetachedTurn) -> AsyncGenerator[PlacedEvent, None]:
-        """Yield the events of a turn that this process runs, and wait for its end if the reader leaves before.
-
-        Turns that others have run since this process looked come first.
-        """
-        try:
-            async with aclosing(self.read_later(until=taken.turn.header.turn_id)) as missed:
-                async for event in missed:
-                    yield event
-            async with aclosing(self.convert(taken.turn, taken.events())) as events:
-                async for event in events:
-                    yield event
-        finally:
-            await taken.wait()
+        """Yield the events of a turn that this process runs, after those of turns that others have run meanwhile."""
+        self.taken.append(taken)
+        async with aclosing(self.read_later(until=taken.turn.header.turn_id)) as missed:
+            async for event in missed:
+                yield event
+        async with aclosing(self.convert(taken.turn, taken.events())) as events:
+            async for event in events:
+                yield event
 
     async def read_turns(self, signs: SessionSigns) -> AsyncGenerator[PlacedEvent, None]:
         """Yield the events of the current turn that the stream lacks, and those of the turns after it."""

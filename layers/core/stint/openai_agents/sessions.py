@@ -20,7 +20,7 @@ from stint.domain.llama_stack.sessions import SessionSettings
 from stint.domain.llama_stack.turns import ToolApproval, TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.schema import now
-from stint.domain.tools import ToolResponse
+from stint.domain.tools import AgentToolGroupWithArgs, ToolResponse
 from stint.openai_agents.agents import to_session_config, update_session_config
 from stint.openai_agents.contents import to_content, to_messages
 from stint.openai_agents.schemas.contents import AgentInputMessage
@@ -71,17 +71,33 @@ class AgentSessions:
         """Create a session, and return the ids of its agent and of itself, joined by a colon."""
         if params.agent_id is None:
             config = to_session_config(None, params.agent)
-            await check_endpoints(config.toolgroups, self.tools)
+            await self.check_tools(config)
             return f"{await self.sessions.create_with_agent(config, session_id, params.metadata)}:{session_id}"
         override: OverrideConfig | None = None
         if params.agent is not None and params.agent.model_fields_set:
             saved, _ = await self.agents.config_of_new_session(params.agent_id)
             config = to_session_config(saved, params.agent)
-            await check_endpoints(config.toolgroups, self.tools)
+            await self.check_tools(config)
             override = partial(replace_config, config=config)
         create = partial(self.sessions.create, params.agent_id, "", session_id=session_id)
         await create(metadata=params.metadata, override=override)
         return f"{params.agent_id}:{session_id}"
+
+    async def check_tools(self, config: AgentConfig) -> None:
+        """Check the MCP servers of a session's agent. Raises InvalidRequest.
+
+        Their credentials are never stored in clear, so a stack without a key for them accepts none.
+        """
+        await check_endpoints(config.toolgroups, self.tools)
+        groups = [group for group in config.toolgroups if isinstance(group, AgentToolGroupWithArgs)]
+        named = any(group.args.get("authorization") and not group.sealed for group in groups)
+        if named and self.agents.credentials.cipher is None:
+            raise InvalidRequest(
+                "The authorization of an MCP server is stored encrypted, and this stack has no key for that. Ask the "
+                "operator to set the parameter CredentialsKeyArn, or register the server as a toolgroup.",
+                code="credentials_key_missing",
+                param="agent.tools",
+            )
 
     async def find_created(self, session_id: str) -> str:
         """Return the ids of a session that an earlier attempt created. Raises NotFound."""
@@ -90,18 +106,22 @@ class AgentSessions:
         return f"{agent_id}:{session_id}"
 
     async def update(self, session_id: str, params: SessionUpdateParams) -> SessionView:
-        """Change a session for its later turns, and return it. Raises NotFound, and StintError as `Agents.check`."""
+        """Change a session for its later turns, and return it. Raises NotFound, and StintError as `Agents.prepare`."""
+        while not await self.try_to_update(session_id, params):
+            pass
+        return await self.reader.open(session_id)
+
+    async def try_to_update(self, session_id: str, params: SessionUpdateParams) -> bool:
+        """Change a session, and return False if it was changed at the same time. Raises as `update`."""
         view = await self.reader.open(session_id)
         given, config = params.model_fields_set, view.config
         if "agent" in given and params.agent is not None:
             config = update_session_config(config, params.agent)
-            await check_endpoints(config.toolgroups, self.tools)
-            await self.agents.check(config)
+            await self.check_tools(config)
+            config = await self.agents.prepare(config)
         metadata = (params.metadata or {}) if "metadata" in given else view.metadata
         settings = SessionSettings(agent=config, metadata=metadata, updated_at=now())
-        store, ids = self.reader.store.sessions, (self.reader.tenant, view.agent_id, session_id)
-        await store.set_settings(*ids, settings, view.record.expires_at)
-        return await self.reader.read(view.agent_id, session_id)
+        return await self.reader.store.sessions.set_settings(self.reader.tenant, view.agent_id, view.record, settings)
 
     async def delete(self, session_id: str) -> None:
         """Delete a session. A turn that waits for its client is deleted with it.

@@ -9,7 +9,7 @@ import asyncio
 import random
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stint.aws.errors import DynamoDBError
 from stint.dataclasses import dataclass, field
@@ -58,6 +58,16 @@ class Update:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a record if it exists."""
+
+    key: Key
+
+
+Write: TypeAlias = Put | Update | Delete
+
+
 class Transactions:
     """Transactions in one table. Each record costs twice its write units."""
 
@@ -65,7 +75,7 @@ class Transactions:
         self._client = client
         self._name = name
 
-    async def write(self, writes: Sequence[Put | Update]) -> None:
+    async def write(self, writes: Sequence[Write]) -> None:
         """Write all or nothing. Others that write the same records at the same time make this try again.
 
         The client repeats a request whose answer was lost with the same token, which DynamoDB recognizes.
@@ -81,7 +91,7 @@ class Transactions:
                 return
         raise StoreUnavailable("Too many requests write the same records. Try again.")
 
-    async def try_to_write(self, writes: Sequence[Put | Update]) -> bool:
+    async def try_to_write(self, writes: Sequence[Write]) -> bool:
         """Write all or nothing, and return whether it took effect; False if another attempt may succeed.
 
         Raises as `write`.
@@ -97,8 +107,10 @@ class Transactions:
             return _check(cause.reasons, error)
         return True
 
-    def _operation(self, write: Put | Update) -> dict[str, Any]:
+    def _operation(self, write: Write) -> dict[str, Any]:
         common: dict[str, Any] = {"TableName": self._name}
+        if isinstance(write, Delete):
+            return {"Delete": common | {"Key": encode(write.key._asdict())}}
         if write.condition:
             common |= {"ConditionExpression": write.condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         if isinstance(write, Put):

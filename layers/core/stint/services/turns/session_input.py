@@ -304,8 +304,7 @@ class SessionInput:
         with suppress(NotFound):
             taken = await self.take_results(task.turn_id, deadline)
             if taken is not None:
-                async for _ in taken.events():
-                    pass
+                await taken.wait()
             elif await self.has_results(task.turn_id):
                 await self.requests.send(task)
 

@@ -2,10 +2,11 @@
 
 import asyncio
 from functools import partial
+from itertools import product
 
 import pytest
 from tests.clock import CLOCK
-from tests.script_model import called, said, script
+from tests.script_model import called, deadline, said, script
 from tests.services.deaths import counting, die_at
 from tests.services.polling import poll_until
 from tests.services.session_process import (
@@ -21,10 +22,12 @@ from tests.services.session_process import (
 )
 from tests.store.conftest import Cloud
 
-from stint.caller import RequestAttempt
+from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import TurnStatus
+from stint.openai_agents.schemas.sessions import SessionCreateParams
 from stint.openai_agents.session_stream import PlacedEvent
+from stint.services.runs.run_handle import RequestContext
 
 LEASE = 30.0
 CALLS = (
@@ -319,3 +322,42 @@ async def test_a_stream_that_is_joined_again_at_each_event_has_each_event_once(o
 
 def has_count(count: int, events: list[PlacedEvent]) -> bool:
     return len(events) == count
+
+
+async def test_a_creation_that_dies_twice_at_any_call_makes_one_session_with_its_message(
+    own_cloud: Cloud, tenant: str
+) -> None:
+    body = {"environment": {"type": "none"}, "agent": {"model": "test/m"}, "input": "one"}
+    params = SessionCreateParams.model_validate(body)
+
+    async def create(process: SessionProcess, key: KeyedAttempt, *, repeated: bool = True) -> None:
+        attempt = key.next(repeated=repeated)
+        set_attempt(attempt)
+        view = await process.services.agent_sessions.create(params, RequestContext(deadline(30), attempt))
+        process.agent_id, process.session_id = view.agent_id, view.session_id
+
+    def make(tenant: str) -> SessionProcess:
+        return SessionProcess(own_cloud, tenant, script(*[said()] * 3))
+
+    process = make(tenant)
+    with counting(own_cloud) as calls:
+        await create(process, KeyedAttempt(), repeated=False)
+    points = points_of(calls, WRITES)
+    assert len(points) >= 4
+
+    sample = [*product(points, points)][::4]
+    for number, (first, second) in enumerate(sample):
+        process, key = make(f"{tenant}x{number}"), KeyedAttempt()
+        await die_at(own_cloud, *first, partial(create, process, key, repeated=False))
+        await die_at(own_cloud, *second, partial(create, process, key))
+        await create(process, key)
+        await settle(process)
+
+        index = process.fixture.store.session_index
+        sessions, _ = await index.list(process.fixture.tenant, after=None, limit=9, newest_first=True)
+        found = []
+        for session in sessions:
+            process.agent_id, process.session_id = session.agent_id, session.session_id
+            found += await process.inputs()
+        assert found == ["one"], (first, second)
+    set_attempt(NO_ATTEMPT)

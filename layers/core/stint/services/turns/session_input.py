@@ -196,11 +196,29 @@ class SessionInput:
             StintError: as `TurnLine.prepare`.
         """
         new = NewTurn(self.agent_id, self.session_id, request, context)
-        if context.attempt.is_retry and await self.requests.find_earlier(new) is not None:
-            return
         admission = self.requests.make_admission(self.agent_id, self.session_id, attended=False)
+        if context.attempt.repeated:
+            if await self.has_message(context):
+                return
+        elif context.attempt.is_retry and await self.requests.find_earlier(new) is not None:
+            return
         await admission.accept(request, new.context.attempt)
         await self.turns.store.sessions.note_input(*self.ids)
+
+    async def has_message(self, context: RequestContext) -> bool:
+        """Return whether an earlier attempt with the same idempotency key has stored its message.
+
+        It may be a turn by now, which may have failed: the request was to accept it. Otherwise it can be stored with
+        the same id, because each of its writes can be repeated.
+        """
+        admission = self.requests.make_admission(self.agent_id, self.session_id, attended=False)
+        if await admission.find_accepted(context.attempt) is not None:
+            return True
+        try:
+            await self.requests.retries.wait_for_header(*self.ids[1:], context.attempt.object_id, context.deadline)
+        except NotFound:
+            return False
+        return True
 
     async def cancel(self) -> Turn | None:
         """Cancel the turn that runs or waits for its client, or else the first message in line, and return it."""

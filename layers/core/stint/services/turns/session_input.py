@@ -149,6 +149,7 @@ class SessionInput:
             for answer in [each.answer for each in answers if each.turn_id == turn_id]:
                 if not is_accepted(known.get(answer.call_id, UNKNOWN), answer):
                     raise InvalidRequest(f"Unknown pending tool call: {answer.call_id}", code=UNKNOWN_CALL)
+                known[answer.call_id] = answer  # another answer in the same request is refused
 
     async def find_calls(self, turn_id: str) -> dict[str, Answer | Waits]:
         """Return the answers to a turn's calls by the ids of these, or what they wait for. Raises NotFound."""

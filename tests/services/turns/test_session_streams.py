@@ -1,11 +1,13 @@
 """Streams of sessions: messages that never get a turn, and messages that are stored slowly."""
 
 import asyncio
+from functools import partial
 from itertools import count
 
 import pytest
 from tests.script_model import called, said, script
 from tests.services.session_process import (
+    SHOP,
     SessionProcess,
     function,
     hurry,
@@ -18,6 +20,7 @@ from tests.services.session_process import (
 )
 from tests.store.conftest import Cloud
 
+from stint.openai_agents.session_stream import PlacedEvent
 from stint.store.items import Item
 from stint.store.table import Table
 
@@ -70,3 +73,27 @@ async def test_the_worker_does_not_give_up_a_message_whose_request_is_slow(
     await process.work()
 
     assert await process.inputs() == ["one"]
+
+
+async def test_a_stream_that_is_dropped_at_any_event_is_joined_without_a_gap(cloud: Cloud, tenant: str) -> None:
+    answers = [called("buy"), said()]
+
+    async def make() -> SessionProcess:
+        process = await SessionProcess(cloud, tenant, script(*answers)).open(SHOP)
+        await process.post(message("one"))
+        return process
+
+    whole = await read(await (await make()).open_stream(), "agent.session.idle")
+    for number in range(1, len(whole)):
+        process = await make()
+        first = await read(await process.open_stream(), partial(has_count, number))
+        stream = await process.other_process(script()).open_stream(str(first[-1].position))
+        rest = await read(stream, "agent.session.idle")
+
+        assert types(first + rest) == types(whole), number
+        assert len(set(ids(first + rest))) == len(whole), number
+        assert process.fixture.fake_mcp.calls == ["buy"]
+
+
+def has_count(count: int, events: list[PlacedEvent]) -> bool:
+    return len(events) == count

@@ -66,7 +66,6 @@ class SessionProcess:
     def __init__(
         self, cloud: Cloud, tenant: str, model: ChatModel, queue: FakeQueue | None = None, lease: float = 30
     ) -> None:
-        self.model = model
         self.fixture = WorkerFixture(cloud, tenant, model, lease, queue)
         settings = Settings(lease_seconds=lease)
         self.services = compose_openai_agents(self.fixture.turns, settings)

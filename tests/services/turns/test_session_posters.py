@@ -42,7 +42,8 @@ class Watched:
     """A scripted model that notes for whom it is called."""
 
     def __init__(self, *answers) -> None:  # type: ignore[no-untyped-def]
-        self.script, self.seen = script(*answers), []
+        self.script = script(*answers)
+        self.seen: list[tuple[str, str | None]] = []
         stream = self.script.stream
 
         def note(request):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""What sessions of OpenAI's Agents API cost in DynamoDB: idle streams, posts, and turns that a stream takes."""
+"""Costs of sessions of OpenAI's Agents API in DynamoDB: idle streams, posts, and turns that a stream takes."""
 
 import pytest
 from tests.script_model import called, said, script

@@ -7,7 +7,8 @@ has happened:
     the record shows            the stream
     a turn that it lacks        replays the turn's log, and follows it until it ends or waits
     more of its last turn       likewise, without the events that it has sent
-    new input                   takes the input and runs its turn, in the first part of its own time (`takes_until`)
+    new input                   takes the input and runs its turn, in the first part of its own time (`takes_until`),
+                                after the turns that others have run meanwhile
     that it is deleted          ends
 
 So a turn that a request starts right after the stream was opened runs in the process of the stream, as fast as if the

@@ -11,11 +11,13 @@ takes the session's lease first runs the turn, for the caller who sent the input
     tool
 
 The session's record says when there was input last (`input_at`), so that a stream finds input with one small read. What
-must be refused is refused before anything is stored, because nobody waits for an error. A request that dies before it
-has sent its task is repeated by its client: each part may be repeated, and then changes nothing.
+must be refused is refused before anything is stored, because nobody waits for an error. If the caller may not send it
+any more when it is taken, its turn has failed: that of the message, or the one that waits for the results. A request
+that dies before it has sent its task is repeated by its client: each part may be repeated, and then changes nothing.
 
     process that dies               what is left                              what happens
     request, before its task        a task without a message, or results      nothing, until the client repeats it
+    none: the request is slow       a task that finds no message yet          the task is sent once more, with a delay
     taker, before its claim         a message in line                         the worker starts it
     taker, after its claim          a message whose run does not exist        the worker claims it again
     taker, while the turn runs      a turn without an ending                  it is interrupted, as any turn

@@ -166,6 +166,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
+        **TRACES,
     },
     "RegistryRole": {
         "*": LOGS,

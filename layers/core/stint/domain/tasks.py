@@ -189,6 +189,8 @@ class WaitingTask(Schema):
     message_id: str
     unattended: Annotated[bool, Field(exclude_if=is_unset)] = False
     """No request waits for the message: it was accepted, and whoever has time starts it."""
+    looked_before: Annotated[bool, Field(exclude_if=is_unset)] = False
+    """A delivery before this one has not found the message in line."""
     delay_seconds: Delay = WAITING_DELAY
 
     @model_validator(mode="after")

@@ -34,7 +34,7 @@ from stint.loop.plan import Plan
 from stint.loop.run import Run
 from stint.loop.transcript import Transcript
 from stint.metering import resume_meter
-from stint.run_stop import set_on_disconnect
+from stint.run_stop import refuse_stopped, set_on_disconnect
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import kept_overrides, refuse_masked_args, storable
@@ -254,6 +254,22 @@ class Turns:
         """Write what makes the session cheaper to read, after the turn's response was sent. Nothing is raised."""
         if turn.log.recorder is not None:
             await turn.log.recorder.write_segments()
+
+    async def check_input(self, request: TurnCreateRequest) -> None:
+        """Check the input of a session that does not exist yet. Raises InvalidRequest, Stopped and StoreUnavailable."""
+        async with self.meters.watch():
+            await refuse_stopped()
+        await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
+
+    async def require_model(self, agent_id: str, session_id: str) -> None:
+        """Raise Forbidden if the caller may not use a session's model, or NotFound. Nothing is read without limits."""
+        agents, sessions = self.agents, self.store.sessions
+        if not agents.registry.access.is_limited:
+            return
+        record, own = await sessions.get(self.tenant, agent_id, session_id), None
+        if record.settings is not None:
+            own = (await sessions.get_settings(self.tenant, agent_id, session_id)).agent
+        await agents.require_model((own or agents.find_cached(agent_id) or await agents.config(agent_id)).model)
 
     async def send_trace(self, turn: TurnRun) -> None:
         """Send the trace of a turn that has ended, if traces are sent. Nothing is raised."""

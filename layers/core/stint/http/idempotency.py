@@ -52,7 +52,7 @@ from stint.services.idempotency.requests import Follow, IdempotentRequests, Open
 
 IDEMPOTENCY_KEY = "idempotency-key"
 REPLAYED = (b"idempotent-replayed", b"true")
-KEY = re.compile(r"[\x20-\x7e]{1,255}")
+KEY = re.compile(r"[\x20-\x7e]{1,256}")
 RUN_IDS = (b'"turn_id":', b'"response_id":')
 """Fields of the body of an error after the start of a run."""
 
@@ -144,7 +144,7 @@ def key_of(headers: Headers) -> str:
     """Return the key of a request. Raises InvalidRequest."""
     keys = headers.getlist(IDEMPOTENCY_KEY)
     if len(keys) != 1 or KEY.fullmatch(keys[0]) is None:
-        message = "Idempotency-Key must be sent once, with 1 to 255 printable ASCII characters, such as a UUID."
+        message = "Idempotency-Key must be sent once, with 1 to 256 printable ASCII characters, such as a UUID."
         raise InvalidRequest(message, param=IDEMPOTENCY_KEY)
     return keys[0]
 

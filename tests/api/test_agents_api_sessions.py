@@ -1,6 +1,7 @@
 """Sessions of OpenAI's Agents API with OpenAI's client: streams, functions, steering and cancellation."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -23,7 +24,11 @@ from tests.api.agents_api_client import (
     text_of,
 )
 from tests.api.app_fixture import AppFixture, Served
-from tests.api.responses_client import openai_client
+from tests.api.responses_client import MODEL, openai_client
+
+from stint.domain.ids import TENANT
+from stint.store import keys
+from stint.store.keys import Key
 
 
 @pytest.fixture
@@ -37,6 +42,16 @@ def pause_session(client: OpenAI, app_fixture: AppFixture) -> Any:
     session = start_session(client, CALL, tools=[WEATHER])
     app_fixture.run_waiting()
     return client.beta.agents.sessions.retrieve(session.id)
+
+
+def expire(app_fixture: AppFixture, key: Key) -> None:
+    """Let a record expire, which DynamoDB has not removed yet."""
+    app_fixture.dynamodb.update_item(
+        TableName=app_fixture.settings.table,
+        Key={name: {"S": value} for name, value in key._asdict().items()},
+        UpdateExpression="SET expires_at = :past",
+        ExpressionAttributeValues={":past": {"N": "1000"}},
+    )
 
 
 @pytest.fixture
@@ -288,3 +303,73 @@ def test_each_ended_turn_has_a_trace(client: OpenAI) -> None:
     names = [span["name"] for span in spans["resourceSpans"][0]["scopeSpans"][0]["spans"]]
     assert names[0].startswith("invoke_agent")
     assert "chat scripted/demo" in names
+
+
+def test_the_stream_goes_on_after_events_that_belong_to_no_turn(
+    client: OpenAI, http: httpx.Client, server: Served, opened: Callable[..., OpenStream]
+) -> None:
+    created, *rest = stream_session(client)
+    session = created.session
+    from_start = opened(server, session.id, created.event_id, stop="agent.session.idle")
+    from_start.wait_for("idle")
+    client.beta.agents.sessions.update(session.id, agent={"model": "none/such"})
+    whole = opened(server, session.id, stop="agent.session.idle")
+    post_events(http, session.id, message("Hello"))
+    whole.wait_for("idle")
+
+    after_refusal = opened(server, session.id, whole.events[-1]["event_id"], stop="agent.session.idle")
+
+    after_refusal.wait_for("idle")
+    ids = [event.event_id for event in rest]
+    assert [event["event_id"] for event in from_start.events] == ids
+    assert [event["event_id"] for event in after_refusal.events] == ids  # again: the refused message has no place
+
+
+def test_a_queued_turn_has_the_items_of_its_message(client: OpenAI) -> None:
+    session = start_session(client, "Hello")
+
+    [turn] = client.beta.agents.sessions.turns.list(session.id).data
+
+    [item] = client.beta.agents.sessions.turns.items.list(turn.id, session_id=session.id).data
+    assert turn.status == "queued"
+    assert item.turn_id == turn.id
+    assert "Hello" in item.to_json()
+
+
+def test_a_server_that_cannot_be_used_is_an_error_of_the_tools(client: OpenAI) -> None:
+    tool: Any = {
+        "type": "mcp",
+        "server_label": "shop",
+        "transport": {"type": "http", "server_url": "https://none.invalid"},
+    }
+
+    with pytest.raises(BadRequestError) as of_agent:
+        client.beta.agents.create(model=MODEL, tools=[tool])
+    with pytest.raises(BadRequestError) as of_session:
+        start_session(client, tools=[tool])
+
+    assert of_agent.value.param == "tools[0]"
+    assert of_session.value.param == "agent.tools[0]"
+
+
+def test_expired_sessions_do_not_end_the_list(client: OpenAI, app_fixture: AppFixture) -> None:
+    *old, young = [start_session(client).id for _ in range(3)]
+    for session_id in old:
+        expire(app_fixture, keys.listed_session(app_fixture.tenant or TENANT, session_id))
+
+    found = [session.id for session in client.beta.agents.sessions.list(order="asc", limit=1)]
+
+    assert found == [young]
+
+
+def test_of_two_results_at_once_one_is_refused(client: OpenAI, http: httpx.Client, app_fixture: AppFixture) -> None:
+    session = pause_session(client, app_fixture)
+    [action] = session.required_actions
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda output: post_events(http, session.id, result_of(action, output)), "abcd"))
+
+    assert sorted(answer.status_code for answer in answers) == [202, 400, 400, 400]
+    assert {answer.json()["error"]["message"] for answer in answers if answer.status_code == 400} == {
+        f"Unknown pending tool call: {action.call_id}"
+    }

@@ -8,6 +8,7 @@ in most cases the first one read.
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
@@ -18,6 +19,8 @@ from stint.openai_agents.items import to_items
 from stint.openai_agents.schemas.items import AgentItem
 from stint.openai_agents.schemas.turns import AgentTurnObject
 from stint.openai_agents.session_reader import SessionReader, SessionView
+from stint.openai_agents.tool_labels import label_tools
+from stint.openai_agents.turn_items import TurnItems
 from stint.openai_agents.turns import from_turn
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.turns.waiting_turns import to_turn
@@ -96,11 +99,23 @@ class TurnLists:
     async def list_turn_items(
         self, view: SessionView, turn_id: str, window: ListWindow
     ) -> tuple[list[AgentItem], bool]:
-        """Return items of a turn, and whether others follow. Raises NotFound."""
-        turn = await self.reader.requests.tail.read(view.agent_id, view.session_id, turn_id)
-        items = self.items_of(view, turn)
+        """Return items of a turn, or of a message that waits, and whether others follow. Raises NotFound."""
+        items = await self.read_items(view, turn_id)
         left = items_after(items[::-1] if window.newest_first else items, window.after)
         return left[: window.limit], len(left) > window.limit
+
+    async def read_items(self, view: SessionView, turn_id: str) -> list[AgentItem]:
+        """Return all items of a turn, or of a message that waits. Raises NotFound."""
+        read = partial(self.reader.requests.tail.read, view.agent_id, view.session_id)
+        try:
+            return self.items_of(view, await read(turn_id))
+        except NotFound:
+            turn = await self.reader.requests.turns.get(view.agent_id, view.session_id, turn_id)
+        if turn.turn_id != turn_id:  # the turn that has taken the message
+            return self.items_of(view, await read(turn.turn_id))
+        items = TurnItems(turn_id, label_tools(view.config))
+        items.add_input(turn_id, turn.input_messages)
+        return items.items
 
     async def list_items(self, view: SessionView, window: ListWindow) -> tuple[list[AgentItem], bool]:
         """Return items of a session, and whether others follow. Raises NotFound if `after` is not the id of an item."""

@@ -70,6 +70,7 @@ STATES: dict[StreamedStatus, StateType] = {
 }
 
 POSITION = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([0-9]{1,6}):([0-9]{1,4})")
+CREATED_ID = re.compile(r"evt_([0-9a-f]{32})")
 EVENT_ID = re.compile(r"evt_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})([0-9]{6})([0-9]{4})")
 HIGHEST = 10**6
 
@@ -102,8 +103,10 @@ def unknown_position() -> InvalidRequest:
     )
 
 
-def read_position(text: str) -> StreamPosition:
-    """Return the position in an `id:` line of a stream, or in the id of an event. Raises InvalidRequest."""
+def read_position(text: str, session_id: str) -> StreamPosition:
+    """Return the position in an `id:` line of a session's stream, or in the id of an event. Raises InvalidRequest."""
+    if (created := CREATED_ID.fullmatch(text)) is not None and created[1] == hex_of(session_id):
+        return START
     if (event_id := EVENT_ID.fullmatch(text)) is not None:
         *digits, number, place = event_id.groups()
         return StreamPosition("-".join(digits), int(number), int(place))
@@ -188,8 +191,18 @@ class SessionStream:
             try:
                 await self.input.requests.tail.read(*self.input.ids[1:], position.turn_id)
             except NotFound:
-                raise unknown_position() from None
-            self.position, self.current = position, TurnProgress(position.turn_id)
+                position = await self.find_turn_before(position.turn_id)
+            self.position, self.current = position, TurnProgress(position.turn_id, is_open=position != START)
+
+    async def find_turn_before(self, message_id: str) -> StreamPosition:
+        """Return the start of the turn before a message that never got one: its events have no place among turns.
+
+        Raises InvalidRequest if there is no such message.
+        """
+        if await self.input.find_refused(message_id) is None:
+            raise unknown_position()
+        turns, _ = await self.reader.store.turns.page(*self.input.ids, after=message_id, limit=1)
+        return StreamPosition(turns[0].header.turn_id, -1, 0) if turns else START
 
     async def events(self) -> AsyncGenerator[PlacedEvent, None]:
         """Yield the events of the session until the stream ends. Closing this stops no turn. Nothing is raised."""

@@ -94,7 +94,7 @@ class AgentSessions:
 
         Their credentials are never stored in clear, so a stack without a key for them accepts none.
         """
-        await check_endpoints(config.toolgroups, self.tools)
+        await check_endpoints(config.toolgroups, self.tools, "agent.tools")
         groups = [group for group in config.toolgroups if isinstance(group, AgentToolGroupWithArgs)]
         named = any(group.args.get("authorization") and not group.sealed for group in groups)
         if named and self.agents.credentials.cipher is None:
@@ -155,14 +155,14 @@ class AgentSessions:
         try:
             if answers or messages:  # whoever is stopped may still cancel
                 await session.check(answers)
+            if messages:  # before the results: a message can still be refused
+                await session.accept_message(to_request(messages), context)
+            if answers:
+                await session.accept_results(answers)
         except InvalidRequest as error:
             if error.code != UNKNOWN_CALL:
                 raise
             raise InvalidRequest(error.message, code="invalid_request_error") from None
-        if messages:  # before the results: a message can still be refused
-            await session.accept_message(to_request(messages), context)
-        if answers:
-            await session.accept_results(answers)
         if any(isinstance(event, CancelEvent) for event in events):
             await session.cancel()
 

@@ -42,7 +42,14 @@ class SessionIndex:
         if after is not None:
             keys.listed_session(tenant, after)  # refuses an invalid id
         ids, more = await query_shards(
-            self._table, keys.all_sessions(tenant), after=after, limit=limit, newest_first=newest_first
+            self._table,
+            keys.all_sessions(tenant),
+            after=after,
+            limit=limit,
+            newest_first=newest_first,
+            # Expired entries stay for up to two days. A page of them alone would look like the end of the list.
+            attributes="sk, expires_at, deleted_at",
+            accepts=is_live,
         )
         entries = {each: keys.listed_session(tenant, each) for each in ids}
         found = await self._table.get_many(list(entries.values()))

@@ -136,7 +136,7 @@ async def stream_session_events(
     """Stream the events of a session as they happen; with Last-Event-ID, those after an event."""
     view = await services.reader.open(session_id)
     following = make_stream(services, view, request)
-    await following.begin(read_position(last_event_id) if last_event_id else None)
+    await following.begin(read_position(last_event_id, session_id) if last_event_id else None)
     return answer_stream(following.events(), services, session_id, pads=include_obfuscation)
 
 

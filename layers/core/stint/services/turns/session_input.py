@@ -70,6 +70,10 @@ UNKNOWN_CALL = "unknown_call"
 """The code of the error for a result whose call does not wait for one."""
 
 
+def unknown_call(call_id: str) -> InvalidRequest:
+    return InvalidRequest(f"Unknown pending tool call: {call_id}", code=UNKNOWN_CALL)
+
+
 class Waits(Enum):
     """The answer for which a call waits."""
 
@@ -150,7 +154,7 @@ class SessionInput:
             known = await self.find_calls(turn_id)
             for answer in [each.answer for each in answers if each.turn_id == turn_id]:
                 if not is_accepted(known.get(answer.call_id, UNKNOWN), answer):
-                    raise InvalidRequest(f"Unknown pending tool call: {answer.call_id}", code=UNKNOWN_CALL)
+                    raise unknown_call(answer.call_id)
                 known[answer.call_id] = answer  # another answer in the same request is refused
 
     async def find_calls(self, turn_id: str) -> dict[str, Answer | Waits]:
@@ -169,7 +173,10 @@ class SessionInput:
         return found
 
     async def accept_results(self, answers: Sequence[ClientResult]) -> None:
-        """Store results, which `check` has found to be in order. Raises NotFound and StoreUnavailable."""
+        """Store results, which `check` has found to be in order.
+
+        Raises NotFound, StoreUnavailable, and InvalidRequest if another request has answered a call meanwhile.
+        """
         record, caller = await self.turns.store.sessions.get(*self.ids), find_principal()
         creator = caller.to_context() if caller is not None else None
         for answer in answers:
@@ -182,7 +189,8 @@ class SessionInput:
                 creator=creator,
                 end_user=find_end_user(),
             )
-            await self.turns.store.call_results.put(place, result)
+            if not await self.turns.store.call_results.put(place, result):
+                raise unknown_call(given.call_id)
         # After the results: a process that finds this finds them. Before the task: no request is answered without it.
         await self.turns.store.sessions.note_input(*self.ids)
         for turn_id in {each.turn_id for each in answers}:

@@ -322,7 +322,7 @@ def test_the_stream_goes_on_after_events_that_belong_to_no_turn(
     after_refusal.wait_for("idle")
     ids = [event.event_id for event in rest]
     assert [event["event_id"] for event in from_start.events] == ids
-    assert [event["event_id"] for event in after_refusal.events] == ids  # again: the refused message has no place
+    assert [event["event_id"] for event in after_refusal.events[: len(ids)]] == ids  # again: the refusal has no place
 
 
 def test_a_queued_turn_has_the_items_of_its_message(client: OpenAI) -> None:

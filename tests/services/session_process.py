@@ -115,7 +115,7 @@ class SessionProcess:
             return False
 
         stream = SessionStream(reader, reader.input_of(view), view, times, is_left)
-        await stream.begin(read_position(last_id) if last_id else None)
+        await stream.begin(read_position(last_id, self.session_id) if last_id else None)
         return stream
 
     async def show(self) -> AgentSessionObject:

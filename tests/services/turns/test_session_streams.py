@@ -20,6 +20,8 @@ from tests.services.session_process import (
 )
 from tests.store.conftest import Cloud
 
+from stint.domain.errors import Conflict
+from stint.domain.run_outcome import ErrorInfo
 from stint.openai_agents.session_stream import PlacedEvent
 from stint.store.items import Item
 from stint.store.table import Table
@@ -97,3 +99,23 @@ async def test_a_stream_that_is_dropped_at_any_event_is_joined_without_a_gap(clo
 
 def has_count(count: int, events: list[PlacedEvent]) -> bool:
     return len(events) == count
+
+
+async def test_each_stream_shows_a_message_that_one_of_them_has_refused(cloud: Cloud, tenant: str) -> None:
+    process = await SessionProcess(cloud, tenant, script(said())).open()
+    await process.post(message("one"))
+    await process.work()
+    first, last = await process.stored(), await process.open_stream()
+    others = [await process.open_stream() for _ in range(2)]
+    events = await read(await process.open_stream(f"{first[0].turn_id}:0:0"), "agent.session.idle")
+    await process.post(message("two"))
+    [place] = await process.fixture.store.session_line(*process.ids).read()
+    await process.fixture.store.session_line(*process.ids).fail(place.message_id, ErrorInfo.of(Conflict("no")))
+
+    seen = [await read(stream, "agent.session.idle", 5) for stream in (last, *others)]
+    joined = await process.open_stream(str(positions(events)[-1]))
+    seen.append(await read(joined, "agent.session.idle", 5))
+
+    assert [types(each) for each in seen] == [["turn.created", "turn.failed", "idle"]] * 4
+    assert len({tuple(ids(each)) for each in seen}) == 1
+    assert await read(await process.open_stream(seconds=0.2), "never") == []

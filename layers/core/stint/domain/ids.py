@@ -103,6 +103,11 @@ def time_of(identifier: str) -> datetime:
     return datetime.fromtimestamp((_ticks_of(identifier) >> 12) / 1000, UTC)
 
 
+def earliest_id(seconds: float) -> str:
+    """Return an id that sorts before all that are made from a time on, in seconds since 1970."""
+    return _id_at(int(seconds * 1000) << 12, 0)
+
+
 def is_foreign(identifier: str) -> bool:
     """Return whether another server made an id: it is a UUID of another version than 7."""
     return is_id(identifier) and identifier[14] != "7"

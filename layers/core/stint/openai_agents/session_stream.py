@@ -24,13 +24,14 @@ A stream that opens without a position begins after the last turn, or with the s
 import asyncio
 import logging
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Literal, NamedTuple
 
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, StoreUnavailable
-from stint.domain.ids import hex_of
+from stint.domain.ids import earliest_id, hex_of
 from stint.domain.llama_stack.events import Event, NumberedEvent, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn
@@ -58,6 +59,9 @@ SHORT_PAUSE, LONG_PAUSE = 0.25, 1.0
 
 BUSY_SECONDS = 30.0
 """Seconds after the start and after each event in which the pauses are short."""
+
+SLOWEST_POST = 60.0
+"""Seconds after which a message that is stored now was sent at most: its id has the time of its request."""
 
 RETRY_PAUSE = 5.0
 """Seconds between two attempts to take input that waits, while the session's record does not change."""
@@ -167,6 +171,10 @@ class SessionStream:
     idle: bool = False
     waiting: set[str] = field(default_factory=set)
     """The messages that were in line when the stream looked last."""
+    refused: set[str] = field(default_factory=set)
+    """The messages without a turn whose events the stream has sent, or that had left the line before it began."""
+    refused_after: str = ""
+    """The id after which the stream looks for such messages."""
     next_try: float = 0.0
     """When the stream tries again to take messages that wait."""
     taken: list[DetachedTurn] = field(default_factory=list)
@@ -182,17 +190,23 @@ class SessionStream:
             InvalidRequest: the position is not one of this session.
         """
         if position is None:
+            self.refused_after = earliest_id(time.time() - SLOWEST_POST)
+            # Before the response begins: whatever is refused later is shown.
+            self.refused = await self.input.list_refused(self.refused_after)
             last = await self.reader.read_last(self.view)
             if last is not None:
                 ended = last.status not in (RunStatus.in_progress, RunStatus.awaiting_input)
                 self.position = StreamPosition(last.header.turn_id, HIGHEST if ended else -1, 0)
                 self.current = TurnProgress(last.header.turn_id, is_open=not ended)
-        elif position != START:
+            return
+        self.refused_after = self.view.session_id
+        if position != START:
             try:
                 await self.input.requests.tail.read(*self.input.ids[1:], position.turn_id)
             except NotFound:
                 position = await self.find_turn_before(position.turn_id)
             self.position, self.current = position, TurnProgress(position.turn_id, is_open=position != START)
+            self.refused_after = position.turn_id or self.view.session_id
 
     async def find_turn_before(self, message_id: str) -> StreamPosition:
         """Return the start of the turn before a message that never got one: its events have no place among turns.
@@ -221,7 +235,7 @@ class SessionStream:
                                 yield event
                         if self.busy_until != sent:
                             continue  # a turn took its time: the signs are old
-                    elif self.waiting:
+                    elif self.waiting and self.waiting - await self.input.list_messages():
                         for event in await self.read_refused():
                             yield event
                 except StoreUnavailable as error:
@@ -257,13 +271,19 @@ class SessionStream:
             yield event
 
     async def read_refused(self) -> list[PlacedEvent]:
-        """Return the events of messages that have left the line without a turn: cancelled ones, and failed ones."""
+        """Return the events of messages that have left the line without a turn: cancelled ones, and failed ones.
+
+        Another process may have taken such a message, and refused it, between two looks at the line.
+        """
         gone, self.waiting = self.waiting, await self.input.list_messages()
-        refused = [await self.input.find_refused(message_id) for message_id in sorted(gone - self.waiting)]
-        return [event for turn in refused if turn is not None for event in await self.show_refused(turn)]
+        gone = (gone - self.waiting) | await self.input.list_refused(self.refused_after)
+        refused = [await self.input.find_refused(message_id) for message_id in sorted(gone - self.refused)]
+        turns = [turn for turn in refused if turn is not None]
+        self.refused.update(turn.turn_id for turn in turns)
+        return [event for turn in turns for event in await self.show_refused(turn)]
 
     async def show_refused(self, turn: Turn) -> list[PlacedEvent]:
-        """Return the events of a turn that never started. Streams that are opened later do not have them."""
+        """Return the events of a turn that never started. A stream that begins after them does not have them."""
         shown = from_turn(turn, self.input.agent_id)
         kind: EndType = "agent.session.turn.failed" if shown.status == "failed" else "agent.session.turn.cancelled"
         names = {"session_id": turn.session_id, "turn_id": turn.turn_id}

@@ -128,6 +128,10 @@ class SessionInput:
         """Return the ids of the messages in line that no request waits for."""
         return {place.message_id for place in await self.line.read() if not place.alive}
 
+    async def list_refused(self, after: str) -> set[str]:
+        """Return the ids of the messages after an id that have left the line without a turn."""
+        return set(await self.line.list_refused(after))
+
     async def find_refused(self, message_id: str) -> Turn | None:
         """Return a message that has left the line as a turn without steps; None if a turn has it."""
         state = await self.line.get(message_id)

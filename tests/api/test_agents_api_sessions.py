@@ -139,6 +139,16 @@ def test_a_session_answers_in_the_form_of_a_type(client: OpenAI) -> None:
     assert isinstance(result.output_parsed, City)
 
 
+def test_a_turn_whose_answer_is_cut_has_failed(client: OpenAI) -> None:
+    events = stream_session(client, "cut: 3 words\nOne two three four five")
+
+    [turn] = client.beta.agents.sessions.turns.list(events[0].session.id).data
+    assert [event.type for event in events[-2:]] == ["agent.session.turn.failed", "agent.session.idle"]
+    assert events[-2].turn == turn
+    assert (turn.status, turn.error and turn.error.code) == ("failed", "max_output_tokens")
+    assert "One" in str(client.beta.agents.sessions.items.list(events[0].session.id).data[0].to_dict())
+
+
 def test_results_arrive_one_by_one(
     client: OpenAI, http: httpx.Client, server: Served, opened: Callable[..., OpenStream]
 ) -> None:

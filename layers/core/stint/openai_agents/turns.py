@@ -48,12 +48,18 @@ CODES: dict[str, TurnErrorCode] = {
 }
 """Codes of turn errors by those of this server."""
 
+CUT = AgentTurnError(
+    code="max_output_tokens",
+    message="The model reached its limit of output tokens. The items of the turn have the text so far.",
+)
+
 
 def from_turn(
     turn: Turn, agent_id: str, *, queued: bool = False, cache: AgentCacheOptions | None = None
 ) -> AgentTurnObject:
-    """Convert a turn. A `queued` one has not started yet."""
-    status: PublicTurnStatus = "queued" if queued else STATUSES[turn.status]
+    """Convert a turn. A `queued` one has not started yet. One whose answer is cut has failed, as in OpenAI's service."""
+    cut = turn.status is TurnStatus.completed and turn.output_message.stop_reason == "out_of_tokens"
+    status: PublicTurnStatus = "queued" if queued else STATUSES[TurnStatus.failed if cut else turn.status]
     ended = status in ("completed", "failed", "cancelled")
     return AgentTurnObject(
         id=turn.turn_id,
@@ -63,7 +69,7 @@ def from_turn(
         created_at=seconds_of(turn.started_at),
         started_at=None if queued else seconds_of(turn.started_at),
         completed_at=seconds_of(turn.completed_at) if ended and turn.completed_at else None,
-        error=from_error(turn.error) if status == "failed" else None,
+        error=(CUT if cut else from_error(turn.error)) if status == "failed" else None,
         usage=from_usage(turn.usage),
         prompt_cache_options=cache,
     )

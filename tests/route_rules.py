@@ -4,9 +4,9 @@ from stint.http.requests import LazyRoute
 from stint.http.routes.inspection import list_parts
 from stint.http.scopes import RouteRule
 from stint.october_2024.routes.parts import list_october_parts
-from stint.openai_agents.routes import sessions, unsupported
+from stint.openai_agents.routes import sessions, unsupported, vaults
 
-ROUTERS = (sessions.router, unsupported.router, *list_parts(), *list_october_parts())
+ROUTERS = (sessions.router, unsupported.router, vaults.router, *list_parts(), *list_october_parts())
 """The routers of the documented API, and those of APIs in folders of their own."""
 
 ROUTES: list[tuple[str, str, RouteRule]] = [

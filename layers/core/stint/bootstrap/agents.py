@@ -47,6 +47,7 @@ from stint.tools.secret_references import ResolvedProviders, SecretReferences
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.bootstrap.rag import RAGServices
+    from stint.bootstrap.vaults import VaultParts
     from stint.services.registry.provider_health import ProviderHealthChecks
 
 logger = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class AgentsComposition(Composition):
 
 
 def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, DeleteObject]:
-    """Return the functions that delete agents and sessions. The worker deletes the sessions' own vector dbs."""
+    """Return the functions that delete agents, sessions and vaults. The worker deletes the sessions' own vector dbs."""
     delete_vector_db = delete_store_of_session(store, send)
 
     async def delete_agent(task: DeletionTask, deadline: float) -> bool:
@@ -121,7 +122,10 @@ def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, Delet
             return await store.deletion.delete_orphaned_session(*place, deadline, delete_vector_db)
         return await store.deletion.delete_session(*place, deadline, delete_vector_db=delete_vector_db)
 
-    return {"agent": delete_agent, "session": delete_session}
+    async def delete_vault(task: DeletionTask, _: float) -> bool:
+        return await store.vaults.delete(task.tenant, task.ids[0])
+
+    return {"agent": delete_agent, "session": delete_session, "vault": delete_vault}
 
 
 def compose(
@@ -145,7 +149,14 @@ def compose(
     redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
     credentials = EncryptedCredentials(tenant, adapters.credential_cipher)
     references = SecretReferences(tenant, read_secret_of_toolgroup)
-    providers_of_tenant = ResolvedProviders(redacted, references, credentials)
+
+    @cache
+    def get_vaults() -> "VaultParts":
+        from stint.bootstrap.vaults import compose_vaults  # noqa: PLC0415 - few sessions have vaults
+
+        return compose_vaults(tenant, adapters, store, deletions)
+
+    providers_of_tenant = ResolvedProviders(redacted, references, credentials, lambda: get_vaults().binder)
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     keys = defer_cache_keys(tenant, router, store)
@@ -176,6 +187,7 @@ def compose(
         check_providers=make_check(adapters),
         find_cache_keys=keys,
         send=deletions.send,
+        get_vaults=lambda: get_vaults().vaults,
     )
 
 

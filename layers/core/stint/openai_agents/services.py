@@ -27,5 +27,7 @@ class OpenAIAgentsServices(AgentsServices):
     )
     agent_sessions: "ClassVar[Lazy[OpenAIAgentsServices, AgentSessions]]" = lazy(
         "stint.openai_agents.sessions:AgentSessions",
-        lambda self, cls: cls(self.reader, self.agents, self.sessions, self.creations, self.toolgroups.tools),
+        lambda self, cls: cls(
+            self.reader, self.agents, self.sessions, self.creations, self.toolgroups.tools, self.get_vaults
+        ),
     )

@@ -10,8 +10,9 @@ All events of a request are checked before the first one is stored. Then they ar
 let the turn go on; messages, which it reads next; a cancellation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, InvalidRequest
@@ -41,6 +42,9 @@ from stint.services.registry.tools import Tools
 from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.session_input import UNKNOWN_CALL, AnsweredCall, SessionInput
 
+if TYPE_CHECKING:  # few sessions have vaults
+    from stint.services.vaults.vaults import Vaults
+
 FAILED = "error"
 """Key of the metadata of a result without success, whose content is the error."""
 
@@ -54,6 +58,7 @@ class AgentSessions:
     sessions: Sessions
     creations: Creations
     tools: Tools
+    get_vaults: "Callable[[], Vaults]"
 
     async def create(self, params: SessionCreateParams, context: RequestContext) -> SessionView:
         """Create a session with its first message, which another process or a stream takes, and return it.
@@ -68,10 +73,13 @@ class AgentSessions:
 
     async def create_session(self, params: SessionCreateParams, session_id: str) -> str:
         """Create a session, and return the ids of its agent and of itself, joined by a colon."""
+        if params.vault_ids:
+            await self.get_vaults().check_use(params.vault_ids)
         if params.agent_id is None:
             config = to_session_config(None, params.agent)
             await check_endpoints(config.toolgroups, self.tools)
-            return f"{await self.sessions.create_with_agent(config, session_id, params.metadata)}:{session_id}"
+            create_both = self.sessions.create_with_agent
+            return f"{await create_both(config, session_id, params.metadata, params.vault_ids)}:{session_id}"
         override: OverrideConfig | None = None
         if params.agent is not None and params.agent.model_fields_set:
             saved, _ = await self.agents.config_of_new_session(params.agent_id)
@@ -79,7 +87,7 @@ class AgentSessions:
             await check_endpoints(config.toolgroups, self.tools)
             override = partial(replace_config, config=config)
         create = partial(self.sessions.create, params.agent_id, "", session_id=session_id)
-        await create(metadata=params.metadata, override=override)
+        await create(metadata=params.metadata, override=override, vault_ids=params.vault_ids)
         return f"{params.agent_id}:{session_id}"
 
     async def find_created(self, session_id: str) -> str:
@@ -97,7 +105,7 @@ class AgentSessions:
             await check_endpoints(config.toolgroups, self.tools)
             await self.agents.check(config)
         metadata = (params.metadata or {}) if "metadata" in given else view.metadata
-        settings = SessionSettings(agent=config, metadata=metadata, updated_at=now())
+        settings = SessionSettings(agent=config, metadata=metadata, vault_ids=[*view.vault_ids], updated_at=now())
         store, ids = self.reader.store.sessions, (self.reader.tenant, view.agent_id, session_id)
         await store.set_settings(*ids, settings, view.record.expires_at)
         return await self.reader.read(view.agent_id, session_id)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 MAX_WRITES = 100
 """Maximum writes of a transaction (DynamoDB, "Quotas")."""
 
+EXISTS = "attribute_exists(pk)"
+"""The condition that there is a record."""
+
 ATTEMPTS = 10
 """Maximum attempts, with random pauses of up to 20 ms before the second and 5 s before the last."""
 CONFLICTS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
@@ -58,6 +61,17 @@ class Update:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a record if a condition holds."""
+
+    key: Key
+    condition: str = EXISTS
+
+
+Write = Put | Update | Delete
+
+
 class Transactions:
     """Transactions in one table. Each record costs twice its write units."""
 
@@ -65,7 +79,7 @@ class Transactions:
         self._client = client
         self._name = name
 
-    async def write(self, writes: Sequence[Put | Update]) -> None:
+    async def write(self, writes: Sequence[Write]) -> None:
         """Write all or nothing. Others that write the same records at the same time make this try again.
 
         The client repeats a request whose answer was lost with the same token, which DynamoDB recognizes.
@@ -81,7 +95,7 @@ class Transactions:
                 return
         raise StoreUnavailable("Too many requests write the same records. Try again.")
 
-    async def try_to_write(self, writes: Sequence[Put | Update]) -> bool:
+    async def try_to_write(self, writes: Sequence[Write]) -> bool:
         """Write all or nothing, and return whether it took effect; False if another attempt may succeed.
 
         Raises as `write`.
@@ -97,7 +111,7 @@ class Transactions:
             return _check(cause.reasons, error)
         return True
 
-    def _operation(self, write: Put | Update) -> dict[str, Any]:
+    def _operation(self, write: Write) -> dict[str, Any]:
         common: dict[str, Any] = {"TableName": self._name}
         if write.condition:
             common |= {"ConditionExpression": write.condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
@@ -105,6 +119,8 @@ class Transactions:
             values = {"ExpressionAttributeValues": encode(dict(write.values))} if write.values else {}
             names = {"ExpressionAttributeNames": dict(write.names)} if write.names else {}
             return {"Put": common | values | names | {"Item": encode(write.item)}}
+        if isinstance(write, Delete):
+            return {"Delete": common | {"Key": encode(write.key._asdict())}}
         named = {f":set_{name}": value for name, value in write.assign.items() if value is not None}
         expression = f"SET {', '.join(f'{name[5:]} = {name}' for name in named)}" if named else ""
         removed = [name for name, value in write.assign.items() if value is None]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from stint.services.runs.cache_keys import FindCacheKeys
     from stint.services.turns.step_inputs import StepInputs
     from stint.services.turns.turn_requests import TurnRequests
-    from stint.services.vaults.vaults import Vaults
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class AgentsServices(TenantServices):
     """The use cases.
 
     `check_providers` returns providers with their health, which it looks at. `find_cache_keys` finds the keys of model
-    calls. `send` sends tasks to the worker. `get_vaults` loads the vaults when they are first used.
+    calls. `send` sends tasks to the worker.
     """
 
     agents: Agents
@@ -41,7 +40,6 @@ class AgentsServices(TenantServices):
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
     find_cache_keys: "FindCacheKeys"
     send: SendTask
-    get_vaults: "Callable[[], Vaults]"
 
     step_inputs: "ClassVar[Lazy[AgentsServices, StepInputs]]" = lazy(
         "stint.services.turns.step_inputs:StepInputs", lambda self, cls: cls(self.turns)

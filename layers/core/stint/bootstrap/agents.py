@@ -47,8 +47,8 @@ from stint.tools.secret_references import ResolvedProviders, SecretReferences
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.bootstrap.rag import RAGServices
-    from stint.bootstrap.vaults import VaultParts
     from stint.services.registry.provider_health import ProviderHealthChecks
+    from stint.services.vaults.bound_credentials import BoundCredentials
 
 logger = logging.getLogger(__name__)
 
@@ -149,14 +149,9 @@ def compose(
     redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
     credentials = EncryptedCredentials(tenant, adapters.credential_cipher)
     references = SecretReferences(tenant, read_secret_of_toolgroup)
-
-    @cache
-    def get_vaults() -> "VaultParts":
-        from stint.bootstrap.vaults import compose_vaults  # noqa: PLC0415 - few sessions have vaults
-
-        return compose_vaults(tenant, adapters, store, deletions)
-
-    providers_of_tenant = ResolvedProviders(redacted, references, credentials, lambda: get_vaults().binder)
+    providers_of_tenant = ResolvedProviders(
+        redacted, references, credentials, cache(lambda: compose_bound_credentials(tenant, adapters, store))
+    )
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     keys = defer_cache_keys(tenant, router, store)
@@ -187,7 +182,6 @@ def compose(
         check_providers=make_check(adapters),
         find_cache_keys=keys,
         send=deletions.send,
-        get_vaults=lambda: get_vaults().vaults,
     )
 
 
@@ -205,6 +199,13 @@ def compose_rag(
     from stint.bootstrap import rag  # noqa: PLC0415
 
     return rag.compose_rag(tenant, adapters, store, send, get_tools=get_tools)
+
+
+def compose_bound_credentials(tenant: str, adapters: Adapters, store: Store) -> "BoundCredentials":
+    """Make the binder of credentials in vaults, whose modules are loaded now."""
+    from stint.bootstrap import vaults  # noqa: PLC0415 - few sessions have vaults
+
+    return vaults.compose_bound_credentials(tenant, adapters, store)
 
 
 async def read_secret_of_toolgroup(arn: str, name: str) -> str:

@@ -1,7 +1,6 @@
 """Composition of the vaults of a tenant. Requests and turns that use them load this module."""
 
 from stint.bootstrap.adapters import Adapters
-from stint.dataclasses import dataclass
 from stint.services.deletions import Deletions
 from stint.services.vaults.bound_credentials import BoundCredentials
 from stint.services.vaults.token_refresh import TokenRefresher
@@ -10,19 +9,14 @@ from stint.services.vaults.vaults import Vaults
 from stint.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class VaultParts:
-    """The use cases of vaults, and the binder of their credentials to calls."""
-
-    vaults: Vaults
-    binder: BoundCredentials
+def compose_vaults(tenant: str, adapters: Adapters, store: Store, deletions: Deletions) -> Vaults:
+    """Make the use cases of vaults."""
+    secrets = VaultSecrets(tenant, adapters.credential_cipher)
+    return Vaults(tenant, store.vaults, secrets, adapters.guard, deletions)
 
 
-def compose_vaults(tenant: str, adapters: Adapters, store: Store, deletions: Deletions) -> VaultParts:
-    """Make the use cases of a tenant."""
+def compose_bound_credentials(tenant: str, adapters: Adapters, store: Store) -> BoundCredentials:
+    """Make the binder of credentials to calls of MCP servers."""
     secrets = VaultSecrets(tenant, adapters.credential_cipher)
     refresher = TokenRefresher(tenant, store.vaults, secrets, adapters.guard)
-    return VaultParts(
-        vaults=Vaults(tenant, store.vaults, secrets, adapters.guard, deletions),
-        binder=BoundCredentials(tenant, store.vaults, secrets, refresher),
-    )
+    return BoundCredentials(tenant, store.vaults, secrets, refresher)

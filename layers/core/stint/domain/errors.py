@@ -233,7 +233,7 @@ class ToolUnavailable(StintError):
 
 
 class ToolUnauthorized(ToolUnavailable):
-    """A toolgroup's provider refuses the caller's credentials, or requires some. `status` is that of HTTP, 0 without."""
+    """A toolgroup's provider refuses the caller's credentials, or requires some. `status` is of HTTP, 0 without."""
 
     code = "tool_unauthorized"
     type = "authentication_error"

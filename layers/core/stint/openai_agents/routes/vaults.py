@@ -22,11 +22,10 @@ from stint.domain.openai.vaults import (
     VaultDeleted,
     VaultStatus,
 )
-from stint.http.dependencies import AgentsServicesDep
 from stint.http.json_responses import document
 from stint.http.requests import StrictRoute
 from stint.http.scopes import OBJECT, requires
-from stint.openai_agents.routes.dependencies import ListWindowDep
+from stint.openai_agents.routes.dependencies import ListWindowDep, OpenAIAgentsServicesDep
 
 VAULTS = "/v1/vaults"
 VAULT = VAULTS + "/{vault_id}"
@@ -62,7 +61,7 @@ ActiveDep = Annotated[bool, Depends(is_active_wanted)]
 
 @router.post(VAULTS, response_model=Vault)
 @requires("registry:write", repeated=OBJECT)
-async def create_vault(body: CreateVault, services: AgentsServicesDep) -> Response:
+async def create_vault(body: CreateVault, services: OpenAIAgentsServicesDep) -> Response:
     """Create a vault. With the header x-stint-user, it serves the sessions of that end user alone."""
     return document(await services.get_vaults().create(body))
 
@@ -70,7 +69,7 @@ async def create_vault(body: CreateVault, services: AgentsServicesDep) -> Respon
 @router.get(VAULTS, response_model=ListObject[Vault])
 @requires("use")
 async def list_vaults(
-    services: AgentsServicesDep, window: ListWindowDep, metadata: MetadataDep, active: ActiveDep
+    services: OpenAIAgentsServicesDep, window: ListWindowDep, metadata: MetadataDep, active: ActiveDep
 ) -> Response:
     """List vaults by creation, newest first. `metadata[key]=value` lists those with this value."""
     if not active:
@@ -83,21 +82,21 @@ async def list_vaults(
 
 @router.get(VAULT, response_model=Vault)
 @requires("use")
-async def get_vault(vault_id: str, services: AgentsServicesDep) -> Response:
+async def get_vault(vault_id: str, services: OpenAIAgentsServicesDep) -> Response:
     """Read a vault."""
     return document(await services.get_vaults().get(vault_id))
 
 
 @router.post(VAULT, response_model=Vault)
 @requires("registry:write")
-async def update_vault(vault_id: str, body: UpdateVault, services: AgentsServicesDep) -> Response:
+async def update_vault(vault_id: str, body: UpdateVault, services: OpenAIAgentsServicesDep) -> Response:
     """Change the name or the metadata of a vault."""
     return document(await services.get_vaults().update(vault_id, body))
 
 
 @router.delete(VAULT, response_model=VaultDeleted)
 @requires("registry:write")
-async def delete_vault(vault_id: str, services: AgentsServicesDep) -> Response:
+async def delete_vault(vault_id: str, services: OpenAIAgentsServicesDep) -> Response:
     """Delete a vault with its credentials."""
     await services.get_vaults().delete(vault_id)
     return document(VaultDeleted(id=vault_id))
@@ -105,7 +104,7 @@ async def delete_vault(vault_id: str, services: AgentsServicesDep) -> Response:
 
 @router.post(CREDENTIALS, response_model=VaultCredential)
 @requires("registry:write", repeated=OBJECT)
-async def create_vault_credential(vault_id: str, body: CreateCredential, services: AgentsServicesDep) -> Response:
+async def create_vault_credential(vault_id: str, body: CreateCredential, services: OpenAIAgentsServicesDep) -> Response:
     """Store a credential for an MCP server. Its secrets are never returned."""
     return document(await services.get_vaults().create_credential(vault_id, body))
 
@@ -113,7 +112,7 @@ async def create_vault_credential(vault_id: str, body: CreateCredential, service
 @router.get(CREDENTIALS, response_model=ListObject[VaultCredential])
 @requires("use")
 async def list_vault_credentials(
-    vault_id: str, services: AgentsServicesDep, window: ListWindowDep, metadata: MetadataDep, active: ActiveDep
+    vault_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep, metadata: MetadataDep, active: ActiveDep
 ) -> Response:
     """List the credentials of a vault by creation, newest first."""
     page = await services.get_vaults().list_credentials(
@@ -125,7 +124,7 @@ async def list_vault_credentials(
 
 @router.get(CREDENTIAL, response_model=VaultCredential)
 @requires("use")
-async def get_vault_credential(vault_id: str, credential_id: str, services: AgentsServicesDep) -> Response:
+async def get_vault_credential(vault_id: str, credential_id: str, services: OpenAIAgentsServicesDep) -> Response:
     """Read a credential without its secrets."""
     return document(await services.get_vaults().get_credential(vault_id, credential_id))
 
@@ -133,7 +132,7 @@ async def get_vault_credential(vault_id: str, credential_id: str, services: Agen
 @router.post(CREDENTIAL, response_model=VaultCredential)
 @requires("registry:write")
 async def update_vault_credential(
-    vault_id: str, credential_id: str, body: UpdateCredential, services: AgentsServicesDep
+    vault_id: str, credential_id: str, body: UpdateCredential, services: OpenAIAgentsServicesDep
 ) -> Response:
     """Rotate the secrets of a credential, or replace its metadata."""
     return document(await services.get_vaults().update_credential(vault_id, credential_id, body))
@@ -141,7 +140,7 @@ async def update_vault_credential(
 
 @router.delete(CREDENTIAL, response_model=CredentialDeleted)
 @requires("registry:write")
-async def delete_vault_credential(vault_id: str, credential_id: str, services: AgentsServicesDep) -> Response:
+async def delete_vault_credential(vault_id: str, credential_id: str, services: OpenAIAgentsServicesDep) -> Response:
     """Delete a credential."""
     await services.get_vaults().delete_credential(vault_id, credential_id)
     return document(CredentialDeleted(id=credential_id))
